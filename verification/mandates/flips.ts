@@ -8,10 +8,10 @@ import { headersOf, hunted } from './flips/hunt.ts';
 
 const [count = '10000', seed = String(Date.now() % 1_000_000)] = process.argv.slice(2);
 const mint = createMint();
-const bag = await hunted(verifierFor(mint), headersOf(mint), { seed: Number(seed), count: Number(count) });
-for (const [reason, times] of [...bag.refused].sort(([, a], [, b]) => b - a))
+const findings = await hunted(verifierFor(mint), headersOf(mint), { seed: Number(seed), count: Number(count) });
+for (const [reason, times] of [...findings.refused].sort(([, a], [, b]) => b - a))
   console.log(`${String(times).padStart(7)}  ${reason}`);
-console.log(`${String(bag.replayed).padStart(7)}  accepted as the mandate that was used: replayed`);
-for (const one of bag.found) console.log(`ACCEPTED AS NEW  ${one}`);
-console.log(`${bag.tried} faults (seed ${seed}), ${bag.found.length} accepted as new`);
-process.exitCode = bag.found.length === 0 && bag.tried === Number(count) ? 0 : 1;
+console.log(`${String(findings.replayed).padStart(7)}  accepted as the mandate that was used: replayed`);
+for (const one of findings.found) console.log(`ACCEPTED AS NEW  ${one}`);
+console.log(`${findings.tried} faults (seed ${seed}), ${findings.found.length} accepted as new`);
+process.exitCode = findings.found.length === 0 && findings.tried === Number(count) ? 0 : 1;

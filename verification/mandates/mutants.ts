@@ -1,8 +1,8 @@
 /**
- * Takes one check at a time out of the verifier of mandates and runs its specs: `node
- * verification/mandates/mutants.ts [--checks] [--minutes N] [--sample N] [file ...]`. `--checks`: whole
- * checks and calls only, no sides of a condition and no comparisons. What no test notices is
- * printed; exit 1 when one of those is not in `mutants/harmless.ts` with its reason.
+ * Takes one check at a time out of the verifier of mandates and runs its specs: `make mutants
+ * ARGS="[--checks] [--minutes N] [--sample N] [file ...]"`. `--checks`: whole checks and calls only,
+ * no sides of a condition and no comparisons. Mutants that no test notices are printed; exit 1 when
+ * one of them is not in `mutants/harmless.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,13 +12,10 @@ import type { Mutant } from './mutants/mutant.ts';
 import { mutantsOf } from './mutants/sites.ts';
 import { type Fate, tried } from './mutants/trial.ts';
 
-/**
- * As many as this machine has cores for, and no more: a trial that starves looks like one that
- * hangs.
- */
+/** No more than a small machine has cores: a trial that starves looks like one that hangs. */
 const TRIALS_AT_ONCE = 2;
 const DEFAULT_MINUTES = 45;
-/** Specs that try much at random, read files or open sockets notice what others notice sooner. */
+/** Tried last: specs with many random cases, files or sockets. */
 const SLOW = /config\/|key-fetch|malformed|mutations|published|remote/;
 const BASELINE_MS = 300_000;
 const LEAST_TIMEOUT_MS = 30_000;
@@ -47,7 +44,7 @@ if (fate !== 'survived') {
   process.exit(1);
 }
 const started = performance.now();
-/** Ten times what all of them take: what then has not ended loops. */
+/** Ten times what all specs take: a trial that has not ended then loops. */
 const timeoutMs = Math.max(10 * (started - began), LEAST_TIMEOUT_MS);
 const deadline = started + Number(values.minutes ?? DEFAULT_MINUTES) * 60_000;
 const fates = new Map<Mutant, Fate>();
@@ -82,10 +79,7 @@ function explained({ name }: Mutant): boolean {
   return HARMLESS[name] !== undefined;
 }
 
-/**
- * The specs that import the file are the likeliest to notice: they are tried alone, then the quick
- * ones, then all others.
- */
+/** First the specs that import the file, which likely notice, then the quick ones, then all others. */
 async function nearestFirst(mutant: Mutant): Promise<Fate> {
   const name = `/${path.basename(mutant.file)}'`;
   const near = quick.filter((spec) => readFileSync(spec, 'utf8').includes(name));
@@ -96,7 +90,7 @@ async function nearestFirst(mutant: Mutant): Promise<Fate> {
   return 'survived';
 }
 
-/** Only where all of a file was tried can anything be said. */
+/** Decided only where all mutants of a file were tried. */
 function isStale(name: string): boolean {
   const known = everything.find((one) => one.name === name);
   if (known === undefined) return positionals.length === 0 && values.checks !== true;
@@ -104,7 +98,7 @@ function isStale(name: string): boolean {
   return fate !== undefined && fate !== 'survived';
 }
 
-/** Every so-maniest, so that each file has its share. */
+/** Every n-th, so that each file has its share. */
 function sampled(all: readonly Mutant[], count: number): readonly Mutant[] {
   const step = Math.max(1, all.length / Math.max(1, count));
   return all.filter((_, at) => Math.floor(at / step) !== Math.floor((at - 1) / step));

@@ -37,7 +37,7 @@ describe('another implementation finds the signatures of our mandates good', () 
         assert.equal(verdict.kind, 'accepted', verdict.kind === 'refused' ? verdict.reason : '');
       });
 
-  it('and not with the key of anybody else', async () => {
+  it('and not with another key', async () => {
     for (const { alg, chains } of CHAINS) {
       const stranger = await importJWK({ ...createParties(alg).stranger.publicJwk }, alg);
       for (const { tokens } of chains)
@@ -96,7 +96,7 @@ describe('another implementation finds what we sign good with the keys that we p
   const kid = checkout.publicJwk.kid;
   const { own, trusted } = checkoutKeysOf({ signingKey: checkout.pem, kid, alsoTrust: [publishedJwk(stranger)] });
   const published = createLocalJWKSet(JSON.parse(JSON.stringify(keySet(trusted))));
-  const whoever = createLocalJWKSet(JSON.parse(JSON.stringify(keySet(trusted.slice(1)))));
+  const others = createLocalJWKSet(JSON.parse(JSON.stringify(keySet(trusted.slice(1)))));
   const claimed = { issuer: AUDIENCE, algorithms: ['ES256'], currentDate: new Date(NOW * 1_000) };
 
   it('checkouts', async () => {
@@ -107,7 +107,7 @@ describe('another implementation finds what we sign good with the keys that we p
     assert.deepEqual([payload.jti, protectedHeader.kid, hash], [jti, kid, sha256(jwt)]);
     const late = { ...expected, currentDate: new Date((NOW + 300) * 1_000) };
     await assert.rejects(jwtVerify(jwt, published, late), { code: 'ERR_JWT_EXPIRED' });
-    await assert.rejects(jwtVerify(jwt, whoever, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
+    await assert.rejects(jwtVerify(jwt, others, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
   });
 
   it('receipts, of what was sold and of what was refused', async () => {
@@ -119,7 +119,7 @@ describe('another implementation finds what we sign good with the keys that we p
     const refused = signer.rejected(about, 'replayed', NOW * 1_000);
     const { payload } = await jwtVerify(refused, published, expected);
     assert.deepEqual([payload['status'], payload['error_description']], ['Error', 'replayed']);
-    await assert.rejects(jwtVerify(refused, whoever, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
+    await assert.rejects(jwtVerify(refused, others, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
   });
 });
 

@@ -39,7 +39,7 @@ describe('a mandate whose JSON is odd, well signed', () => {
   ];
   for (const [what, from, to, result] of ROWS)
     it(`${what}: ${result}`, async () => {
-      const [told] = await resultOf(verdictOn({ openPayment: written(from, to) }));
-      assert.equal(told, result);
+      const [given] = await resultOf(verdictOn({ openPayment: written(from, to) }));
+      assert.equal(given, result);
     });
 });

@@ -34,9 +34,7 @@ const OTHER_PAYEE = { payee: { ...MERCHANT, id: 'other' } };
 const LATER = { execution_date: '2026-12-24' };
 const PRESET = { payment_amount: { amount: 9_999, currency: 'USDC' } };
 
-/**
- * What names the purchase comes before what limits it, and of two faults the earlier one is told.
- */
+/** The purchase is compared before the limits, and of two faults the earlier one is named. */
 describe('the order of step 14 (ap2 7.6)', () => {
   rows(verify, 'payment', [
     ['another checkout, under an unknown limit', made(OTHER_CHECKOUT, UNKNOWN), 'payment_binding_mismatch'],

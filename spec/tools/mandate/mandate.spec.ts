@@ -154,7 +154,7 @@ describe('acg mandate', () => {
     assert.match(stdout, /\\u009b31m\\u202egnp/);
   });
 
-  type Wrong = readonly [rule: string, code: number, says: RegExp, args: readonly string[], stdin?: string];
+  type Wrong = readonly [rule: string, code: number, message: RegExp, args: readonly string[], stdin?: string];
   const limited = (...more: readonly string[]) => opening('--challenge', challenge, ...more);
   const WRONG: readonly Wrong[] = [
     ['an unknown command', 64, /unknown command mandate sign/, ['sign']],
@@ -218,10 +218,10 @@ describe('acg mandate', () => {
     ['a life of years', 64, /from 1 to 31/, limited('--days', '400')],
     ['two headers', 64, /takes one header value/, ['show', 'a', 'b']],
   ];
-  for (const [rule, code, says, args, stdin = ''] of WRONG)
+  for (const [rule, code, message, args, stdin = ''] of WRONG)
     it(`refuses ${rule}, and states why`, async () => {
       const run = await acgMandate(args, stdin);
-      assert.match(run.stderr, says);
+      assert.match(run.stderr, message);
       assert.deepEqual([run.code, run.stdout], [code, '']);
     });
 

@@ -1,3 +1,5 @@
+/** Puts one small fault into a right header. */
+
 import type { Chance } from '../../chaos/sim/chance.ts';
 
 /** A header with one small fault, and where that lies. */
@@ -12,10 +14,10 @@ export interface Damaged {
  * checks of spelling.
  */
 export function damaged(header: string, chance: Chance): Damaged {
-  const layer = chance.below(3);
-  if (layer === 0) return { header: latin(hurt(Buffer.from(header, 'latin1'), chance)), where: 'header' };
+  const level = chance.below(3);
+  if (level === 0) return { header: latin(hurt(Buffer.from(header, 'latin1'), chance)), where: 'header' };
   const envelope = Buffer.from(header, 'base64url');
-  if (layer === 1) return { header: hurt(envelope, chance).toString('base64url'), where: 'envelope' };
+  if (level === 1) return { header: hurt(envelope, chance).toString('base64url'), where: 'envelope' };
   const { payload, payment_mandate: payment, ...rest } = JSON.parse(envelope.toString('utf8')) as Envelope;
   if (payment === undefined || chance.happens(0.5)) {
     const one = damagedPart(payload, chance);
@@ -31,7 +33,7 @@ interface Envelope {
   readonly payment_mandate?: string;
 }
 
-/** Parts of tokens and disclosures alike: whatever stands between dots and tildes. */
+/** A part of a token or a disclosure: what stands between dots and tildes. */
 function damagedPart(presentation: string, chance: Chance): { readonly text: string; readonly where: string } {
   const pieces = presentation.split(/([.~]+)/);
   const full = [...pieces.keys()].filter((at) => at % 2 === 0 && pieces[at] !== '');
@@ -40,12 +42,11 @@ function damagedPart(presentation: string, chance: Chance): { readonly text: str
   return { text: pieces.with(at, part).join(''), where: `part ${full.indexOf(at)} of ${full.length}` };
 }
 
-/** What JSON lets pass between its tokens: the fault that changes nothing. */
+/** White space between the tokens of JSON: a fault that changes nothing. */
 const SPACES = [...Buffer.from(' \t\n')];
 
 function hurt(bytes: Buffer, chance: Chance): Buffer {
-  // The first byte more often than its share: before it a space is harmless, and everything else is
-  // not.
+  // The first byte more often than its share: a space before it is harmless, nothing else is.
   const at = chance.happens(0.1) ? 0 : chance.below(bytes.length);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)];
   const was = bytes[at] ?? 0;

@@ -1,6 +1,8 @@
 import { mapRows } from '../../../spec/mandates/register/register-map.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { NOW } from '../../../spec/support/ap2/purchase.ts';
+/** Presents damaged headers to a verifier and counts what it accepts as new. */
+
 import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
 import { reserveUses } from '../../../src/mandates/register/register-table.ts';
 import { chanceOf } from '../../chaos/sim/chance.ts';
@@ -9,11 +11,11 @@ import { damaged } from './damage.ts';
 export interface Hunt {
   readonly seed: number;
   readonly count: number;
-  /** After so long it ends, milliseconds; whatever was tried until then counts. */
+  /** Ends after so many milliseconds; what was tried until then counts. */
   readonly withinMs?: number;
 }
 
-export interface Bag {
+export interface Findings {
   readonly tried: number;
   /** How often which reason refused. */
   readonly refused: ReadonlyMap<string, number>;
@@ -46,7 +48,7 @@ export async function hunted(
   verify: Verify,
   headers: readonly string[],
   { seed, count, withinMs }: Hunt,
-): Promise<Bag> {
+): Promise<Findings> {
   const chance = chanceOf(seed);
   const used = new Map(
     await Promise.all(headers.map(async (header) => [header, await usedUp(verify, header)] as const)),

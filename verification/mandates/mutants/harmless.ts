@@ -1,7 +1,6 @@
 /**
- * Mutants that no test can tell from the code, by the name that the run prints, and why. Whatever
- * stands here was looked at: another check behind it gives the same answer, or what changes is only
- * cost.
+ * Mutants that no test can tell from the code, by the name that the run prints, and why: another
+ * check after it gives the same answer, or only the cost changes.
  */
 export const HARMLESS: Readonly<Record<string, string>> = {
   "src/mandates/ap2/token/jws.ts: header.kind !== 'read' || !isObject(header.value) || claims.kind !== 'read' => (header.kind !== 'read' || !isObject(header.value))":

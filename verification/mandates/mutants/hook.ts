@@ -1,12 +1,11 @@
+/** Preloaded into the process of a trial: applies `MUTANT` to its file as it is read. */
+
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { applied, type Mutant } from './mutant.ts';
 
-/**
- * Preloaded into the process of one trial: the file of `MUTANT` is read with its one change, and
- * nothing on the disk is touched.
- */
+// Nothing on the disk changes.
 const text = process.env['MUTANT'];
 if (text !== undefined) {
   const mutant = JSON.parse(text) as Mutant & { readonly path: string };

@@ -1,19 +1,18 @@
-/** One change of one place of a source file. */
+/** One change of a source file: what `sites.ts` finds, and trials apply. */
+
+/** A part of a file and its replacement. */
 export interface Mutant {
   readonly file: string;
   /** Offsets of what is replaced, UTF-16. */
   readonly start: number;
   readonly end: number;
   readonly replacement: string;
-  /** What stood there, in one line. */
+  /** The replaced text, in one line. */
   readonly was: string;
   readonly line: number;
   /** Whether all of a check or of a call is left out, not a part of it. */
   readonly whole: boolean;
-  /**
-   * The same after a change elsewhere in the file: file, what was there, what became of it, and
-   * which of equal ones.
-   */
+  /** File, old and new text, and a number for equal ones: it outlives changes elsewhere. */
   readonly name: string;
 }
 

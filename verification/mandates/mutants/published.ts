@@ -1,13 +1,12 @@
+/** The published AP2 vectors as a spec for the trials of mutants. */
+
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
 import { vectors } from '../../../tools/vectors/ap2.ts';
 
-/**
- * The published vectors in the process of the trial: `acg vectors` would start one of its own,
- * without the mutant.
- */
+/** In the process of the trial: `acg vectors` would start another one, without the mutant. */
 const FILE = path.join(import.meta.dirname, '../../../../shared/vectors/ap2.json');
 
 if (existsSync(FILE))

@@ -1,3 +1,5 @@
+/** Finds the checks in a source file that a mutant can leave out. */
+
 import { parseAst } from 'rolldown/parseAst';
 import type { Mutant } from './mutant.ts';
 
@@ -19,7 +21,7 @@ const FLIPPED: Readonly<Record<string, string>> = {
 
 /**
  * Every way to take one check out of a source file: a condition that leads to a way out becomes
- * false, a call whose result nobody uses is left out, one side of `&&` and `||` is, a comparison is
+ * false, a call without a used result is left out, one side of `&&` and `||` is, a comparison is
  * turned round or moved by one. Types are not looked at: they do not run.
  */
 export function mutantsOf(file: string, source: string): readonly Mutant[] {
@@ -47,7 +49,7 @@ export function mutantsOf(file: string, source: string): readonly Mutant[] {
   return named(found);
 }
 
-/** Equal changes of equal texts are told apart by their order. */
+/** Equal changes of equal texts get numbers in their order. */
 function named(found: readonly Omit<Mutant, 'name'>[]): readonly Mutant[] {
   const seen = new Map<string, number>();
   return found.map((one) => {

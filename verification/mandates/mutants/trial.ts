@@ -1,3 +1,5 @@
+/** Runs specs with a mutant loaded, to see whether one of them fails. */
+
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import type { Mutant } from './mutant.ts';
@@ -16,8 +18,7 @@ export type Fate = 'killed' | 'timeout' | 'survived';
  */
 export function tried(mutant: Mutant | undefined, specs: readonly string[], timeoutMs: number): Promise<Fate> {
   const load = [
-    // Without a test that lasts, the runner would end with the specs that were loaded first: what
-    // the others say then is no failure.
+    // Without a test that lasts until all are loaded, the runner ends after the first specs.
     `import { test } from 'node:test';`,
     `const { promise, resolve } = Promise.withResolvers();`,
     `test('all specs are loaded', () => promise);`,

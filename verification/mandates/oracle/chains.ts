@@ -1,3 +1,5 @@
+/** Mandates of every kind in every algorithm that both this verifier and `jose` know. */
+
 import { createParties, type Parties } from '../../../spec/support/ap2/keys.ts';
 import { createMint } from '../../../spec/support/ap2/mint.ts';
 import { type Read, readPresentation } from '../../../spec/support/ap2/oracle.ts';
@@ -5,7 +7,7 @@ import { profileWith } from '../../../spec/support/ap2/purchase.ts';
 import { verifierFor } from '../../../spec/support/ap2/verifier.ts';
 import type { Presentation } from '../../../spec/support/ap2/wishes.ts';
 
-/** Every algorithm that is accepted and that `jose` has; it has none over secp256k1. */
+/** Without ES256K, which `jose` does not have. */
 export const ALGORITHMS = ['ES256', 'ES384', 'EdDSA'] as const;
 export type OracleAlgorithm = (typeof ALGORITHMS)[number];
 
@@ -14,10 +16,7 @@ export interface SignedChain {
   readonly kind: string;
   readonly alg: OracleAlgorithm;
   readonly made: Presentation;
-  /**
-   * Of the checkout mandate, root first, and then of the payment mandate; with the key that each
-   * must be good with.
-   */
+  /** Of the checkout mandate, root first, then of the payment mandate, each with its right key. */
   readonly tokens: readonly Read[];
   /** The verifier that trusts its issuers. */
   readonly verify: ReturnType<typeof verifierFor>;

@@ -1,3 +1,5 @@
+/** Changes single characters of right tokens and lets `jose` and this verifier judge them. */
+
 import { createHash } from 'node:crypto';
 import { compactVerify, importJWK } from 'jose';
 import { refusalOf } from '../../../spec/mandates/ap2/refusal.ts';
@@ -10,10 +12,10 @@ import { createIssuedCheckouts } from '../../../src/mandates/ap2/checkout/checko
 import { type Chance, chanceOf } from '../../chaos/sim/chance.ts';
 import type { SignedChain } from './chains.ts';
 
-/** What this project says of a token in place of the right one: a reason, or `none`. */
+/** The verdict of this verifier on a token in place of the right one: a reason, or `none`. */
 export type Judge = (changed: string) => Promise<string>;
 
-/** A right token, the key that it is good with, and who judges it here. */
+/** A right token, its key, and this verifier's judge of it. */
 export interface Alterable {
   readonly what: string;
   readonly jwt: string;
@@ -30,17 +32,14 @@ export interface Trials {
   readonly reasons: ReadonlyMap<string, number>;
 }
 
-/**
- * The tokens of a mandate; each is judged where it stands, by the verifier of the whole
- * presentation.
- */
+/** The tokens of a mandate; each is judged in its place in the whole presentation. */
 export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain): readonly Alterable[] {
   const envelope = Buffer.from(made.header, 'base64url').toString();
   return tokens.map(({ jwt, jwk }, at) => ({
     what: `${alg}, ${kind}, token ${at}`,
     ...{ jwt, jwk, alg },
     async judge(changed) {
-      // As a text of JSON: what was changed may be a character that JSON escapes.
+      // As JSON text: the changed character may be one that JSON escapes.
       const text = envelope.replace(jwt, () => JSON.stringify(changed).slice(1, -1));
       const verdict = await verify(Buffer.from(text).toString('base64url'));
       return verdict.kind === 'refused' ? verdict.reason : 'none';
@@ -48,7 +47,7 @@ export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain):
   }));
 }
 
-/** Checkouts of the merchant, to which somebody agreed as they are. */
+/** Checkouts of the merchant, with a mandate that agrees to each as it is. */
 export function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   const { checkout } = mint.parties;
   const keys = createCheckoutKeys([publishedJwk(checkout)]);
@@ -63,10 +62,7 @@ export function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   });
 }
 
-/**
- * Changes one character of one token, `count` times, and has both sides judge it. @throws Error
- * when a right token is refused
- */
+/** Changes one character, `count` times. @throws Error when a right token is refused */
 export async function tried(
   tokens: readonly Alterable[],
   { seed, count }: { readonly seed: number; readonly count: number },
@@ -98,7 +94,7 @@ async function isRefused({ jwk, alg }: Alterable, jwt: string): Promise<boolean>
   );
 }
 
-/** Mostly what may stand there, so that the change gets past the checks of spelling. */
+/** Mostly letters of base64url, so that the change passes the checks of spelling. */
 const LETTERS = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
 const OTHERS = [...'.=~+/ "\\\0é'];
 

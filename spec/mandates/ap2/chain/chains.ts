@@ -55,7 +55,7 @@ export const open = (hand: Hand): Wishes => ({ hands: { open: hand } });
 export const closed = (hand: Hand): Wishes => ({ hands: { closed: hand } });
 export const handedOn = (hand: Hand): Wishes => ({ delegated: true, hands: { subAgent: hand } });
 
-/** A hand that changes claims as nobody else does, and drops all disclosures. */
+/** A hand that replaces the claims and drops all disclosures. */
 export function withoutDisclosures(claims: (claims: JsonObject) => JsonObject): Hand {
   return { draft: (draft) => ({ ...draft, claims: claims(draft.claims), disclosures: [] }) };
 }

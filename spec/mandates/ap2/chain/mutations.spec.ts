@@ -63,7 +63,7 @@ function changedSegment(segment: string, change: Change, at: number, signer: { s
   }
 }
 
-describe('a chain that somebody tampered with', () => {
+describe('a chain that was tampered with', () => {
   const { provider, agent, subAgent } = mint.parties;
   const { segments } = mint.autonomous({ delegated: true });
   const signers = [provider, agent, subAgent];
@@ -81,7 +81,7 @@ describe('a chain that somebody tampered with', () => {
       }),
       { numRuns: 1_000, seed: 20_261_120 },
     );
-    // A claim or a header that nobody reads changes nothing; only on the last segment, for the
+    // A claim or a header that is not read changes nothing; only on the last segment, for the
     // others are bound to what follows.
     assert.ok(refused > 900, `${refused}`);
   });

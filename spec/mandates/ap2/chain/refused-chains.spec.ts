@@ -63,7 +63,7 @@ refuses('step 5 refuses a chain', [
 ]);
 
 refuses('step 6 refuses a chain', [
-  ['of an issuer nobody trusts', 'untrusted_issuer', { issuer: { key: provider, iss: 'https://other.example' } }],
+  ['of an issuer that is not trusted', 'untrusted_issuer', { issuer: { key: provider, iss: 'https://other.example' } }],
   ['of an issuer that is no name', 'untrusted_issuer', open(withClaims({ iss: [PROVIDER] }))],
   [
     'of an issuer that is no name, with a key id that is enough',
@@ -171,8 +171,8 @@ refuses('step 9 refuses a chain', [
   ['with an empty nonce', 'claims_invalid', closed(withClaims({ nonce: '' }))],
   ['with a nonce that is a number', 'claims_invalid', closed(withClaims({ nonce: 1 }))],
   ['handed on to several', 'claims_invalid', handedOn(withClaims({ aud: ['a', 'b'] }))],
-  ['handed on to nobody', 'claims_invalid', handedOn(withClaims({ aud: '' }))],
-  ['for nobody, as null', 'claims_invalid', closed(withClaims({ aud: null }))],
+  ['handed on to an empty audience', 'claims_invalid', handedOn(withClaims({ aud: '' }))],
+  ['for an audience of null', 'claims_invalid', closed(withClaims({ aud: null }))],
   ['for another merchant', 'audience_mismatch', closed(withClaims({ aud: 'https://other.example' }))],
   ['for this merchant and others', 'audience_mismatch', closed(withClaims({ aud: [profileWith().audience] }))],
   ['for nearly this merchant', 'audience_mismatch', closed(withClaims({ aud: `${profileWith().audience}/` }))],

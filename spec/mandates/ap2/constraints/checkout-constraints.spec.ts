@@ -43,7 +43,7 @@ describe('line items (ap2 2.2)', () => {
     ['nothing acceptable', [wants('')], cart(['a', 1]), false],
     ['one too few', [wants('a', 2)], cart(['a', 1]), false],
     ['one too many', [wants('a')], cart(['a', 2]), false],
-    ['one that nobody asked for', [wants('a')], cart(['a', 1], ['b', 1]), false],
+    ['one that was not asked for', [wants('a')], cart(['a', 1], ['b', 1]), false],
     ['one piece for two wishes', [wants('a'), wants('a')], cart(['a', 1]), false],
     ['two pieces for two wishes', [wants('a'), wants('a')], cart(['a', 2]), true],
     ['two pieces on two lines', [wants('a', 2)], cart(['a', 1], ['a', 1]), true],
@@ -148,13 +148,13 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
     ],
     ['two limits that agree', under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 1 }])), 'accepted'],
     [
-      'two limits of which the second says no',
+      'two limits of which the second is violated',
       under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 2 }])),
       'constraint_violated',
     ],
     ['no line items', under(allowedMerchants([MERCHANT])), 'claims_invalid'],
     ['no constraints', under(), 'claims_invalid'],
-    ['a constraint that nobody knows', and({ type: 'checkout.colour' }), 'constraint_unresolved'],
+    ['an unknown constraint', and({ type: 'checkout.colour' }), 'constraint_unresolved'],
     ['a constraint named as something of every object', and({ type: 'toString' }), 'constraint_unresolved'],
     [
       'a constraint of payments',
@@ -175,7 +175,7 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
     const bad = withMandate({
       constraints: [{ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 2 }] }],
     });
-    for (const [hands, said] of [
+    for (const [hands, expected] of [
       [{}, 'accepted'],
       [{ open: bad }, 'refused'],
       [{ subAgent: bad }, 'refused'],
@@ -184,12 +184,12 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
       // are used throughout.
       const constraints = [plain({ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 1 }] })];
       const verdict = await verify(mint.autonomous({ constraints, delegated: true, hands }).header);
-      assert.equal(verdict.kind, said);
+      assert.equal(verdict.kind, expected);
       if (verdict.kind === 'refused') assert.equal(verdict.reason, 'constraint_violated');
     }
   });
 
-  it('are told by their type', async () => {
+  it('are named by their type', async () => {
     const verdict = await verify(merchants([])());
     assert.equal(verdict.kind === 'refused' && verdict.constraint, 'checkout.allowed_merchants');
     const malformed = await verify(merchants({})());

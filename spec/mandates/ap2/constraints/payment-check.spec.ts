@@ -86,7 +86,7 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
       'accepted',
     ],
     ['paid by another account', closed({}), 'payer_mismatch', paid({ payer: `0x${'2'.repeat(40)}` })],
-    ['paid by nobody that is known', closed({}), 'payer_mismatch', paid({ payer: undefined })],
+    ['paid by an unknown address', closed({}), 'payer_mismatch', paid({ payer: undefined })],
     ['for a call that costs nothing', forNothing, 'payment_method_mismatch', { purchase: freePurchase() }],
     ['with data about risk', closed({ risk_data: { score: 1 } }), 'accepted'],
     ['to be made today', closed({ execution_date: '2026-11-20' }), 'accepted'],
@@ -138,7 +138,7 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
     assert.deepEqual(await resultOf(verify(header)), ['wrong_mandate_type', 'payment']);
   });
 
-  it('is what the nonce of the payment is made of, where the shop demands that', async () => {
+  it('is what the nonce of the payment is made of, where the merchant demands that', async () => {
     const profile = profileWith({ policy: { paymentMandate: 'optional', bindPaymentNonce: true } });
     const binding = verifierFor(mint, { profile });
     const made = mint.autonomous({ payment: true });
@@ -152,7 +152,7 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
     assert.deepEqual(await resultOf(verify(made.header, paid({ nonce: undefined }))), ['accepted']);
   });
 
-  it('is looked at behind the checkout mandate: what is wrong there is told first', async () => {
+  it('is checked after the checkout mandate, whose faults come first', async () => {
     const { header } = mint.autonomous({
       payment: true,
       constraints: [],

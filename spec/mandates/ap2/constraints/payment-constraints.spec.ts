@@ -155,7 +155,7 @@ describe('the constraints of open payment mandates (ap2 2.2)', () => {
     ['a budget of exactly the price', under(budget('USDC', 0.01)), 'accepted'],
     ['a budget of one unit less', under(budget('USDC', 0.009999)), 'budget_exceeded'],
     ['a budget of another currency', under(budget('USD', 1)), 'constraint_violated'],
-    ['a budget of a currency that nobody knows', under(budget('EUR', 0.001)), 'constraint_violated'],
+    ['a budget of an unknown currency', under(budget('EUR', 0.001)), 'constraint_violated'],
     ['a budget of nothing', under(budget('USDC', 0)), 'budget_exceeded'],
     ['a budget of too many digits', under(budget('USDC', 0.0100001)), 'claims_invalid'],
     ['a budget of the most units', under(budget('USDC', 9_007_199_254)), 'accepted'],
@@ -164,10 +164,10 @@ describe('the constraints of open payment mandates (ap2 2.2)', () => {
     ['uses at will', again({}), 'accepted'],
     ['one use', again({ max_occurrences: 1 }), 'accepted'],
     ['no use', again({ max_occurrences: 0 }), 'claims_invalid'],
-    ['a frequency that nobody knows', again({ frequency: 'HOURLY' }), 'constraint_unresolved'],
+    ['an unknown frequency', again({ frequency: 'HOURLY' }), 'constraint_unresolved'],
     ['uses again without a range', under(budget('USDC', 1), recurrence('DAILY')), 'claims_invalid'],
     ['uses again without a budget', under(amountRange('USDC', 10_000), recurrence('DAILY')), 'claims_invalid'],
-    ['a limit that nobody knows', and({ type: 'payment.colour' }), 'constraint_unresolved'],
+    ['an unknown limit', and({ type: 'payment.colour' }), 'constraint_unresolved'],
     ['a limit of checkouts', and({ type: 'checkout.allowed_merchants', allowed: [] }), 'constraint_unresolved'],
   ] satisfies readonly Row[]);
 

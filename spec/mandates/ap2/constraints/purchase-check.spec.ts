@@ -88,13 +88,13 @@ describe('the call that a mandate is for (ap2 7.6, step 12)', () => {
       'nonce_mismatch',
     ],
     ['a free call', () => mint.autonomous(FREE).header, 'accepted', FREE],
-    ['a free call that says a method', freeWith({ payment_method: 'x402' }), 'payment_method_mismatch', FREE],
-    ['a free call that says a network', freeWith({ network: 'eip155:1' }), 'payment_method_mismatch', FREE],
-    ['a free call that says an asset', freeWith({ asset: '0x00' }), 'payment_method_mismatch', FREE],
-    ['a free call that says a destination', freeWith({ destination: '0x00' }), 'payment_method_mismatch', FREE],
+    ['a free call with a method', freeWith({ payment_method: 'x402' }), 'payment_method_mismatch', FREE],
+    ['a free call with a network', freeWith({ network: 'eip155:1' }), 'payment_method_mismatch', FREE],
+    ['a free call with an asset', freeWith({ asset: '0x00' }), 'payment_method_mismatch', FREE],
+    ['a free call with a destination', freeWith({ destination: '0x00' }), 'payment_method_mismatch', FREE],
   ] satisfies readonly Row[]);
 
-  it('tells the first difference: each one put right shows the next', async () => {
+  it('names the first difference: each one put right shows the next', async () => {
     const wrong: Purchase = {
       resourceId: 'other_report',
       title: 'Other',
