@@ -1,4 +1,4 @@
-/** `acg mandate close` and `direct`: mandates for the checkout of one challenge, as header values. */
+/** `acg mandate close` and `direct`: mandates for the checkout of one challenge, as headers. */
 
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { keccak256 } from '../../src/crypto/keccak.ts';

@@ -25,7 +25,7 @@ interface OpenFile {
   readonly payment: string | undefined;
 }
 
-/** The agent may buy items of a merchant, and with limits on money pay. @throws UsageError, Error */
+/** The agent may buy items of a merchant, and pay within limits. @throws UsageError, Error */
 export function open(options: Options, nowSeconds: number): string {
   const out = options.need('out', 'the file for the open mandates');
   const keys = readKeys(options.need('keys', 'the folder that mandate keys made'));

@@ -36,7 +36,7 @@ export interface Options {
   readonly items: readonly string[];
 }
 
-/** @throws UsageError for an option of another command, TypeError of `parseArgs` for an unknown one */
+/** @throws UsageError for an option of another command, TypeError for an unknown one */
 export function readOptions(command: string, args: readonly string[], allowed: readonly OptionName[]): Options {
   const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   const given = Object.keys(values) as OptionName[];

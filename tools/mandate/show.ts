@@ -12,7 +12,7 @@ const TIMES = new Set(['iat', 'exp', 'nbf']);
 /** Characters that control a terminal or change the order of text. */
 const UNPRINTABLE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Decodes and verifies nothing. @throws UsageError without a text, Error when it is none of these */
+/** Decodes, and verifies nothing. @throws UsageError without a text, Error for any other text */
 export function show({ rest }: Options): string {
   const [given, ...more] = rest;
   if (given === undefined || more.length > 0)

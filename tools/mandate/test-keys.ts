@@ -1,4 +1,4 @@
-/** `acg mandate keys`: makes TEST keys and the configuration that trusts them, and reads them back. */
+/** `acg mandate keys`: makes TEST keys and the configuration that trusts them. */
 
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';

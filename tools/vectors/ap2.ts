@@ -1,4 +1,4 @@
-/** `acg vectors ap2`: presents the cases of a file (ap2 15) to the verifier and register that serve. */
+/** `acg vectors ap2`: presents the cases of a file (ap2 15) to the verifier and the register. */
 
 import { randomUUID } from 'node:crypto';
 import { ERRORS } from '../../src/errors.ts';

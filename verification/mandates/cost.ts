@@ -1,7 +1,7 @@
 /**
- * `node verification/mandates/cost.ts [rounds]`: what one mandate costs, in units of one synchronous
- * ES256 verification with a ready key, measured in turns within one run. Never a test: a busy
- * machine may say anything. Goals for an autonomous checkout mandate: at most 4 units when its open
+ * `node verification/mandates/cost.ts [rounds]`: what one mandate costs, in units of one ES256
+ * verification with an imported key, measured in turns within one run. Never a test: a busy machine
+ * may measure anything. Goals for an autonomous checkout mandate: at most 4 units when its open
  * mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
  * Takes one check at a time out of the verifier of mandates and runs its specs: `make mutants
- * ARGS="[--checks] [--minutes N] [--sample N] [file ...]"`. `--checks`: whole checks and calls only,
- * no sides of a condition and no comparisons. Mutants that no test notices are printed; exit 1 when
+ * ARGS="[--checks] [--minutes N] [--sample N] [file ...]"`. `--checks`: whole checks and calls
+ * only, no sides of a condition and no comparisons. Mutants that no test notices are printed; exit 1 when
  * one of them is not in `mutants/harmless.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
@@ -79,7 +79,7 @@ function explained({ name }: Mutant): boolean {
   return HARMLESS[name] !== undefined;
 }
 
-/** First the specs that import the file, which likely notice, then the quick ones, then all others. */
+/** First the specs that import the file, then the quick ones, then all others. */
 async function nearestFirst(mutant: Mutant): Promise<Fate> {
   const name = `/${path.basename(mutant.file)}'`;
   const near = quick.filter((spec) => readFileSync(spec, 'utf8').includes(name));

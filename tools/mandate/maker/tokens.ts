@@ -11,7 +11,7 @@ export interface Signer {
   sign(text: string): string;
 }
 
-/** A value that stands apart from its token (RFC 9901, section 4.2), and the digest instead of it. */
+/** A value apart from its token (RFC 9901, section 4.2), and the digest that stands for it. */
 export interface Disclosure {
   readonly text: string;
   readonly digest: string;

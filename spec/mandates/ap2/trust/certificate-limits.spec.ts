@@ -46,7 +46,7 @@ const middle = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 const der = (hex: string): Buffer => Buffer.from(hex, 'hex');
-/** Key usage with these bits: 80 signs, 08 agrees on keys, 04 signs certificates, 02 their lists. */
+/** Key usage with these bits: 80 signs, 08 agrees on keys, 04 signs certificates, 02 lists. */
 const usage = (bits: string, critical = TRUE): Buffer =>
   der(critical === '' ? `300b0603551d0f0404030200${bits}` : `300e0603551d0f${critical}0404030200${bits}`);
 /** `permitted: other.example`. */

@@ -1,4 +1,4 @@
-/** Reads public keys that are chosen by their `kid`: configured ones, and those of key documents. */
+/** Reads public keys that are chosen by their `kid`: configured ones and fetched ones. */
 
 import type { JsonObject } from '../../../json/types.ts';
 import { readPublicKey } from './keys.ts';
