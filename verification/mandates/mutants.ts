@@ -1,8 +1,8 @@
 /**
  * Takes one check at a time out of the verifier of mandates and runs its specs: `make mutants
  * ARGS="[--checks] [--minutes N] [--sample N] [file ...]"`. `--checks`: whole checks and calls
- * only, no sides of a condition and no comparisons. Mutants that no test notices are printed; exit 1 when
- * one of them is not in `mutants/harmless.ts`.
+ * only, no sides of a condition and no comparisons. Mutants that no test notices are printed; exit
+ * 1 when one of them is not in `mutants/harmless.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
