@@ -129,6 +129,9 @@ describe('the checkout of a mandate (ap2 7.6, step 11)', () => {
     ['with 128 characters of id, which are not the nonce', claims({ jti: 'a'.repeat(128) }), 'nonce_mismatch'],
     ['good until the last second of the year 9999', claims({ exp: LAST_SECOND }), 'accepted'],
     ['good for a second longer', claims({ exp: LAST_SECOND + 1 }), 'checkout_invalid'],
+    // A pattern alone would accept these.
+    ['with a hash in a list', commerce({ input_hash: ['a'.repeat(43)] }), 'checkout_invalid'],
+    ['with a network in a list', commerce({ network: ['eip155:84532'] }), 'checkout_invalid'],
     ['with a number that is not exact', unsigned('{"iat":9007199254740993}'), 'checkout_invalid'],
     ['of the same form with one that is', unsigned('{"iat":1}'), 'checkout_signature_invalid'],
   ] satisfies readonly Row[]);
