@@ -39,7 +39,7 @@ attack: $(INSTALLED) ## the adversary suite: every known attack, and the table o
 	@node verification/attack/main.ts $(ARGS)
 
 mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: each must flip a test; ARGS="--checks" for whole checks only
-	@node spec/mandates/ap2/mutants.ts $(ARGS)
+	@node verification/mandates/mutants.ts $(ARGS)
 
 verify: $(INSTALLED) ## chaos, attack and mutants at full length, one after the other: hours
 	@$(MAKE) chaos

@@ -20,7 +20,7 @@ const ALONE = [
   'spec/checkouts/sim/**',
   'spec/deploy/**',
   'spec/world/**',
-  'spec/mandates/ap2/{flips,mutants}.spec.ts',
+  'verification/mandates/{flips,mutants}.spec.ts',
 ];
 
 /**

@@ -19,7 +19,7 @@ import { type Result, Tally } from './tally.ts';
  * no process beside it, and fetches nothing; any other run first fetches what its specs need.
  */
 /** What computes for longer than all others together. */
-const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts', 'spec/mandates/ap2/flips.spec.ts']);
+const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts']);
 const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });
 const isUnit = values.unit === true;
 const whole = wanted.length === 0 && !isUnit;

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run acg -- …` in a checkout: the commands for developers of agents, and every command of the
+ * `npm run acg -- …` in a working copy: the commands for developers of agents, and all of the
  * gateway.
  */
 import { exitWith } from '../src/cli/exit-code.ts';
@@ -15,7 +15,7 @@ const USAGE = `acg <command>, for developers:
 `;
 
 const [command, ...args] = process.argv.slice(2);
-// These have options of their own.
+// These commands parse their own options.
 if (command === 'mandate') await exitWith(async () => (await import('./mandate/command.ts')).mandate(args), USAGE);
 else if (command === 'vectors')
   await exitWith(async () => (await import('./vectors/command.ts')).vectorsCommand(args), USAGE);

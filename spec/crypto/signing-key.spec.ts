@@ -48,7 +48,7 @@ describe('a signing key', () => {
     assert.ok(!verify('sha256', Buffer.from('another text'), how, signature));
   });
 
-  it('a document is signed in its canonical form, under a header that says where the key is', () => {
+  it('a document is signed in its canonical form, under a header with the URL of the key', () => {
     const key = keyOf(PEM);
     const one = signDocument({ b: 1, a: [true, null] }, key, 'https://shop.example/.well-known/jwks.json');
     const header = JSON.parse(Buffer.from(one.protected, 'base64url').toString()) as object;

@@ -24,10 +24,10 @@ const ACCEPTED: AcceptedMandate = {
 const LAST = 253_402_300_799 + 3_600;
 
 describe('a mandate in a payment record', () => {
-  it('is read as it was written, and names what a receipt tells', () => {
+  it('is read as it was written, with all that a receipt states', () => {
     const stored = readStoredMandate(storedMandate(ACCEPTED)) ?? assert.fail();
-    const { claim, ...told } = stored;
-    assert.deepEqual(told, {
+    const { claim, ...others } = stored;
+    assert.deepEqual(others, {
       method: 'ap2',
       mode: 'autonomous',
       reference: ACCEPTED.reference,

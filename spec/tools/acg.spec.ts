@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), 'acg-tools-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the commands for developers', () => {
-  it('are told by the entry of a checkout, beside those of the gateway', async () => {
+  it('are listed by the entry of a working copy, beside those of the gateway', async () => {
     const { code, lines } = await acgOfCheckout(folder, ['--help']);
     assert.equal(code, 0);
     for (const command of ['mandate', 'vectors ap2', 'serve', 'validate'])

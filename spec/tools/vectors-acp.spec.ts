@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { readCorpus } from '../../tools/vectors/acp/corpus.ts';
+import { readCorpus } from '../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from '../adapters/acp/validation/published.ts';
 import { acgOfCheckout } from '../cli/acg.ts';
 
@@ -57,7 +57,7 @@ describe('acg vectors acp', () => {
     assert.deepEqual(await run(list), { code: 0, lines: ['5 cases, 0 mismatches'], errors: '' });
   });
 
-  it('tells in one line each verdict that is another', async () => {
+  it('prints one line for each other verdict', async () => {
     const create = { schema: 'CheckoutSessionCreateRequest', direction: 'request' };
     const list = [
       labelled('a', { body: {} }),
@@ -81,7 +81,7 @@ describe('acg vectors acp', () => {
   });
 
   for (const [what, list, changes, message] of [
-    ['a schema that nobody knows', [labelled('x', { schema: 'Cart' })], {}, /cases\[0\]\.schema "Cart" is not known/],
+    ['an unknown schema', [labelled('x', { schema: 'Cart' })], {}, /cases\[0\]\.schema "Cart" is not known/],
     ['no verdict', [labelled('x', { valid: 'yes' })], {}, /cases\[0\]\.valid must be true or false/],
     ['no id', [labelled('x', { id: 7 })], {}, /cases\[0\]\.id must be a text/],
     ['another direction', [labelled('x', { direction: 'up' })], {}, /direction must be one of request, response/],
@@ -92,7 +92,7 @@ describe('acg vectors acp', () => {
     ['no cases', [], {}, /has no cases/],
     ['no specification', [labelled('x', {})], { spec: null }, /the file\.spec must be a text/],
   ] as const)
-    it(`says what of a file it does not understand: ${what}`, () => {
+    it(`names what is wrong in a file: ${what}`, () => {
       assert.throws(() => readCorpus(written(list, changes)), message);
     });
 
@@ -102,7 +102,7 @@ describe('acg vectors acp', () => {
     assert.match(errors, /^cases\[0\]\.schema "Cart" is not known \(known: .*\)\n$/);
   });
 
-  it('says how it is used', async () => {
+  it('prints its usage', async () => {
     for (const args of [['acp'], ['acp', 'f', 'g'], ['acp', 'f', '--redis', 'redis://127.0.0.1:1']])
       assert.equal((await acgOfCheckout(folder, ['vectors', ...args])).code, 64, args.join(' '));
     const { code, errors } = await acgOfCheckout(folder, ['vectors', 'acp', 'missing.json']);

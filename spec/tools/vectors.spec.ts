@@ -90,7 +90,7 @@ async function run(list: readonly Json[], changes: JsonObject = {}, ...args: rea
 }
 
 describe('acg vectors ap2', () => {
-  it('finds nothing wrong where everything comes out as the file says', async () => {
+  it('finds nothing wrong where every result is as expected', async () => {
     const list = cases();
     assert.deepEqual(await run(list), { code: 0, lines: [`${list.length} cases, 0 mismatches`], errors: '' });
   });
@@ -124,21 +124,21 @@ describe('acg vectors ap2', () => {
       'wrong: right, which comes before, should be accepted and was replayed',
     ],
   ] as const)
-    it(`tells in one line what came out otherwise: ${what}`, async () => {
+    it(`prints one line for another result: ${what}`, async () => {
       const made = mint.direct();
       const { code, lines } = await run([
         vector('right', made, { expected: 'accepted' }),
         vector('wrong', made, members),
       ]);
       assert.equal(code, 1);
-      const [told = '', counts, ...more] = lines;
-      if (typeof line === 'string') assert.equal(told, line);
-      else assert.match(told, line);
+      const [first = '', counts, ...more] = lines;
+      if (typeof line === 'string') assert.equal(first, line);
+      else assert.match(first, line);
       assert.deepEqual([counts, more], ['2 cases, 1 mismatches', []]);
     });
 
   for (const [what, list, changes, message] of [
-    ['a member that nobody knows', [], { extra: 1 }, /the file\.extra is not known/],
+    ['an unknown member', [], { extra: 1 }, /the file\.extra is not known/],
     ['a member of a case', [vector('x', mint.direct(), { expect: 'accepted' })], {}, /cases\[0\]\.expect is not known/],
     ['a case without expectation', [vector('x', mint.direct(), {})], {}, /cases\[0\]\.expected must be a text/],
     [
@@ -148,7 +148,7 @@ describe('acg vectors ap2', () => {
       /x: there is no case y/,
     ],
     [
-      'a fate that nobody knows',
+      'an unknown outcome',
       [vector('x', mint.direct(), { expected: 'accepted', ...presentedBefore(['x', 'lost']) })],
       {},
       /outcome must be one of committed, released, uncertain/,
@@ -156,13 +156,13 @@ describe('acg vectors ap2', () => {
     ['two cases of one name', [1, 2].map(() => vector('x', mint.direct(), { expected: 'accepted' })), {}, /one name/],
     ['a configuration that is none', [], { config: [] }, /the file\.config must be an object/],
   ] as const)
-    it(`says what of a file it does not understand: ${what}`, async () => {
+    it(`names what is wrong in a file: ${what}`, async () => {
       const { code, lines, errors } = await run(list as readonly Json[], changes as JsonObject);
       assert.deepEqual([code, lines], [1, []]);
       assert.match(errors, message);
     });
 
-  it('says how it is used', async () => {
+  it('prints its usage', async () => {
     for (const args of [[], ['x402', 'f'], ['ap2'], ['ap2', 'f', 'g'], ['ap2', 'f', '--twice']])
       assert.equal((await acgOfCheckout(folder, ['vectors', ...args])).code, 64, args.join(' '));
     const { code, errors } = await acgOfCheckout(folder, ['vectors', 'ap2', 'missing.json']);
@@ -170,7 +170,7 @@ describe('acg vectors ap2', () => {
     assert.match(errors, /^missing\.json cannot be read as JSON/);
   });
 
-  it('says that a Redis is not there', async () => {
+  it('names a Redis that is not there', async () => {
     const { code, errors } = await run(cases(), {}, '--redis', 'redis://127.0.0.1:1');
     assert.equal(code, 1);
     assert.match(errors, /^the store \(redis\) cannot be used/);

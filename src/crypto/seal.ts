@@ -1,3 +1,8 @@
+/**
+ * Seals what the store and callers keep with AES-256-GCM: bytes with one key, a ring of keys for
+ * their change, and texts that are marked as sealed.
+ */
+
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
@@ -7,85 +12,36 @@ export interface SealingKey {
   readonly key: Uint8Array;
 }
 
-/** What sealed bytes belong to: they open nowhere else. */
-type SealContext = readonly (string | number)[];
-
-/*
- * Form (1), length of the key id (1), key id, nonce (12), tag (16), ciphertext.
- */
-const PLAIN = 1;
-const DEFLATED = 2;
-/** Smaller ones gain less than the work costs. */
-const DEFLATE_OVER_BYTES = 2_048;
-/** Nothing that was sealed unfolds to more, bytes. */
-const MAX_UNFOLDED_BYTES = 262_144;
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const HEAD_BYTES = 2;
-
-/**
- * Seals with AES-256-GCM. `deflate`: whether more than 2 kB are compressed before, which text
- * deserves and costs most of the time.
- */
-export function seal(
-  body: Uint8Array,
-  { id, key }: SealingKey,
-  context: SealContext,
-  { deflate = false }: { readonly deflate?: boolean } = {},
-): Buffer {
-  const form = deflate && body.length > DEFLATE_OVER_BYTES ? DEFLATED : PLAIN;
-  const name = Buffer.from(id, 'utf8');
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(bound(form, id, context));
-  const hidden = Buffer.concat([cipher.update(form === DEFLATED ? deflateRawSync(body) : body), cipher.final()]);
-  const head = Buffer.from([form, name.length]);
-  return Buffer.concat([head, name, nonce, cipher.getAuthTag(), hidden]);
-}
-
-/** The id of the key that they were sealed with; undefined for what is not sealed. */
-export function keyIdOf(sealed: Uint8Array): string | undefined {
-  const length = sealed[1];
-  if (length === undefined || sealed.length < HEAD_BYTES + length + NONCE_BYTES + TAG_BYTES) return undefined;
-  return Buffer.from(sealed.subarray(HEAD_BYTES, HEAD_BYTES + length)).toString('utf8');
-}
-
-/**
- * The bytes that were sealed. @throws Error when it was with another key, for something else, or
- * they were changed
- */
-function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContext): Buffer {
-  const [form = 0, length = 0] = sealed;
-  const nonceAt = HEAD_BYTES + length;
-  const tagAt = nonceAt + NONCE_BYTES;
-  const hiddenAt = tagAt + TAG_BYTES;
-  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(nonceAt, tagAt), { authTagLength: TAG_BYTES });
-  decipher.setAAD(bound(form, id, context));
-  decipher.setAuthTag(sealed.subarray(tagAt, hiddenAt));
-  const opened = Buffer.concat([decipher.update(sealed.subarray(hiddenAt)), decipher.final()]);
-  return form === DEFLATED ? inflateRawSync(opened, { maxOutputLength: MAX_UNFOLDED_BYTES }) : opened;
-}
-
-/** What is authenticated beside the ciphertext. As JSON, so that no two contexts read alike. */
-function bound(form: number, keyId: string, context: SealContext): Buffer {
-  return Buffer.from(JSON.stringify([form, keyId, ...context]), 'utf8');
-}
-
 /** One key or more: the first seals, all of them open. */
 export type SealingKeys = readonly [SealingKey, ...SealingKey[]];
 
-/** Hides what is stored from whoever reads the store. */
+/** What sealed bytes belong to: they open with no other context. */
+type SealContext = readonly (string | number)[];
+
+// Sealed bytes: form (1), length of the key id (1), key id, nonce (12), tag (16), ciphertext.
+const PLAIN = 1;
+const DEFLATED = 2;
+const CIPHER = 'aes-256-gcm';
+const HEAD_BYTES = 2;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Below it compressing gains less than it costs. */
+const DEFLATE_OVER_BYTES = 2_048;
+/** Most that sealed bytes unfold to. */
+const MAX_UNFOLDED_BYTES = 262_144;
+/** Before the base64url of sealed bytes. JSON and hexadecimal text never begin like this. */
+const MARK = 'sealed:1:';
+
+/** Hides what is stored from readers of the store. */
 export interface KeyRing {
   seal(body: Uint8Array, context: SealContext): Buffer;
-  /** Undefined when it cannot be opened, whyever. */
+  /** Undefined when it cannot be opened, for whatever cause. */
   open(sealed: Uint8Array, context: SealContext): Buffer | undefined;
 }
 
 /**
- * The first key seals, all of them open. To change keys without a gap every gateway first gets the
- * new one at the last place, and then at the first. `deflate`: whether what is large is compressed
- * before.
+ * To change keys without a gap every gateway first gets the new one at the last position, and then
+ * at the first. `deflate`: whether large bodies are compressed before.
  */
 export function createKeyRing(keys: SealingKeys, options: { readonly deflate?: boolean } = {}): KeyRing {
   const [first] = keys;
@@ -104,10 +60,7 @@ export function createKeyRing(keys: SealingKeys, options: { readonly deflate?: b
   };
 }
 
-/** Before the base64url of sealed bytes. JSON and hexadecimal text never begin like this. */
-const MARK = 'sealed:1:';
-
-/** Whether a text is sealed, so that what was stored without keys is still read as it is. */
+/** Whether a text is sealed; what was stored without keys is read as it is. */
 export function isSealed(text: string): boolean {
   return text.startsWith(MARK);
 }
@@ -117,11 +70,50 @@ export function sealText(ring: KeyRing, text: string, context: SealContext): str
   return isSealed(text) ? text : MARK + ring.seal(Buffer.from(text, 'utf8'), context).toString('base64url');
 }
 
-/**
- * The text that was sealed, or a text that never was; undefined when it cannot be opened, as
- * without a ring.
- */
+/** The text that was sealed, or a text that never was; undefined when it cannot be opened. */
 export function openText(ring: KeyRing | undefined, text: string, context: SealContext): string | undefined {
   if (!isSealed(text)) return text;
   return ring?.open(Buffer.from(text.slice(MARK.length), 'base64url'), context)?.toString('utf8');
+}
+
+/** `deflate`: whether large bodies are compressed, which suits text and costs most of the time. */
+export function seal(
+  body: Uint8Array,
+  { id, key }: SealingKey,
+  context: SealContext,
+  { deflate = false }: { readonly deflate?: boolean } = {},
+): Buffer {
+  const form = deflate && body.length > DEFLATE_OVER_BYTES ? DEFLATED : PLAIN;
+  const name = Buffer.from(id, 'utf8');
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(bound(form, id, context));
+  const hidden = Buffer.concat([cipher.update(form === DEFLATED ? deflateRawSync(body) : body), cipher.final()]);
+  const head = Buffer.from([form, name.length]);
+  return Buffer.concat([head, name, nonce, cipher.getAuthTag(), hidden]);
+}
+
+/** The id of the sealing key; undefined for what is not sealed. */
+export function keyIdOf(sealed: Uint8Array): string | undefined {
+  const length = sealed[1];
+  if (length === undefined || sealed.length < HEAD_BYTES + length + NONCE_BYTES + TAG_BYTES) return undefined;
+  return Buffer.from(sealed.subarray(HEAD_BYTES, HEAD_BYTES + length)).toString('utf8');
+}
+
+/** @throws Error for another key, another context, or changed bytes */
+function unseal(sealed: Uint8Array, { id, key }: SealingKey, context: SealContext): Buffer {
+  const [form = 0, length = 0] = sealed;
+  const nonceAt = HEAD_BYTES + length;
+  const tagAt = nonceAt + NONCE_BYTES;
+  const hiddenAt = tagAt + TAG_BYTES;
+  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(nonceAt, tagAt), { authTagLength: TAG_BYTES });
+  decipher.setAAD(bound(form, id, context));
+  decipher.setAuthTag(sealed.subarray(tagAt, hiddenAt));
+  const opened = Buffer.concat([decipher.update(sealed.subarray(hiddenAt)), decipher.final()]);
+  return form === DEFLATED ? inflateRawSync(opened, { maxOutputLength: MAX_UNFOLDED_BYTES }) : opened;
+}
+
+/** What is authenticated beside the ciphertext. As JSON, so that no two contexts read alike. */
+function bound(form: number, keyId: string, context: SealContext): Buffer {
+  return Buffer.from(JSON.stringify([form, keyId, ...context]), 'utf8');
 }

@@ -1,3 +1,8 @@
+/**
+ * The gateway's own P-256 keys: read from the configuration, used for checkouts, receipts and
+ * discovery, and published as a key set.
+ */
+
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json } from '../json/types.ts';
@@ -14,17 +19,20 @@ export interface PublicJwk {
   readonly alg: 'ES256';
 }
 
-/** A private key of the gateway. It never shows itself; it signs. */
+/** A private key of the gateway. It only signs. */
 export interface SigningKey {
   readonly publicJwk: PublicJwk;
   /** ES256 (RFC 7518, section 3.4) over the UTF-8 of a text: base64url of r and s. */
   sign(text: string): string;
 }
 
-/** A key, or what an operator has to change about the text. The message never quotes it. */
+/** A key, or what has to change in its text. The message never quotes it. */
 type SigningKeyReading =
   | { readonly ok: true; readonly key: SigningKey }
   | { readonly ok: false; readonly message: string };
+
+/** Where the key set is published. */
+export const KEY_SET_PATH = '/.well-known/jwks.json';
 
 const PKCS8 = /^-----BEGIN PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PRIVATE KEY-----\s*$/;
 const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one';
@@ -42,7 +50,7 @@ export function readSigningKey(pem: string): SigningKeyReading {
   return { ok: true, key: { publicJwk, sign: signed } };
 }
 
-/** The two usual slips: the name of the file instead of its text, and the older form of a key. */
+/** For the two usual mistakes: the file's name instead of its text, and the older form of a key. */
 function hintFor(text: string): string {
   if (/^[^\n]{1,4096}$/.test(text) && text.includes('/')) return `; for a file write \${file:/path/of/the/key}`;
   return text.includes('BEGIN EC PRIVATE KEY') ? '; openssl pkcs8 -topk8 -nocrypt turns the older form into it' : '';
@@ -56,7 +64,7 @@ function parsed(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey({ key: pem, format: 'pem' });
   } catch {
-    // What the library says may quote the text.
+    // The message of the library may quote the text.
     return undefined;
   }
 }
@@ -69,19 +77,13 @@ function publicJwkOf(key: KeyObject): PublicJwk {
   return { ...members, kid, use: 'sig', alg: 'ES256' };
 }
 
-/**
- * A JWS in the flattened serialization without its payload (RFC 7515, appendix F): the document
- * itself is the payload.
- */
+/** A flattened JWS without its payload, which is the document itself (RFC 7515, appendix F). */
 interface DetachedSignature {
   readonly protected: string;
   readonly signature: string;
 }
 
-/**
- * Signs the canonical form (RFC 8785) of a document. `keySetUrl` tells a reader where the public
- * key is.
- */
+/** Signs the canonical form (RFC 8785) of a document. `keySetUrl`: where the public key is. */
 export function signDocument(document: Json, key: SigningKey, keySetUrl: string): DetachedSignature {
   const header = { alg: key.publicJwk.alg, kid: key.publicJwk.kid, typ: 'JOSE', jku: keySetUrl };
   const head = encoded(JSON.stringify(header));
@@ -92,10 +94,7 @@ function encoded(text: string): string {
   return Buffer.from(text, 'utf8').toString('base64url');
 }
 
-/** Where it is published. */
-export const KEY_SET_PATH = '/.well-known/jwks.json';
-
-/** A JWK Set (RFC 7517, section 5): what anyone needs to check what these keys signed. */
+/** A JWK Set (RFC 7517, section 5): with it readers verify what these keys signed. */
 export function keySet(keys: readonly PublicJwk[]): { readonly keys: readonly PublicJwk[] } {
   return { keys };
 }

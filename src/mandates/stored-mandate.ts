@@ -1,10 +1,9 @@
+/** The mandate in a payment record: how it is written, and checked when it is read. */
+
 import type { AcceptedMandate } from './ap2/model/verdict.ts';
 import type { MandateClaim, OpenMandateUse, Recurrence } from './register/register.ts';
 
-/**
- * What a payment record keeps of the mandate it was admitted with: what receipts tell of it, and
- * what it uses up.
- */
+/** The mandate that a payment was admitted with: what receipts state of it, and what it uses up. */
 export interface StoredMandate {
   readonly method: 'ap2';
   readonly mode: 'direct' | 'autonomous';
@@ -24,10 +23,7 @@ const MAX_ONCE = 8;
 const MAX_OPEN = 16;
 /** Longest id, characters: a `jti` has at most 128. */
 const MAX_ID_LENGTH = 256;
-/**
- * Last second of the year 9999, as for all times of a mandate (ap2 9), and the longest skew beyond
- * it.
- */
+/** Last second of the year 9999, as for all times of a mandate (ap2 9), and the longest skew. */
 const MAX_TIME = 253_402_300_799 + 3_600;
 const UNITS = /^(?:0|[1-9]\d{0,15})$/;
 
@@ -46,18 +42,13 @@ export function storedMandate(accepted: AcceptedMandate): string {
   } satisfies StoredMandate);
 }
 
-/**
- * Reads what `storedMandate` wrote. Undefined for anything else: a member more, one less, or one
- * out of its bounds.
- */
+/** Reads what `storedMandate` wrote; undefined for missing, unknown and wrong members. */
 export function readStoredMandate(text: string): StoredMandate | undefined {
   const stored = parsed(text);
   return isShaped(stored, STORED) ? (stored as unknown as StoredMandate) : undefined;
 }
 
-/**
- * A claim within the bounds of the register; ids in it are distinct, so that each is counted once.
- */
+/** Whether a claim is within the bounds of the register. Its ids differ: each is counted once. */
 export function isMandateClaim(value: unknown): value is MandateClaim {
   return isShaped(value, CLAIM);
 }

@@ -1,12 +1,11 @@
+/** Finds the name that a mistyped one in a configuration was meant to be. */
+
 /** Most edits between a mistyped key and the one that is suggested for it. */
 const MAX_EDITS = 3;
-/** Longer names are no typing slips. */
+/** Longer names are not compared, characters. */
 const MAX_NAME_LENGTH = 64;
 
-/**
- * The known name that was most likely meant, or undefined when none is near. Case does not count as
- * a difference.
- */
+/** The nearest known name, whatever its case; undefined when none is near. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   if (name.length > MAX_NAME_LENGTH) return undefined;
   let best: { readonly name: string; readonly edits: number } | undefined;

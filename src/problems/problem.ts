@@ -1,17 +1,13 @@
-/**
- * One thing wrong with the configuration: where, and what would be right. Never holds a configured
- * value.
- */
+/** Mistakes of the configuration: collected by its checks, thrown together at the start. */
+
+/** One mistake: where, and what would be right. It never holds a configured value. */
 export interface ConfigProblem {
-  /**
-   * `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` when the file as a whole is
-   * meant.
-   */
+  /** `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` for the file as a whole. */
   readonly path: string;
   readonly message: string;
 }
 
-/** Every problem found, at once. Thrown before anything is opened; safe to print. */
+/** All problems. Thrown before anything is opened; safe to print. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
@@ -22,17 +18,14 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * The path of a member: dotted when the name allows it, bracketed and quoted when not, `[n]` for a
- * list.
- */
+/** The path of a member: dotted where the name allows it, else in brackets; `[n]` in lists. */
 export function memberPath(parent: string, member: string | number): string {
   if (typeof member === 'number') return `${parent}[${member}]`;
   if (!/^[A-Za-z0-9_$-]{1,128}$/.test(member)) return `${parent}[${JSON.stringify(member.slice(0, 64))}]`;
   return parent === '' ? member : `${parent}.${member}`;
 }
 
-/** Collects problems, so that a merchant repairs the file once and not once per mistake. */
+/** Collects problems, so that an operator corrects the file once and not once per mistake. */
 export class ProblemList {
   readonly #problems = new Map<string, ConfigProblem>();
 
@@ -41,9 +34,7 @@ export class ProblemList {
     if (!this.#problems.has(path)) this.#problems.set(path, { path, message });
   }
 
-  /**
-   * True while nothing at or below this path was refused: only then may a check read what is there.
-   */
+  /** Whether nothing at or below this path was refused: only then may a check read it. */
   sound(prefix: string): boolean {
     for (const path of this.#problems.keys()) {
       if (path === 'document' || path === prefix) return false;

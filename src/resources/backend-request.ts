@@ -1,7 +1,6 @@
-import type { BackendRequest } from '../backend/exchange.ts';
 /** Builds the backend request of a valid input, before the call is priced. */
 
-import type { BackendRequest } from '../backend/types.ts';
+import type { BackendRequest } from '../backend/exchange.ts';
 import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { instancePath } from './input-problems.ts';

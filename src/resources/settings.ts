@@ -1,6 +1,6 @@
-import type { BackendRequest } from '../backend/exchange.ts';
 /** The settings of resources and of the published documents, as the configuration derives them. */
 
+import type { BackendRequest } from '../backend/exchange.ts';
 import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';

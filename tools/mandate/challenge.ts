@@ -1,9 +1,11 @@
+/** Reads the challenge that a mandate is made for, from an answer of the gateway. */
+
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { named, readJson } from './files.ts';
 import type { Item, Merchant } from './maker/constraints.ts';
 import { hashOf } from './maker/tokens.ts';
 
-/** What a challenge demands (ap2 7.4), and what its checkout says. */
+/** What a challenge demands (ap2 7.4), and what its checkout is for. */
 export interface ReadChallenge {
   readonly audience: string;
   readonly nonce: string;
@@ -24,8 +26,8 @@ export interface ReadChallenge {
 
 /**
  * Reads the body of a 402 or 403, its `authorization` or one entry of that, from a file or standard
- * input, wherever an adapter put it.
- * @throws Error that says what is missing, or that the checkout has ended
+ * input, however deep in a message of MCP or A2A.
+ * @throws Error that names what is missing, or states that the checkout has ended
  */
 export function readChallenge(file: string, nowSeconds: number): ReadChallenge {
   const entry = find(readJson(file));
@@ -63,7 +65,7 @@ export function readChallenge(file: string, nowSeconds: number): ReadChallenge {
   };
 }
 
-/** The first entry for AP2, however deep: MCP and A2A put the body into a message of theirs. */
+/** The first entry for AP2, at any depth. */
 function find(value: Json | undefined): JsonObject | undefined {
   if (Array.isArray(value)) return first(value);
   if (!isObject(value)) return undefined;
@@ -84,7 +86,7 @@ function claimsOf(jwt: string): JsonObject {
     const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) as Json;
     if (isObject(claims)) return claims;
   } catch {
-    // Falls through: the same answer as for something else than an object.
+    // The same error as for JSON that is no object.
   }
   throw new Error('checkoutJwt is no JWT that can be read');
 }

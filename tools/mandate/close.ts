@@ -1,3 +1,5 @@
+/** `acg mandate close` and `direct`: mandates for the checkout of one challenge, as headers. */
+
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { keccak256 } from '../../src/crypto/keccak.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
@@ -8,21 +10,18 @@ import { readOpenFile } from './open.ts';
 import type { Options } from './options.ts';
 import { readKeys } from './test-keys.ts';
 
-/** Clocks differ: signed two seconds ago is hardly ever in the future. */
+/** Backdated, so that no verifier's clock takes it for a mandate from the future. */
 const BACKDATED_SECONDS = 2;
 /** How long a mandate for one purchase holds, seconds. */
 const DIRECT_SECONDS = 300;
 
-/** A header, and what its user should know beside it. */
+/** A header value, and notes for its user. */
 export interface Closed {
   readonly header: string;
   readonly notes: readonly string[];
 }
 
-/**
- * `acg mandate close`: the agent closes its open mandates for the checkout of one challenge.
- * @throws UsageError, Error
- */
+/** The agent closes its open mandates. @throws UsageError, Error */
 export function close(options: Options, nowSeconds: number): Closed {
   const { agent } = readKeys(options.need('keys', 'the folder that mandate keys made'));
   const open = readOpenFile(options.need('open', 'the file that mandate open wrote'));
@@ -35,7 +34,7 @@ export function close(options: Options, nowSeconds: number): Closed {
   const checkout = closing(open.checkout, closedCheckout(checkoutJwt));
   if (open.payment === undefined && paymentMandate === 'required')
     throw new Error(
-      'this shop demands a payment mandate, and the open file has none: make it with mandate open --max AMOUNT',
+      'this merchant demands a payment mandate, and the open file has none: make it with mandate open --max AMOUNT',
     );
   const pays = open.payment !== undefined && paymentMandate !== 'none';
   if (!pays && options.get('payer') !== undefined)
@@ -44,10 +43,7 @@ export function close(options: Options, nowSeconds: number): Closed {
   return finished(challenge, checkout, payment);
 }
 
-/**
- * `acg mandate direct`: the provider signs this very purchase; with a payer its payment too.
- * @throws UsageError, Error
- */
+/** The provider signs this one purchase, with a payer its payment too. @throws UsageError, Error */
 export function direct(options: Options, nowSeconds: number): Closed {
   const { issuer, provider } = readKeys(options.need('keys', 'the folder that mandate keys made'));
   const challenge = readChallenge(options.need('challenge', 'a 402 or 403 body, - for standard input'), nowSeconds);
@@ -70,7 +66,7 @@ function whyNone({ paymentMandate }: ReadChallenge): string {
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** @throws UsageError when nobody pays */
+/** @throws UsageError without a payer */
 function paymentOf(options: Options, challenge: ReadChallenge) {
   const { checkoutJwt, merchant, total, currency, network } = challenge;
   if (network === undefined) throw new Error('the checkout names no network to pay on');
@@ -81,12 +77,12 @@ function paymentOf(options: Options, challenge: ReadChallenge) {
   return { checkoutJwt, payee: merchant, amount: total, currency, network, payer };
 }
 
-/** @throws Error when the shop would not read it */
+/** @throws Error when it is longer than the challenge allows */
 function finished(challenge: ReadChallenge, checkout: string, payment: string | undefined): Closed {
   const header = headerOf(envelopeOf(checkout, payment));
   const { maxEnvelopeBytes, bindPaymentNonce } = challenge;
   if (maxEnvelopeBytes !== undefined && header.length > maxEnvelopeBytes)
-    throw new Error(`the header has ${header.length} bytes, and this shop reads at most ${maxEnvelopeBytes}`);
+    throw new Error(`the header has ${header.length} bytes, and this merchant reads at most ${maxEnvelopeBytes}`);
   const notes = [`${header.length} bytes, good for one call to ${challenge.audience}`];
   if (bindPaymentNonce && payment !== undefined)
     notes.push(

@@ -1,3 +1,5 @@
+/** `acg mandate`: its usage and commands; a file of the same name does the work of each. */
+
 import { UsageError } from '../../src/cli/exit-code.ts';
 import type { Closed } from './close.ts';
 import { FREQUENCIES } from './maker/constraints.ts';
@@ -6,7 +8,7 @@ import { type OptionName, type Options, readOptions } from './options.ts';
 const MANDATE_USAGE = `acg mandate <command>: AP2 mandates with TEST keys, for developers of agents
 
   keys   --out DIR [--issuer ID]
-         makes TEST keys (files 0600) of a provider, an agent and a shop; prints the configuration that makes a gateway trust them
+         makes TEST keys (files 0600) of a provider, an agent and a merchant; prints the configuration that makes a gateway trust them
   direct --keys DIR --challenge FILE|- [--payer ADDRESS]
          the provider signs one purchase; prints the value of Agent-Authorization
   open   --keys DIR --out FILE (--challenge FILE | --merchant ID=NAME --item ID=TITLE ...) [--days N]
@@ -59,13 +61,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 /**
- * `acg mandate ...`. What is to be used goes to standard output, notes to standard error. Returns
- * the exit code, 64 for wrong usage.
+ * Results go to standard output, notes to standard error. Returns the exit code, 64 for wrong
+ * usage.
  * @throws Error for files and challenges that cannot be used
  */
 export async function mandate(args: readonly string[]): Promise<number> {
   try {
-    return await obeyed(args);
+    return await run(args);
   } catch (thrown) {
     if (!isMisuse(thrown)) throw thrown;
     process.stderr.write(`${thrown.message}\n\nacg mandate --help says what there is\n`);
@@ -78,7 +80,7 @@ function isMisuse(thrown: unknown): thrown is Error {
   return thrown instanceof TypeError && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS');
 }
 
-async function obeyed(args: readonly string[]): Promise<number> {
+async function run(args: readonly string[]): Promise<number> {
   const [name, ...rest] = args;
   if (name === undefined || name === 'help' || args.includes('--help') || args.includes('-h')) {
     process.stdout.write(MANDATE_USAGE);

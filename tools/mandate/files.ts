@@ -1,9 +1,11 @@
+/** Reads and writes the files of `acg mandate`, with errors that name them. */
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { JsonError, parseStrictJson } from '../../src/json/strict.ts';
 import type { Json } from '../../src/json/types.ts';
 
-/** Only whoever runs the command may read what it writes. */
+/** Only the user of the command may read what it writes. */
 const OWNER_ONLY = 0o600;
 const DIRECTORY_OWNER_ONLY = 0o700;
 /** Larger than any challenge or file of mandates. */
@@ -35,7 +37,7 @@ export function readText(file: string): string {
   }
 }
 
-/** @throws Error that says what the text is instead of JSON */
+/** @throws Error that describes a text that is no JSON */
 export function readJson(file: string): Json {
   const text = readText(file).trim();
   if (text === '') throw new Error(`${named(file)} is empty`);
@@ -49,6 +51,7 @@ export function readJson(file: string): Json {
   }
 }
 
+/** The file as errors name it. */
 export function named(file: string): string {
   return file === '-' ? 'standard input' : file;
 }

@@ -1,3 +1,5 @@
+/** The limits of an open payment mandate, from the options of `mandate open`. */
+
 import { UsageError } from '../../src/cli/exit-code.ts';
 import type { ReadChallenge } from './challenge.ts';
 import {
@@ -20,23 +22,21 @@ const MOST_USES = 1_000_000;
 const DECIMAL = /^(?:0|[1-9]\d{0,14})(?:\.\d{1,18})?$/;
 const CAIP_10 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}$/;
 
-interface Ground {
+/** What the limits refer to. */
+interface Context {
   readonly challenge: ReadChallenge | undefined;
   readonly merchant: Merchant;
   /** `sd_hash` of the open checkout mandate. */
   readonly openCheckout: string;
 }
 
-/**
- * The limits of a payment mandate; undefined when none is asked for. Amounts of the command line
- * are display units. @throws UsageError
- */
-export function limitsOf(options: Options, ground: Ground): readonly Constraint[] | undefined {
+/** Undefined without `--max`. Amounts of the command line are display units. @throws UsageError */
+export function limitsOf(options: Options, context: Context): readonly Constraint[] | undefined {
   const max = options.get('max');
   if (max === undefined) return withoutPayment(options);
-  const { challenge, merchant, openCheckout } = ground;
+  const { challenge, merchant, openCheckout } = context;
   const currency = options.get('currency') ?? challenge?.currency;
-  if (currency === undefined) throw new UsageError('--max needs --currency, or the challenge of a shop');
+  if (currency === undefined) throw new UsageError('--max needs --currency, or a challenge');
   const decimals = decimalsOf(options, challenge);
   const limits = [amountRange(currency, minorUnits('max', max, decimals)), allowedPayees([merchant])];
   const payer = options.get('payer');
@@ -75,7 +75,7 @@ function decimalsOf(options: Options, challenge: ReadChallenge | undefined): num
   return (challenge === undefined ? undefined : decimalsIn(challenge)) ?? DEFAULT_DECIMALS;
 }
 
-/** A price in both units tells how far the point moves; a price of nothing does not. */
+/** The number of digits between the price in both units; undefined for a price of zero. */
 function decimalsIn({ amount, total }: ReadChallenge): number | undefined {
   if (total === 0) return undefined;
   for (let decimals = 0; decimals <= MOST_DECIMALS; decimals += 1)
@@ -92,13 +92,13 @@ function minorUnits(name: 'max' | 'budget', text: string, decimals: number): num
   );
 }
 
-/** The amount itself, once it is known to have minor units. @throws UsageError */
+/** The amount itself, when it has minor units. @throws UsageError */
 function majorUnits(text: string, decimals: number): number {
   minorUnits('budget', text, decimals);
   return Number(text);
 }
 
-/** The text with its point moved to the right; NaN as text when digits would be left over. */
+/** The text with its point moved to the right; `NaN` when digits are left over. */
 function moved(text: string, decimals: number): string {
   const [whole = '', fraction = ''] = text.split('.');
   const kept = fraction.replace(/0+$/, '');

@@ -1,3 +1,5 @@
+/** `acg mandate open`: the provider signs open mandates for an agent, and writes them to a file. */
+
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { isObject } from '../../src/json/types.ts';
 import { type ReadChallenge, readChallenge } from './challenge.ts';
@@ -12,22 +14,18 @@ import { readKeys, type TestKeys } from './test-keys.ts';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_DAYS = '1';
-/** Longest life of an open mandate that is made here; other verifiers may cap it there. */
+/** Longest life of an open mandate that is made here. */
 const MOST_DAYS = 31;
-/** Clocks differ: signed a minute ago is never in the future. */
+/** Backdated, so that no verifier's clock takes it for a mandate from the future. */
 const BACKDATED_SECONDS = 60;
 
-/** What the provider let the agent do, as the file holds it. */
+/** The open mandates in the file. */
 interface OpenFile {
   readonly checkout: string;
   readonly payment: string | undefined;
 }
 
-/**
- * `acg mandate open`: the provider lets the agent buy these things from this merchant, and with
- * limits on money pay for them.
- * @throws UsageError, Error
- */
+/** The agent may buy items of a merchant, and pay within limits. @throws UsageError, Error */
 export function open(options: Options, nowSeconds: number): string {
   const out = options.need('out', 'the file for the open mandates');
   const keys = readKeys(options.need('keys', 'the folder that mandate keys made'));
@@ -44,11 +42,11 @@ export function open(options: Options, nowSeconds: number): string {
   const note = 'TEST: made by acg mandate open';
   writeNew(out, `${JSON.stringify({ note, checkout, ...(payment === undefined ? {} : { payment }) }, undefined, 2)}\n`);
   const ends = new Date(times.exp * 1_000).toISOString();
-  const money = limits === undefined ? 'no payment mandate' : `payment limits: ${limits.map(told).join(' ')}`;
+  const money = limits === undefined ? 'no payment mandate' : `payment limits: ${limits.map(shown).join(' ')}`;
   return `${out}: until ${ends} the agent may buy ${wanted.map(({ id }) => id).join(' or ')} from ${merchant.id}; ${money}\n`;
 }
 
-function told({ body }: Constraint): string {
+function shown({ body }: Constraint): string {
   const { type, ...rest } = body;
   return `${type}${JSON.stringify(rest)}`;
 }
@@ -72,7 +70,7 @@ function granted(
   return signDraft(rootDraft(content, { iss: issuer, iat: times.iat }, provider), provider);
 }
 
-const WHERE = 'or give the challenge of a shop with --challenge FILE';
+const WHERE = 'or a challenge with --challenge FILE';
 
 /** @throws UsageError */
 function merchantOf(options: Options, challenge: ReadChallenge | undefined): Merchant {

@@ -1,7 +1,9 @@
+/** The command line of `acg mandate`. */
+
 import { parseArgs } from 'node:util';
 import { UsageError } from '../../src/cli/exit-code.ts';
 
-/** What the command line may say of a mandate; each command takes some of it. */
+/** All options; each command takes some of them. */
 const OPTIONS = {
   out: { type: 'string' },
   keys: { type: 'string' },
@@ -24,7 +26,7 @@ export type OptionName = keyof typeof OPTIONS;
 
 /** The options of one command, by name. */
 export interface Options {
-  /** What stands without a name. */
+  /** Arguments without a name. */
   readonly rest: readonly string[];
   /** Undefined where it was not given. */
   get(name: OptionName): string | undefined;
@@ -34,10 +36,7 @@ export interface Options {
   readonly items: readonly string[];
 }
 
-/**
- * @throws UsageError for an option that belongs to another command; TypeError of `parseArgs` for
- * one that there is not
- */
+/** @throws UsageError for an option of another command, TypeError for an unknown one */
 export function readOptions(command: string, args: readonly string[], allowed: readonly OptionName[]): Options {
   const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   const given = Object.keys(values) as OptionName[];

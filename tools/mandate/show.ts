@@ -1,3 +1,5 @@
+/** `acg mandate show`: prints headers, envelopes, presentations and receipts, token by token. */
+
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { isObject, type Json } from '../../src/json/types.ts';
 import { readText } from './files.ts';
@@ -7,14 +9,10 @@ import type { Options } from './options.ts';
 const LABEL = /^agent-authorization(?:-receipt)?:\s*/i;
 /** Members that are unix seconds. */
 const TIMES = new Set(['iat', 'exp', 'nbf']);
-/** What a terminal obeys, or shows in another order than it stands. */
+/** Characters that control a terminal or change the order of text. */
 const UNPRINTABLE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/**
- * `acg mandate show`: what a header, an envelope, a presentation or a receipt says, token by token.
- * It decodes and believes everything.
- * @throws UsageError when nothing was given; Error when it is none of these
- */
+/** Decodes, and verifies nothing. @throws UsageError without a text, Error for any other text */
 export function show({ rest }: Options): string {
   const [given, ...more] = rest;
   if (given === undefined || more.length > 0)
@@ -63,7 +61,7 @@ function presentation(name: string, text: string): readonly string[] {
 
 function token(name: string, jwt: string): readonly string[] {
   const [header, claims] = jwt.split('.');
-  return [`${name} head    ${told(header)}`, `${name} claims  ${told(claims)}`];
+  return [`${name} head    ${decodedPart(header)}`, `${name} claims  ${decodedPart(claims)}`];
 }
 
 function disclosure(text: string): readonly string[] {
@@ -79,12 +77,12 @@ function disclosure(text: string): readonly string[] {
   ];
 }
 
-function told(part: string | undefined): string {
+function decodedPart(part: string | undefined): string {
   const value = part === undefined ? undefined : decoded(part);
   return value === undefined ? `cannot be read: ${escaped((part ?? '').slice(0, 60))}` : withTimes(value);
 }
 
-/** The JSON, and behind it what its times are on a calendar. */
+/** The JSON, followed by its times as dates. */
 function withTimes(value: Json): string {
   const dates = isObject(value)
     ? Object.entries(value).flatMap(([name, seconds]) => (TIMES.has(name) ? [`${name} ${dateOf(seconds)}`] : []))
@@ -101,9 +99,9 @@ function compact(value: Json): string {
   return escaped(JSON.stringify(value));
 }
 
-/** A token may come from anybody; it must not steer the terminal of who looks at it. */
+/** A token may be hostile: it must not control the terminal. */
 function escaped(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
   return text.replace(/[\u0000-\u001f]/g, coded).replace(UNPRINTABLE, coded);
 }
 

@@ -1,3 +1,5 @@
+/** `acg mandate keys`: makes TEST keys and the configuration that trusts them. */
+
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -6,7 +8,7 @@ import { isObject } from '../../src/json/types.ts';
 import { readJson, readText, writeNew } from './files.ts';
 import type { Options } from './options.ts';
 
-/** Each name says that nobody may trust it outside a test. */
+/** `TEST` in each name: never to be trusted outside of tests. */
 const FILES = {
   provider: 'TEST-provider.pem',
   agent: 'TEST-agent.pem',
@@ -16,7 +18,7 @@ const FILES = {
 } as const;
 const DEFAULT_ISSUER = 'https://test-agents.example';
 
-/** The keys of a developer: who vouches for the agent, and the agent. */
+/** The keys of a developer: the provider that signs roots, and the agent. */
 export interface TestKeys {
   readonly issuer: string;
   readonly provider: SigningKey;
@@ -24,9 +26,9 @@ export interface TestKeys {
 }
 
 /**
- * `acg mandate keys`: a key for a provider of one's own, one for an agent, one for the checkouts of
- * a test shop, and the configuration that makes a gateway trust the first. @throws Error when a
- * file is there already
+ * Makes a key for a provider, one for an agent, and one for the checkouts of a test gateway.
+ * Returns the configuration that trusts the provider.
+ * @throws Error when a file is there already
  */
 export function makeKeys(options: Options): string {
   const directory = path.resolve(options.need('out', 'the folder for the keys'));
@@ -35,15 +37,14 @@ export function makeKeys(options: Options): string {
   const providerJwk = keyOf(provider, FILES.provider).publicJwk;
   const entry = { id: issuer, keys: [providerJwk] };
   const file = (name: string): string => path.join(directory, name);
-  // First the file that the other commands look for last: a folder that was used before is refused
-  // before anything is written.
+  // First: it is in every folder that was used before, which is then refused unchanged.
   writeNew(file(FILES.issuer), `${JSON.stringify(entry, undefined, 2)}\n`);
   writeNew(file(FILES.provider), provider);
   writeNew(file(FILES.agent), agent);
   writeNew(file(FILES.agentPublic), `${JSON.stringify(keyOf(agent, FILES.agent).publicJwk, undefined, 2)}\n`);
   writeNew(file(FILES.checkout), checkout);
   const members = Object.entries(providerJwk).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-  return `# TEST keys are in ${directory}. Whoever has them can make mandates that this shop honours: never trust them where money is real.
+  return `# TEST keys are in ${directory}. With them anyone can make mandates that this gateway accepts: never trust them where money is real.
 authorization:
   ap2:
     enabled: true

@@ -1,9 +1,11 @@
+/** `acg vectors`: its usage and arguments; `ap2.ts` and `acp.ts` do the work. */
+
 import { parseArgs } from 'node:util';
 import { UsageError } from '../../src/cli/exit-code.ts';
 
 const VECTORS_USAGE = `acg vectors ap2 FILE [--redis URL]: presents AP2 mandates to the verifier, case by case
 
-  FILE   JSON with config (the shop: its keys and issuers) and cases; each has a name, a header, now, the call, and
+  FILE   JSON with config (the merchant: its keys and issuers) and cases; each has a name, a header, now, the call, and
          expected: accepted, or the reason of the refusal
   --redis URL
          remembers what was used in that Redis, under names of its own, instead of in memory
@@ -40,8 +42,8 @@ export async function vectorsCommand(args: readonly string[]): Promise<number> {
   return (await mismatchesOf(protocol, file, values.redis)) === 0 ? 0 : 1;
 }
 
-/** Loaded on demand: neither protocol needs what the other one brings. */
+/** Imports only the modules of one protocol. */
 async function mismatchesOf(protocol: 'ap2' | 'acp', file: string, redis: string | undefined): Promise<number> {
-  if (protocol === 'acp') return (await import('./acp/run.ts')).corpusMismatches(file);
-  return (await import('./ap2/vectors.ts')).vectors({ file, redis });
+  if (protocol === 'acp') return (await import('./acp.ts')).corpusMismatches(file);
+  return (await import('./ap2.ts')).vectors({ file, redis });
 }

@@ -1,14 +1,23 @@
+/** Reads files of vectors member by member, so that an error names what is wrong in the file. */
+
+import { readFileSync } from 'node:fs';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 
-/** An object of a file with a name for it, so that whoever wrote the file finds what is wrong. */
+/** @throws Error that names the file */
+export function readJson(path: string): Json {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Json;
+  } catch (cause) {
+    throw new Error(`${path} cannot be read as JSON: ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+}
+
+/** An object of a file, and where it stands there. */
 export class Members {
   readonly #where: string;
   readonly #object: JsonObject;
 
-  /**
-   * @throws Error for another type, or a member that is not known: a rule that nobody obeys would
-   * pass
-   */
+  /** @throws Error for another type, or an unknown member: its rule would not be checked */
   constructor(value: Json | undefined, where: string, known: readonly string[]) {
     if (!isObject(value)) throw new Error(`${where} must be an object`);
     for (const name of Object.keys(value))

@@ -1,4 +1,6 @@
-import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
+/** Mandates with every member that AP2 has, for specs that change one of them. */
+
+import type { MandateVerdict } from '../../../src/mandates/ap2/model/verdict.ts';
 import { amountRange, budget, plain, recurrence } from '../../../tools/mandate/maker/constraints.ts';
 import { changed, type Hand } from '../../support/ap2/hands.ts';
 import { createMint } from '../../support/ap2/mint.ts';
@@ -16,10 +18,7 @@ const PISP = { legal_name: 'Pay Ltd', brand_name: 'Pay', domain_name: 'pay.examp
 const ITEM = { id: 'market_report', title: 'Market report' };
 const CLOSED = { payee: SHOP, payment_instrument: ACCOUNT, pisp: PISP, execution_date: '2026-11-20', risk_data: {} };
 
-/**
- * Open and closed mandates that have every member there is, none of them withheld, with these hands
- * on them.
- */
+/** Open and closed mandates with every member there is, none withheld, with these hands on them. */
 function presented(hands: Wishes['hands'] = {}): string {
   const constraints = [
     plain({ type: 'checkout.line_items', items: [{ id: 'line_1', acceptable_items: [ITEM], quantity: 1 }] }),
@@ -44,8 +43,7 @@ function presented(hands: Wishes['hands'] = {}): string {
   return mint.autonomous({ payment: true, constraints, paymentConstraints, hands: { ...hands, closedPayment } }).header;
 }
 
-/** What comes of them. */
-export async function resultOf(hands: Wishes['hands']): Promise<Reason | 'accepted'> {
-  const verdict = await verify(presented(hands));
-  return verdict.kind === 'accepted' ? 'accepted' : verdict.reason;
+/** The verdict on mandates with every member, changed by these hands. */
+export function verdictOn(hands: Wishes['hands']): Promise<MandateVerdict> {
+  return verify(presented(hands));
 }

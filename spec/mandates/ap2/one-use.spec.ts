@@ -34,7 +34,7 @@ const WANTED = lineItems([
   },
 ]);
 
-/** What becomes of headers that are presented one after the other, each used up where it can be. */
+/** The results of headers that are presented one after the other, each used up where it can be. */
 async function uses(...presented: readonly (string | readonly [header: string, now: number])[]): Promise<string[]> {
   const rows = mapRows();
   const results: string[] = [];
@@ -88,7 +88,7 @@ describe('an open mandate is used once', () => {
     assert.deepEqual(await uses(handedOn(), handedOn()), ['used', 'open_mandate_spent']);
   });
 
-  it('unless a payment mandate beside it may be used again, which anybody who is trusted can sign', async () => {
+  it('unless a payment mandate beside it may be used again, which any trusted issuer can sign', async () => {
     const opened = mint.open();
     const paymentConstraints = () => [
       reference(hashed(opened.checkout[0] ?? '')),
@@ -106,6 +106,17 @@ describe('an open mandate is used once', () => {
 });
 
 describe('a checkout and a closed mandate are used once', () => {
+  it('whichever signature of its agent it comes with', async () => {
+    const { segments } = mint.autonomous();
+    const [open = '', closed = ''] = segments;
+    const headers = [closed, malleated(closed)].map((last) => headerOf(envelopeOf(chainOf([open, last]))));
+    assert.deepEqual(await uses(...headers), ['used', 'replayed']);
+    const [right, other] = await Promise.all(headers.map((header) => verify(header)));
+    assert.ok(right?.kind === 'accepted' && other?.kind === 'accepted');
+    assert.deepEqual(other.claim, right.claim);
+    assert.notEqual(other.reference, right.reference);
+  });
+
   it('when the merchant signs two checkouts of one id', async () => {
     const wishes = { checkout: { jti: 'one id for both of them' } };
     assert.deepEqual(await uses(mint.autonomous(wishes).header, mint.autonomous(wishes).header), ['used', 'replayed']);

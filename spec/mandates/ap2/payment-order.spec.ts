@@ -7,7 +7,7 @@ import { hashed } from '../../support/ap2/oracle.ts';
 import { MERCHANT, profileWith } from '../../support/ap2/purchase.ts';
 import { verifierFor } from '../../support/ap2/verifier.ts';
 import { withReference } from '../../support/ap2/wishes.ts';
-import { type Row, rows, said } from './table.ts';
+import { type Row, resultOf, rows } from './table.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -34,9 +34,7 @@ const OTHER_PAYEE = { payee: { ...MERCHANT, id: 'other' } };
 const LATER = { execution_date: '2026-12-24' };
 const PRESET = { payment_amount: { amount: 9_999, currency: 'USDC' } };
 
-/**
- * What names the purchase comes before what limits it, and of two faults the earlier one is told.
- */
+/** The purchase is compared before the limits, and of two faults the earlier one is named. */
 describe('the order of step 14 (ap2 7.6)', () => {
   rows(verify, 'payment', [
     ['another checkout, under an unknown limit', made(OTHER_CHECKOUT, UNKNOWN), 'payment_binding_mismatch'],
@@ -57,7 +55,7 @@ describe('the order of step 14 (ap2 7.6)', () => {
   it('asks for the nonce of the payment before it counts the budget', async () => {
     const profile = profileWith({ policy: { paymentMandate: 'optional', bindPaymentNonce: true } });
     const header = made({}, [budget('USDC', 0.009)])();
-    assert.deepEqual(await said(verify(header)), ['budget_exceeded', 'payment']);
-    assert.deepEqual(await said(verifierFor(mint, { profile })(header)), ['payment_binding_mismatch', 'payment']);
+    assert.deepEqual(await resultOf(verify(header)), ['budget_exceeded', 'payment']);
+    assert.deepEqual(await resultOf(verifierFor(mint, { profile })(header)), ['payment_binding_mismatch', 'payment']);
   });
 });

@@ -1,3 +1,5 @@
+/** Reads the reason out of what a check throws. */
+
 import assert from 'node:assert/strict';
 import { type Reason, Refused } from '../../../src/mandates/ap2/model/reasons.ts';
 
@@ -11,7 +13,7 @@ export function refusalOf(check: () => unknown): Reason | 'none' {
   }
 }
 
-/** The same for what takes its time. */
+/** The same for an asynchronous check. */
 export async function lateRefusalOf(check: () => Promise<unknown>): Promise<Reason | 'none'> {
   try {
     await check();

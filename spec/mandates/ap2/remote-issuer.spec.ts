@@ -48,8 +48,8 @@ describe('an issuer that changes its keys', () => {
     });
     verdict = async (key) => {
       const { header } = mint.autonomous({ issuer: { key, iss: PROVIDER } });
-      const said = await verifier.verify({ kind: 'text', value: header }, purchaseWith(), NOW);
-      return said.kind === 'accepted' ? said.kind : said.reason;
+      const result = await verifier.verify({ kind: 'text', value: header }, purchaseWith(), NOW);
+      return result.kind === 'accepted' ? result.kind : result.reason;
     };
   });
   after(async () => {
@@ -60,8 +60,8 @@ describe('an issuer that changes its keys', () => {
   });
 
   it('many who come first cost one fetch, and are accepted', async () => {
-    const said = await Promise.all(Array.from({ length: 20 }, () => verdict(mint.parties.provider)));
-    assert.deepEqual(new Set(said), new Set(['accepted']));
+    const verdicts = await Promise.all(Array.from({ length: 20 }, () => verdict(mint.parties.provider)));
+    assert.deepEqual(new Set(verdicts), new Set(['accepted']));
     assert.equal(fetches, 1);
   });
 
@@ -82,7 +82,7 @@ describe('an issuer that changes its keys', () => {
     assert.equal((await trust.check()).found, 'degraded');
   });
 
-  it('after a day of silence nobody can say whose a mandate is: that is our trouble, not the buyer’s', async () => {
+  it('after a day without an answer its mandates cannot be checked, which is no fault of theirs', async () => {
     now = 25 * 60 * MINUTE;
     assert.equal(await verdict(next), 'provider_unavailable');
     assert.equal((await trust.check()).found, 'unreachable');

@@ -16,7 +16,7 @@ const isEnvelope = ajv.compile(envelopeSchema);
 const isCheckout = ajv.compile(checkoutSchema);
 const MAX_BYTES = 65_536;
 
-/** Whether the gateway reads it. */
+/** Whether the gateway accepts it. */
 function isRead(envelope: Json): boolean {
   const value = Buffer.from(JSON.stringify(envelope)).toString('base64url');
   try {
@@ -62,7 +62,7 @@ describe('the published schema of envelopes', () => {
     ['a list', [], false],
   ];
   for (const [title, envelope, fits] of rows)
-    it(`says of ${title} what the gateway says`, () =>
+    it(`agrees with the gateway on ${title}`, () =>
       assert.deepEqual([isEnvelope(envelope), isRead(envelope)], [fits, fits]));
 });
 

@@ -27,7 +27,7 @@ describe('a register that began', () => {
     assert.equal(reserveUses(rows, claimOf('a', { at: 5, age: 9 }), NOW), undefined);
   });
 
-  it('refuses a checkout of which nobody says how old it is', () => {
+  it('refuses a checkout of unknown age', () => {
     assert.equal(reserveUses(first(), claimOf('a', { age: undefined }), NOW), 'replayed');
     assert.equal(reserveUses(mapRows(), claimOf('a', { age: undefined }), NOW), undefined);
   });

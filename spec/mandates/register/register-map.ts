@@ -1,3 +1,5 @@
+/** A register in memory over the pure table, and sample claims on it. */
+
 import { randomUUID } from 'node:crypto';
 import type {
   MandateClaim,
@@ -15,19 +17,16 @@ import {
 } from '../../../src/mandates/register/register-table.ts';
 import type { StoredMandate } from '../../../src/mandates/stored-mandate.ts';
 
-/** The epoch of a register that never forgot anything. */
+/** The epoch of a register that never forgot a use. */
 export const FOREVER: RegisterEpoch = { born: 0, openFrom: 0 };
 
-/** A register in memory, which can be looked into. */
+/** The rows of a register, open to specs. */
 export interface MapRows extends RegisterRows {
   readonly onceIds: Map<string, number>;
   readonly states: Map<string, OpenMandateState>;
 }
 
-/**
- * A register that forgot nothing, unless `epoch` says since when it remembers; `null`: it was
- * emptied, epoch and all.
- */
+/** Without `epoch` nothing was ever forgotten; `null`: the register was emptied, epoch and all. */
 export function mapRows(epoch: RegisterEpoch | null = FOREVER): MapRows {
   let since = epoch ?? undefined;
   const onceIds = new Map<string, number>();
@@ -72,18 +71,18 @@ export function mapRegister(rows: RegisterRows, now: () => number): MandateRegis
   };
 }
 
-/** When samples are presented, unix seconds; a store's own clock says something else. */
+/** When samples are presented, unix seconds; a store's own clock differs. */
 export const AT = 1_795_176_002;
 /** How long samples are remembered, seconds: longer than any test. */
 const REMEMBERED_S = 3_600;
 
-/** A claim of a closed mandate and its checkout, under no open mandate unless `open` says one. */
+/** A claim of a closed mandate and its checkout, under the open mandates in `open`. */
 export function claimOf(name: string = randomUUID(), changes: Partial<MandateClaim> = {}): MandateClaim {
   const at = changes.at ?? AT;
   return { at, age: 0, once: [`m:${name}`, `j:${name}`], onceUntil: at + REMEMBERED_S, open: [], ...changes };
 }
 
-/** A use of an open mandate: once, unless `recurrence` says more. */
+/** A use of an open mandate: once, or as `recurrence` allows. */
 export function useOf(id: string, recurrence?: Partial<Recurrence>, until = AT + REMEMBERED_S): OpenMandateUse {
   if (recurrence === undefined) return { id, until, recurrence: undefined };
   return { id, until, recurrence: { ...ANY, ...recurrence } };

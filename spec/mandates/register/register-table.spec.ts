@@ -43,7 +43,7 @@ describe('what may be used once', () => {
     assert.equal(reserveUses(rows, claim, NOW), 'replayed');
   });
 
-  it('counts for as long as its check leaves it, on the clock of the store, whatever the other clock says', () => {
+  it('counts for as long as its check leaves it, on the clock of the store, whatever the other clock shows', () => {
     const { rows } = register();
     reserveUses(rows, claimOf('a', { onceUntil: AT + 900 }), NOW);
     const last = NOW + 900_000 - 1;
@@ -67,7 +67,7 @@ describe('what may be used once', () => {
 });
 
 describe('an open mandate', () => {
-  it('is used once, unless it says that it recurs', () => {
+  it('is used once, unless it recurs', () => {
     const { use, end } = register();
     const first = use([useOf('o')]);
     assert.equal(first.refusal, undefined);
@@ -172,7 +172,7 @@ describe('an open mandate', () => {
     }
   });
 
-  it('that nobody used is too soon for no period, not even one that began with time itself', () => {
+  it('that was never used is too soon for no period, not even one that began with time 0', () => {
     const { use } = register();
     assert.equal(use(monthly(0)).refusal, undefined);
     assert.equal(use(monthly(0), 1).refusal, 'recurrence_too_soon');
@@ -199,7 +199,7 @@ describe('an open mandate', () => {
     assert.equal(use([useOf('one')]).refusal, 'open_mandate_spent');
   });
 
-  it('is remembered until the latest end that anybody gave it', () => {
+  it('is remembered until the latest end of its claims', () => {
     const { rows } = register();
     const until = (seconds: number) => claimOf(undefined, { open: [useOf('o', {}, AT + seconds)] });
     reserveUses(rows, until(900), NOW);

@@ -1,3 +1,5 @@
+/** Runs `acg mandate` in folders of its own. */
+
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +21,7 @@ export function acgMandate(args: readonly string[], stdin = ''): Promise<Run> {
   });
 }
 
-/** A folder of its own, and how to be rid of it. */
+/** A new folder, and its removal. */
 export function folder(): { readonly at: (name: string) => string; readonly remove: () => void } {
   const directory = mkdtempSync(path.join(tmpdir(), 'acg-mandate-'));
   return { at: (name) => path.join(directory, name), remove: () => rmSync(directory, { recursive: true }) };

@@ -58,7 +58,7 @@ describe('the maker of mandates', () => {
     assert.equal(closed?.mandate?.['vct'], 'mandate.checkout.1');
   });
 
-  it('says the same salt and the same checkout never twice', () => {
+  it('uses no salt and no checkout twice', () => {
     const [first, second] = [mint.autonomous(), mint.autonomous()];
     assert.notEqual(first.jti, second.jti);
     const salts = [first, second].flatMap(({ segments }) => segments.flatMap(saltsOf));

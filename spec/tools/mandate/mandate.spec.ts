@@ -3,16 +3,24 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
+import type { JsonObject } from '../../../src/json/types.ts';
+import { staticIssuer } from '../../../src/mandates/ap2/trust/issuer.ts';
+import { createTrustedIssuers } from '../../../src/mandates/ap2/trust/issuers.ts';
 import { challengeBody } from '../../support/ap2/challenge.ts';
 import { createMint } from '../../support/ap2/mint.ts';
 import { readPresentation } from '../../support/ap2/oracle.ts';
-import { AUDIENCE, freePurchase } from '../../support/ap2/purchase.ts';
+import { AUDIENCE, freePurchase, purchaseWith } from '../../support/ap2/purchase.ts';
+import { verifierFor } from '../../support/ap2/verifier.ts';
+import type { Wishes } from '../../support/ap2/wishes.ts';
 import { acgMandate, folder } from './acg-mandate.ts';
 
-const PAYER = '0x13f9855a49dea6e061d1ceb21ff824629c145eb5';
+const PAYER = purchaseWith().payment?.payer ?? '';
 /** The commands run on the clock of this machine. */
 const now = Math.floor(Date.now() / 1_000);
 const mint = createMint();
+/** The body of a 402 with a challenge. */
+const body = (changes: JsonObject = {}, wishes: Wishes = {}): string =>
+  JSON.stringify(challengeBody(mint, { now, ...wishes }, changes));
 
 interface PastedConfig {
   readonly authorization: {
@@ -37,6 +45,9 @@ describe('acg mandate', () => {
   const demanding = place.at('demanding.json');
   const open = place.at('open.json');
   const openCheckout = place.at('open-checkout.json');
+  const direct = (file = '-') => ['direct', '--keys', keys, '--challenge', file];
+  const closing = (file: string, to = challenge) => ['close', '--keys', keys, '--open', file, '--challenge', to];
+  const opening = (...more: readonly string[]) => ['open', '--keys', keys, '--out', place.at('never.json'), ...more];
   let issuerKey: Jwk;
   let pasted: PastedConfig;
 
@@ -47,8 +58,8 @@ describe('acg mandate', () => {
     const [key] = pasted.authorization.ap2.issuers[0]?.keys ?? [];
     assert.ok(key);
     issuerKey = key;
-    writeFileSync(challenge, JSON.stringify(challengeBody(mint, { now })));
-    writeFileSync(demanding, JSON.stringify(challengeBody(mint, { now }, { paymentMandate: 'required' })));
+    writeFileSync(challenge, body());
+    writeFileSync(demanding, body({ paymentMandate: 'required' }));
     const limits = ['--max', '0.03', '--budget', '0.1', '--every', 'monthly', '--uses', '5'];
     const opened = await acgMandate(['open', '--keys', keys, '--challenge', challenge, '--out', open, ...limits]);
     assert.equal(opened.code, 0, opened.stderr);
@@ -57,7 +68,7 @@ describe('acg mandate', () => {
   });
   after(() => place.remove());
 
-  it('makes keys that say TEST, for their owner alone, and never writes over them', async () => {
+  it('makes keys named TEST, for their owner alone, and never writes over them', async () => {
     const names = readdirSync(keys);
     assert.equal(names.length, 5);
     for (const name of names) {
@@ -77,17 +88,7 @@ describe('acg mandate', () => {
   });
 
   it('closes open mandates for the checkout of a challenge', async () => {
-    const closed = await acgMandate([
-      'close',
-      '--keys',
-      keys,
-      '--open',
-      open,
-      '--challenge',
-      challenge,
-      '--payer',
-      PAYER,
-    ]);
+    const closed = await acgMandate([...closing(open), '--payer', PAYER]);
     assert.equal(closed.code, 0, closed.stderr);
     const { checkout, payment } = envelopeIn(closed.stdout);
     const [granted, done] = readPresentation(checkout, issuerKey);
@@ -108,20 +109,19 @@ describe('acg mandate', () => {
     assert.deepEqual(paid?.mandate?.['payment_instrument'], { id: `eip155:84532:${PAYER}`, type: 'x402' });
   });
 
-  it('reads the challenge from standard input, wherever a front put it', async () => {
+  it('reads the challenge from standard input, at any depth of a message', async () => {
     const message = {
       jsonrpc: '2.0',
       id: 1,
       result: { structuredContent: challengeBody(mint, { now }), isError: true },
     };
-    const args = ['close', '--keys', keys, '--open', openCheckout, '--challenge', '-'];
-    const closed = await acgMandate(args, JSON.stringify(message));
+    const closed = await acgMandate(closing(openCheckout, '-'), JSON.stringify(message));
     assert.equal(closed.code, 0, closed.stderr);
     assert.equal(envelopeIn(closed.stdout).payment, undefined);
   });
 
   it('signs one purchase directly, with a payment mandate for who pays', async () => {
-    const args = ['direct', '--keys', keys, '--challenge', challenge];
+    const args = direct(challenge);
     const [bare, paid] = await Promise.all([acgMandate(args), acgMandate([...args, '--payer', PAYER])]);
     const [mandate] = readPresentation(envelopeIn(bare.stdout).checkout, issuerKey);
     assert.equal(mandate?.mandate?.['vct'], 'mandate.checkout.1');
@@ -130,14 +130,14 @@ describe('acg mandate', () => {
     assert.equal(payment?.mandate?.['vct'], 'mandate.payment.1');
   });
 
-  it('tells the nonce that the payment must have where a shop binds it', async () => {
-    const bound = JSON.stringify(challengeBody(mint, { now }, { bindPaymentNonce: true }));
-    const closed = await acgMandate(['direct', '--keys', keys, '--challenge', '-', '--payer', PAYER], bound);
+  it('prints the nonce that the payment must have where a merchant binds it', async () => {
+    const args = ['direct', '--keys', keys, '--challenge', '-', '--payer', PAYER];
+    const closed = await acgMandate(args, body({ bindPaymentNonce: true }));
     assert.match(closed.stderr, /nonce of the payment must be 0x[0-9a-f]{64}\n/);
   });
 
-  it('shows what a header says, and verifies nothing', async () => {
-    const { stdout } = await acgMandate(['direct', '--keys', keys, '--challenge', challenge]);
+  it('shows a header, and verifies nothing', async () => {
+    const { stdout } = await acgMandate(direct(challenge));
     const spoiled = `${stdout.trim().slice(0, -8)}`;
     const [shown, cut] = await Promise.all([acgMandate(['show', stdout.trim()]), acgMandate(['show', '-'], spoiled)]);
     assert.match(shown.stdout, /^Decoded, not verified\.\nenvelope, \d+ bytes: {"method":"ap2","version":"0\.2"}/);
@@ -154,146 +154,115 @@ describe('acg mandate', () => {
     assert.match(stdout, /\\u009b31m\\u202egnp/);
   });
 
-  const wrong: readonly (readonly [
-    rule: string,
-    args: () => readonly string[],
-    stdin: string,
-    code: number,
-    says: RegExp,
-  ])[] = [
-    ['an unknown command', () => ['sign'], '', 64, /unknown command mandate sign/],
-    ['an option of another command', () => ['show', '--payer', 'x'], '', 64, /--payer does not belong to mandate show/],
+  type Wrong = readonly [rule: string, code: number, message: RegExp, args: readonly string[], stdin?: string];
+  const limited = (...more: readonly string[]) => opening('--challenge', challenge, ...more);
+  const WRONG: readonly Wrong[] = [
+    ['an unknown command', 64, /unknown command mandate sign/, ['sign']],
+    ['an option of another command', 64, /--payer does not belong to mandate show/, ['show', '--payer', 'x']],
     [
-      'a missing folder of keys',
-      () => ['direct', '--keys', place.at('none'), '--challenge', challenge],
-      '',
-      1,
-      /none is no folder that mandate keys --out made: it has no TEST-issuer\.json/,
+      ...([
+        'a missing folder of keys',
+        1,
+        /none is no folder that mandate keys --out made: it has no TEST-issuer\.json/,
+      ] as const),
+      ['direct', '--keys', place.at('none'), '--challenge', challenge],
     ],
-    ['no keys at all', () => ['direct', '--challenge', challenge], '', 64, /needs --keys/],
-    ['a challenge that is no JSON', () => direct(), '<html>', 1, /no JSON that can be read \(malformed_json\)/],
-    ['an answer with its head', () => direct(), 'HTTP/1.1 402 Payment Required\n\n{}', 1, /give the body alone/],
-    [
-      'a body without a challenge',
-      () => direct(),
-      '{"status":"payment_required"}',
-      1,
-      /holds no challenge for a mandate/,
-    ],
+    ['no keys at all', 64, /needs --keys/, ['direct', '--challenge', challenge]],
+    ['a challenge that is no JSON', 1, /no JSON that can be read \(malformed_json\)/, direct(), '<html>'],
+    ['an answer with its head', 1, /give the body alone/, direct(), 'HTTP/1.1 402 Payment Required\n\n{}'],
+    ['a body without a challenge', 1, /holds no challenge for a mandate/, direct(), '{"status":"payment_required"}'],
     [
       'a checkout that has ended',
-      () => direct(),
-      JSON.stringify(challengeBody(mint, { now: now - 900 })),
       1,
       /ended at .* seconds ago: call the resource again/,
+      direct(),
+      body({}, { now: now - 900 }),
     ],
-    [
-      'a checkout that was changed',
-      () => direct(),
-      JSON.stringify(challengeBody(mint, { now }, { checkoutHash: 'x' })),
-      1,
-      /checkoutHash is not the hash/,
-    ],
-    [
-      'a nonce of another checkout',
-      () => direct(),
-      JSON.stringify(challengeBody(mint, { now }, { nonce: 'x' })),
-      1,
-      /nonce is not the jti/,
-    ],
-    [
-      'a header that the shop would not read',
-      () => direct(),
-      JSON.stringify(challengeBody(mint, { now }, { maxEnvelopeBytes: 100 })),
-      1,
-      /this shop reads at most 100/,
-    ],
-    [
-      'no payer for a payment mandate',
-      () => ['close', '--keys', keys, '--open', open, '--challenge', challenge],
-      '',
-      64,
-      /needs --payer/,
-    ],
-    [
-      'a payer that is no address',
-      () => [...direct(challenge), '--payer', '0x12'],
-      '',
-      64,
-      /--payer must be an address/,
-    ],
+    ['a checkout that was changed', 1, /checkoutHash is not the hash/, direct(), body({ checkoutHash: 'x' })],
+    ['a nonce of another checkout', 1, /nonce is not the jti/, direct(), body({ nonce: 'x' })],
+    ['a header that is too long', 1, /this merchant reads at most 100/, direct(), body({ maxEnvelopeBytes: 100 })],
+    ['no payer for a payment mandate', 64, /needs --payer/, closing(open)],
+    ['a payer that is no address', 64, /--payer must be an address/, [...direct(challenge), '--payer', '0x12']],
     [
       'a payer where nothing is paid',
-      () => [...direct(), '--payer', PAYER],
-      JSON.stringify(challengeBody(mint, { now, purchase: freePurchase() }, { paymentMandate: 'none' })),
       64,
       /costs nothing/,
+      [...direct(), '--payer', PAYER],
+      body({ paymentMandate: 'none' }, { purchase: freePurchase() }),
     ],
     [
       'a payer without an open payment mandate',
-      () => ['close', '--keys', keys, '--open', openCheckout, '--challenge', challenge, '--payer', PAYER],
-      '',
       64,
       /the open file has none/,
+      [...closing(openCheckout), '--payer', PAYER],
     ],
-    [
-      'a shop that demands a payment mandate',
-      () => ['close', '--keys', keys, '--open', openCheckout, '--challenge', demanding],
-      '',
-      1,
-      /demands a payment mandate/,
-    ],
-    [
-      'a challenge as open mandates',
-      () => ['close', '--keys', keys, '--open', challenge, '--challenge', challenge],
-      '',
-      1,
-      /holds no open mandate/,
-    ],
-    ['nothing to buy', () => opening('--merchant', 'a=A'), '', 64, /needs --item/],
-    ['an item without a title', () => opening('--merchant', 'a=A', '--item', 'x'), '', 64, /--item must be ID=NAME/],
+    ['no payment mandate where one is demanded', 1, /demands a payment mandate/, closing(openCheckout, demanding)],
+    ['a challenge as open mandates', 1, /holds no open mandate/, closing(challenge)],
+    ['nothing to buy', 64, /needs --item/, opening('--merchant', 'a=A')],
+    ['an item without a title', 64, /--item must be ID=NAME/, opening('--merchant', 'a=A', '--item', 'x')],
     [
       'limits without a most',
-      () => opening('--challenge', challenge, '--budget', '1'),
-      '',
       64,
       /--budget is a limit of a payment mandate, which needs --max/,
+      limited('--budget', '1'),
     ],
+    ['repetition without a budget', 64, /--every needs --budget/, limited('--max', '1', '--every', 'DAILY')],
     [
-      'repetition without a budget',
-      () => opening('--challenge', challenge, '--max', '1', '--every', 'DAILY'),
-      '',
-      64,
-      /--every needs --budget/,
-    ],
-    [
-      'an unknown rhythm',
-      () => opening('--challenge', challenge, '--max', '1', '--budget', '1', '--every', 'HOURLY'),
-      '',
+      'an unknown frequency',
       64,
       /must be one of ON_DEMAND, DAILY/,
+      limited('--max', '1', '--budget', '1', '--every', 'HOURLY'),
     ],
-    [
-      'too many digits',
-      () => opening('--challenge', challenge, '--max', '0.0000001'),
-      '',
-      64,
-      /at most 6 digits behind the point/,
-    ],
-    ['a most of nothing', () => opening('--challenge', challenge, '--max', '0'), '', 64, /above zero/],
-    ['a life of years', () => opening('--challenge', challenge, '--days', '400'), '', 64, /from 1 to 31/],
-    ['two headers', () => ['show', 'a', 'b'], '', 64, /takes one header value/],
+    ['too many digits', 64, /at most 6 digits behind the point/, limited('--max', '0.0000001')],
+    ['a most of nothing', 64, /above zero/, limited('--max', '0')],
+    ['a life of years', 64, /from 1 to 31/, limited('--days', '400')],
+    ['two headers', 64, /takes one header value/, ['show', 'a', 'b']],
   ];
-  const direct = (file = '-') => ['direct', '--keys', keys, '--challenge', file];
-  const opening = (...more: readonly string[]) => ['open', '--keys', keys, '--out', place.at('never.json'), ...more];
-
-  for (const [rule, args, stdin, code, says] of wrong)
-    it(`refuses ${rule}, and says why`, async () => {
-      const run = await acgMandate(args(), stdin);
-      assert.match(run.stderr, says);
-      assert.equal(run.code, code);
-      assert.equal(run.stdout, '');
+  for (const [rule, code, message, args, stdin = ''] of WRONG)
+    it(`refuses ${rule}, and states why`, async () => {
+      const run = await acgMandate(args, stdin);
+      assert.match(run.stderr, message);
+      assert.deepEqual([run.code, run.stdout], [code, '']);
     });
+
+  describe('makes mandates', () => {
+    let verify: ReturnType<typeof verifierFor>;
+    before(() => {
+      const issuer = { id: pasted.authorization.ap2.issuers[0]?.id ?? '', keys: [{ ...issuerKey }] };
+      const trust = createTrustedIssuers([staticIssuer(issuer)], { fetcher: { fetch: () => assert.fail() } });
+      verify = verifierFor(mint, { trust });
+    });
+    const accepted = async (args: readonly string[]) => {
+      const { stdout, stderr } = await acgMandate(args);
+      const verdict = await verify(stdout.trim(), { now: now + 10 });
+      assert.ok(verdict.kind === 'accepted', `${verdict.kind === 'refused' ? verdict.reason : ''} ${stderr}`);
+      return verdict;
+    };
+
+    it('that are accepted when an agent closed them', async () => {
+      const { mode, claim } = await accepted(closing(openCheckout));
+      assert.deepEqual([mode, claim.open[0]?.recurrence], ['autonomous', undefined]);
+    });
+
+    it('that are accepted with all limits that an open payment mandate may have', async () => {
+      const often = place.at('often.json');
+      const limits = ['--max', '0.02', '--budget', '0.1', '--every', 'monthly', '--uses', '5', '--days', '20'];
+      const payer = ['--payer', `eip155:84532:${PAYER}`];
+      await acgMandate(['open', '--keys', keys, '--challenge', challenge, '--out', often, ...limits, ...payer]);
+      const { claim } = await accepted([...closing(often), '--payer', PAYER]);
+      const use = ['10000', '100000', 5];
+      assert.deepEqual(
+        claim.open.map(({ recurrence: r }) => [r?.units, r?.budgetUnits, r?.maxOccurrences]),
+        [use, use],
+      );
+    });
+
+    it('that are accepted when the provider signed that purchase, with and without its payment', async () => {
+      assert.equal((await accepted(direct(challenge))).mode, 'direct');
+      const { claim } = await accepted([...direct(challenge), '--payer', PAYER]);
+      assert.equal(claim.once.length, 3, 'two mandates and one checkout');
+    });
+  });
 });
 
 function envelopeIn(header: string): { readonly checkout: string; readonly payment: string | undefined } {

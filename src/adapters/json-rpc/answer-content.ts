@@ -1,6 +1,6 @@
-import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 /** Holds a backend's whole answer within the memory budget, as content for a JSON-RPC message. */
 
+import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import type { Json } from '../../json/types.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';

@@ -1,45 +1,44 @@
+/**
+ * The register of mandate uses as a pure table: `store/sqlite` runs it over its rows, and
+ * `mandates.lua` of `store/redis` is its twin.
+ */
+
 import type { MandateClaim, OpenMandateUse, RegisterEpoch, UseRefusal } from './register.ts';
 
 /**
  * What the register holds of one open mandate (ap2 10). Units: minor units as decimal text. Times:
- * milliseconds of the clock that the mandate was checked with, 0 for never; but `ends` is of the
+ * milliseconds of the clock that the mandate was checked with, 0 for never; `ends` is of the
  * store's clock.
  */
 export interface OpenMandateState {
   readonly spent: string;
-  /** Held by uses whose end nobody knows yet. */
+  /** Held by uses that are neither committed nor released. */
   readonly pending: string;
   readonly uses: number;
   readonly puses: number;
   /** The last use that was committed. */
   readonly last: number;
-  /** The last one that is pending. */
+  /** The last use that is pending. */
   readonly plast: number;
   /** From then on nothing of it counts: no mandate under it can pass any more. */
   readonly ends: number;
 }
 
-/** Where a register lies. The commands below run within one write of the store. */
+/** The entries of a register. The commands below run within one write of the store. */
 export interface RegisterRows {
-  /**
-   * Until when it counts as used, milliseconds of the store's clock; undefined when it is not
-   * there.
-   */
+  /** Until when an id counts as used, milliseconds of the store's clock; undefined: not used. */
   usedUntil(id: string): number | undefined;
   use(id: string, untilMs: number): void;
   free(id: string): void;
   open(id: string): OpenMandateState | undefined;
   write(id: string, state: OpenMandateState): void;
   remove(id: string): void;
-  /** Undefined: somebody emptied the register. */
+  /** Undefined: the register was emptied. */
   epoch(): RegisterEpoch | undefined;
   begin(epoch: RegisterEpoch): void;
 }
 
-/**
- * Entries that ended, dropped along with one reservation: more than one can add, so that the
- * register shrinks after a rush.
- */
+/** Ended entries that one reservation drops: more than it adds, so that the register shrinks. */
 export const SWEPT_AT_ONCE = 64;
 
 const MS = 1_000;
@@ -47,14 +46,13 @@ const UNUSED = { spent: '0', pending: '0', uses: 0, puses: 0, last: 0, plast: 0 
 
 /**
  * Checks everything, then writes everything (ap2 10). Undefined: reserved; else why not, and no use
- * was written. `now`: the store's clock, milliseconds. `mandates.lua` is its twin.
+ * was written. `now`: the store's clock, milliseconds.
  */
 export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number): UseRefusal | undefined {
   const { at, once, onceUntil, open } = claim;
   const epoch = rows.epoch();
   if (epoch === undefined) {
-    // A store begins one as it is opened, so it was emptied after the last look at it: before this
-    // claim was made, for all that is known.
+    // A store begins an epoch when it is opened: an emptied register may have forgotten a use.
     rows.begin({ born: now, openFrom: now });
     return 'replayed';
   }
@@ -63,12 +61,12 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
   if (open.some((use) => isOlder(use, openFrom, now))) return 'open_mandate_spent';
   if (once.some((id) => (rows.usedUntil(id) ?? 0) > now)) return 'replayed';
   for (const use of open) {
-    const refusal = refusalOf(standing(rows, use.id, now), use);
+    const refusal = refusalOf(currentState(rows, use.id, now), use);
     if (refusal !== undefined) return refusal;
   }
   for (const id of once) rows.use(id, storeTime(onceUntil, at, now));
   for (const use of open) {
-    const state = standing(rows, use.id, now);
+    const state = currentState(rows, use.id, now);
     rows.write(use.id, {
       ...state,
       pending: sum(state.pending, unitsOf(use)),
@@ -81,20 +79,8 @@ export function reserveUses(rows: RegisterRows, claim: MandateClaim, now: number
 }
 
 /**
- * Whether something was made before `since`, on the store's clock. What does not say its age is as
- * old as time.
- */
-function isOlder(
-  { age = Number.POSITIVE_INFINITY }: { readonly age?: number | undefined },
-  since: number,
-  now: number,
-) {
-  return since > 0 && now - Math.ceil(age * MS) < since;
-}
-
-/**
- * Ends what was reserved, once: whoever calls knows that it has not been ended before. What ended
- * by time is left to it.
+ * Ends what was reserved. The caller knows that it has not been ended before. An open mandate that
+ * ended keeps its entry.
  */
 export function finishUses(
   rows: RegisterRows,
@@ -104,12 +90,26 @@ export function finishUses(
 ): void {
   if (how === 'release') for (const id of once) rows.free(id);
   for (const use of open) {
-    const state = standing(rows, use.id, now);
+    const state = currentState(rows, use.id, now);
     if (state.puses === 0) continue;
     const left = finished(state, use, millis(at), how);
     if (left.uses + left.puses === 0) rows.remove(use.id);
     else rows.write(use.id, left);
   }
+}
+
+/** When nothing of a claim counts any more, milliseconds of the store's clock. */
+export function endOfClaim({ at, onceUntil, open }: MandateClaim, now: number): number {
+  return Math.max(...[onceUntil, ...open.map(({ until }) => until)].map((until) => storeTime(until, at, now)));
+}
+
+/** Whether something was made before `since`, on the store's clock. An unknown age is infinite. */
+function isOlder(
+  { age = Number.POSITIVE_INFINITY }: { readonly age?: number | undefined },
+  since: number,
+  now: number,
+) {
+  return since > 0 && now - Math.ceil(age * MS) < since;
 }
 
 function refusalOf(state: OpenMandateState, { recurrence }: OpenMandateUse): UseRefusal | undefined {
@@ -123,7 +123,7 @@ function refusalOf(state: OpenMandateState, { recurrence }: OpenMandateUse): Use
   return wanted > BigInt(budgetUnits) ? 'budget_exceeded' : undefined;
 }
 
-/** A share moves from pending to spent, or is given back. */
+/** The units of one use move from pending to spent, or are given back. */
 function finished(
   state: OpenMandateState,
   use: OpenMandateUse,
@@ -143,7 +143,8 @@ function finished(
   };
 }
 
-function standing(rows: RegisterRows, id: string, now: number): OpenMandateState {
+/** The state of an open mandate; an entry that ended counts for nothing. */
+function currentState(rows: RegisterRows, id: string, now: number): OpenMandateState {
   const state = rows.open(id);
   return state === undefined || state.ends <= now ? { ...UNUSED, ends: 0 } : state;
 }
@@ -166,15 +167,7 @@ function millis(seconds: number): number {
   return Math.floor(seconds * MS);
 }
 
-/** When nothing of a claim counts any more, milliseconds of the store's clock. */
-export function endOfClaim({ at, onceUntil, open }: MandateClaim, now: number): number {
-  return Math.max(...[onceUntil, ...open.map(({ until }) => until)].map((until) => storeTime(until, at, now)));
-}
-
-/**
- * A time of the clock of the check, on the store's own: the clocks need not agree, only run as
- * fast.
- */
+/** A time of the checking clock on the store's own. The two need not agree, only run as fast. */
 function storeTime(until: number, at: number, now: number): number {
   return now + millis(until - at);
 }

@@ -1,3 +1,5 @@
+/** The register of mandate uses: its port, and the claims that paid and free calls make on it. */
+
 /**
  * What one accepted presentation uses up. Times: unix seconds of the clock that the mandate was
  * checked with; a store keeps each entry for the difference to `at`, on its own clock. Units: minor
@@ -6,10 +8,7 @@
 export interface MandateClaim {
   /** When it was presented. */
   readonly at: number;
-  /**
-   * How old its checkout was then, seconds, to the millisecond where that is known; undefined:
-   * nobody said.
-   */
+  /** How old its checkout was then, seconds, to the millisecond where known; undefined: unknown. */
   readonly age?: number | undefined;
   /** What may be used once: `m:` and the id of a closed mandate, `j:` and the id of a checkout. */
   readonly once: readonly string[];
@@ -42,27 +41,26 @@ export interface Recurrence {
 
 /**
  * Since when a register remembers (ap2 10), milliseconds of the store's clock. What may have been
- * used before that is refused: an emptied store would otherwise take it a second time. The two
+ * used before that is refused: an emptied store would otherwise accept it a second time. The two
  * times differ because a first start and a loss look alike in the store:
  *
- * - No checkout from before `born` is accepted. That refuses nobody at a first start, because a
- *   register is born before the gateway hands out its first checkout; and after a loss whoever was
- *   about to pay makes a mandate for a fresh one. With its checkout every closed mandate is
- *   refused.
- * - No open mandate from before `openFrom` is accepted. Open mandates are older than a shop that
- *   starts, so at a first start it is 0; it is the time of the birth when a gateway knows that
- *   there was a register before. Until they end, nobody can tell what was spent under them.
+ * - No checkout from before `born` is accepted. A first start refuses none, because a register
+ *   begins before the gateway hands out its first checkout. After a loss a buyer makes a mandate
+ *   for a fresh checkout. A closed mandate is refused together with its checkout.
+ * - No open mandate from before `openFrom` is accepted. Open mandates may be older than a gateway
+ *   that starts, so at a first start it is 0. A gateway that knows of an earlier register sets it
+ *   to `born`: until those mandates end, what was spent under them is unknown.
  */
 export interface RegisterEpoch {
-  /** 0: nothing was forgotten, ever. */
+  /** 0: nothing was ever forgotten. */
   readonly born: number;
-  /** 0: none was lost, or the operator accepts them all the same. */
+  /** 0: no register was lost, or the operator accepts older open mandates all the same. */
   readonly openFrom: number;
 }
 
 /**
- * Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data has
- * the reason of what was used.
+ * Why a right mandate cannot be used now (ap2 8). What may have been used before a loss of data
+ * gets the reason of what was used.
  */
 export type UseRefusal =
   | 'replayed'
@@ -74,21 +72,20 @@ export type UseRefusal =
 export type Used = { readonly kind: 'reserved' } | { readonly kind: 'refused'; readonly reason: UseRefusal };
 
 /**
- * The register of uses (ap2 10). A paid call never comes here: its claim lies in the payment
- * record, is reserved in the same write and shares the payment's fate (settled commits it, a
- * deleted or refused payment releases it, an uncertain one holds it). This port is for calls that
- * pay nothing.
+ * The register of uses (ap2 10) for calls that pay nothing. A paid call keeps its claim in the
+ * payment record, which reserves it in the same write: a settled payment commits it, a deleted or
+ * refused one releases it, an uncertain one holds it.
  */
 export interface MandateRegister {
   /**
-   * Checks everything, then writes everything, in one write. Asking again with the same name
-   * answers the same until it is finished.
+   * Checks everything, then writes everything, in one write. The same name gets the same answer
+   * until it is finished.
    * @throws StoreError, RangeError a bug of the caller
    */
   reserve(name: string, claim: MandateClaim): Promise<Used>;
   /**
-   * `commit`: it was used. `release`: certainly not. Whoever does neither leaves it uncertain: it
-   * stays reserved. Finishing twice changes nothing, and what was committed is not released.
+   * `commit`: it was used. `release`: certainly not. Until either is called it stays reserved.
+   * Finishing twice changes nothing, and what was committed is not released.
    * @throws StoreError
    */
   finish(name: string, how: 'commit' | 'release'): Promise<void>;

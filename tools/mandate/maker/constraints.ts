@@ -1,7 +1,9 @@
+/** The constraints of open test mandates (ap2 2.2). */
+
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { type Disclosure, discloseElement, placeholder } from './tokens.ts';
 
-/** One constraint of an open mandate (ap2 2.2), with its disclosures. */
+/** One constraint, with its disclosures. */
 export interface Constraint {
   readonly body: JsonObject;
   readonly disclosures: readonly Disclosure[];
@@ -18,7 +20,7 @@ export interface Item {
   readonly title: string;
 }
 
-/** So many of one of these. */
+/** So many pieces of any of these items. */
 export interface Requirement {
   readonly id: string;
   readonly acceptable: readonly Item[];
@@ -33,7 +35,7 @@ export interface Instrument {
 export const FREQUENCIES = ['ON_DEMAND', 'DAILY', 'WEEKLY', 'BIWEEKLY', 'MONTHLY', 'QUARTERLY', 'ANNUALLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
-/** A limit without anything to withhold. */
+/** A constraint without disclosures. */
 export function plain(body: JsonObject): Constraint {
   return { body, disclosures: [] };
 }
@@ -61,18 +63,18 @@ export function allowedInstruments(instruments: readonly Instrument[]): Constrai
   return oneOf('payment.allowed_payment_instruments', instruments);
 }
 
-/** `allowed` hides each of its elements, so that a holder shows only the one that matters. */
+/** Each element of `allowed` is a disclosure, so that a holder shows only the one that matters. */
 function oneOf(type: string, allowed: readonly object[]): Constraint {
   const disclosures = allowed.map((one) => discloseElement({ ...one } as JsonObject));
   return { body: { type, allowed: disclosures.map(placeholder) }, disclosures };
 }
 
-/** Both in minor units of the currency. */
+/** `max` and `min` in minor units. */
 export function amountRange(currency: string, max: Json, min?: Json): Constraint {
   return plain({ type: 'payment.amount_range', currency, max, ...(min === undefined ? {} : { min }) });
 }
 
-/** `max` in major units: AP2 counts a budget otherwise than a range. */
+/** `max` in major units: for budgets AP2 uses those. */
 export function budget(currency: string, max: Json): Constraint {
   return plain({ type: 'payment.budget', max, currency });
 }

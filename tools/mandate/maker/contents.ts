@@ -1,8 +1,10 @@
+/** The contents of test mandates (ap2 2.1), before they are put into tokens. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Constraint, Merchant } from './constraints.ts';
 import { type Disclosure, discloseMember, hashOf } from './tokens.ts';
 
-/** What a mandate says, before it is put into a token. */
+/** A mandate, with the disclosures of its own members. */
 export interface Content {
   readonly mandate: JsonObject;
   readonly disclosures: readonly Disclosure[];
@@ -15,9 +17,7 @@ export const VCT = {
   closedPayment: 'mandate.payment.1',
 } as const;
 
-/**
- * The members of a public key that `cnf` carries: a verifier refuses everything that is private.
- */
+/** The members of a public key that `cnf` carries: a verifier refuses private ones. */
 export interface PublicPoint {
   readonly kty: string;
   readonly crv: string;
@@ -40,7 +40,7 @@ export function openMandate(
   };
 }
 
-/** Agrees to one checkout of a merchant; `times` where no hop says how long it holds. */
+/** For one checkout of a merchant; `times` where no hop limits its validity. */
 export function closedCheckout(checkoutJwt: string, times: JsonObject = {}): Content {
   const checkout = discloseMember('checkout_jwt', checkoutJwt);
   return {
@@ -63,11 +63,11 @@ export interface PaymentTerms {
   readonly currency: string;
   /** CAIP-2. */
   readonly network: string;
-  /** Address of whoever pays. */
+  /** The address that pays. */
   readonly payer: string;
 }
 
-/** Agrees to one payment for one checkout; `times` where no hop says how long it holds. */
+/** For one payment of one checkout; `times` where no hop limits its validity. */
 export function closedPayment(terms: PaymentTerms, times: JsonObject = {}): Content {
   const { checkoutJwt, payee, amount, currency, network, payer } = terms;
   const mandate = {

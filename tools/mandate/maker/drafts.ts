@@ -1,10 +1,12 @@
+/** Puts the content of a test mandate into a token: the root of a chain, or a hop (ap2 3). */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Content } from './contents.ts';
 import { type Draft, discloseElement, hashOf, placeholder, type Signer } from './tokens.ts';
 
 /** A token that a trusted issuer signs. */
 interface RootTerms {
-  /** Undefined: the key id alone says who it is, as the AP2 SDK does. */
+  /** Undefined: the key id alone names the issuer, as in the AP2 SDK. */
   readonly iss: string | undefined;
   readonly iat: number;
   /** Unix seconds; needed where the mandate itself has no end. */
@@ -26,13 +28,13 @@ interface HopTerms {
   readonly iat: number;
 }
 
-/** A token that hands on (with a `cnf` of its own) or closes. */
+/** A hop that hands on (its mandate has a `cnf`) or closes. */
 export function hopDraft(content: Content, { previous, aud, nonce, iat }: HopTerms, { publicJwk }: Signer): Draft {
   const typ = content.mandate['cnf'] === undefined ? 'kb+sd-jwt' : 'kb+sd-jwt+kb';
   return around(content, { alg: publicJwk.alg, typ }, { iat, aud, nonce, sd_hash: hashOf(previous) });
 }
 
-/** The mandate is the one element of `delegate_payload`, itself disclosed (ap2 3). */
+/** The mandate is the one element of `delegate_payload`, and a disclosure. */
 function around({ mandate, disclosures }: Content, header: JsonObject, claims: JsonObject): Draft {
   const whole = discloseElement(mandate);
   return {

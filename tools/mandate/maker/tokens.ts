@@ -1,7 +1,9 @@
+/** Makes and signs the tokens of test mandates: disclosures, SD-JWTs, chains and envelopes. */
+
 import { createHash, randomBytes } from 'node:crypto';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 
-/** Whoever signs a token: a provider, a user, an agent. */
+/** The signer of a token: a provider, a user, an agent. */
 export interface Signer {
   /** Its public half; `kid` and `alg` go into the head of a token. */
   readonly publicJwk: { readonly kid: string; readonly alg: string };
@@ -9,10 +11,7 @@ export interface Signer {
   sign(text: string): string;
 }
 
-/**
- * A value that is handed over apart from its token (RFC 9901, section 4.2), and the digest that
- * stands in its place.
- */
+/** A value apart from its token (RFC 9901, section 4.2), and the digest that stands for it. */
 export interface Disclosure {
   readonly text: string;
   readonly digest: string;
@@ -32,9 +31,7 @@ export function base64url(text: string): string {
   return Buffer.from(text, 'utf8').toString('base64url');
 }
 
-/**
- * base64url of SHA-256 over the ASCII of a text: digests, `sd_hash`, `checkout_hash`, identities.
- */
+/** base64url of SHA-256 over ASCII: digests, `sd_hash`, `checkout_hash`, identities. */
 export function hashOf(text: string): string {
   return createHash('sha256').update(text, 'ascii').digest('base64url');
 }
@@ -53,7 +50,7 @@ export function discloseMember(name: string, value: Json): Disclosure {
   return disclosureOf([newSalt(), name, value]);
 }
 
-/** Any JSON as a disclosure, also one that nobody may accept. */
+/** Any JSON as a disclosure, right or wrong. */
 export function disclosureOf(value: Json): Disclosure {
   const text = base64url(JSON.stringify(value));
   return { text, digest: hashOf(text) };
@@ -70,7 +67,7 @@ export function signJwt(header: JsonObject, claims: JsonObject, signer: Pick<Sig
   return `${input}.${signer.sign(input)}`;
 }
 
-/** An SD-JWT with its disclosures, `~` at its end. */
+/** Signs an SD-JWT with its disclosures, `~` at its end. */
 export function signDraft({ header, claims, disclosures }: Draft, signer: Pick<Signer, 'sign'>): string {
   return sdJwt(
     signJwt(header, claims, signer),

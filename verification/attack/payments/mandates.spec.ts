@@ -2,7 +2,7 @@ import { describe } from 'node:test';
 import { proven } from '../catalogue.ts';
 
 describe('attacks with mandates', () => {
-  proven('A1', 'spec/mandates/ap2/flips.spec.ts', 'is never accepted as a new mandate');
+  proven('A1', 'verification/mandates/flips.spec.ts', 'is never accepted as a new mandate');
   proven(
     'A1',
     'spec/e2e/mandates-refused.spec.ts',

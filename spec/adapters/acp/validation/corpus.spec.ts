@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { RELAXED } from '../../../../src/adapters/acp/validation/engine.ts';
 import { BUILDS, REQUEST_NAMES } from '../../../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
-import { readCorpus } from '../../../../tools/vectors/acp/corpus.ts';
+import { readCorpus } from '../../../../tools/vectors/acp.ts';
 import { CORPUS_FILE, unless } from './published.ts';
 
 const REQUESTS: ReadonlySet<string> = new Set(REQUEST_NAMES);

@@ -3,7 +3,7 @@ import { SCHEMA_FILES } from '../../../../src/adapters/acp/validation/schemas.ts
 import { DOCUMENT_NAMES, type DocumentName } from '../../../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Json } from '../../../../src/json/types.ts';
-import { readCorpus } from '../../../../tools/vectors/acp/corpus.ts';
+import { readCorpus } from '../../../../tools/vectors/acp.ts';
 import { randomDocuments } from './differential.ts';
 import { type Edit, editsOf } from './edits/enumerate.ts';
 import { HARMLESS } from './edits/harmless.ts';

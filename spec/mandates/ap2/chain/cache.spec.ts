@@ -12,8 +12,8 @@ import type { FoundKey, KeyChoice } from '../../../../src/mandates/ap2/trust/tru
 import { chainOf } from '../../../../tools/mandate/maker/tokens.ts';
 import { withClaims } from '../../../support/ap2/hands.ts';
 import { NOW, profileWith } from '../../../support/ap2/purchase.ts';
-import { mint, trust } from '../chains.ts';
 import { lateRefusalOf } from '../refusal.ts';
+import { mint, trust } from './chains.ts';
 
 /**
  * A verifier that counts how often the key of an issuer was asked for, which is once a root that is
@@ -31,7 +31,7 @@ function counting(cache: ChainCache = createChainCache()) {
 }
 
 describe('an open mandate that was proven', () => {
-  it('is known when another is closed under it, and says the same', async () => {
+  it('is known when another is closed under it, and gives the same chain', async () => {
     const { verify, asked } = counting();
     const opened = mint.open({ delegated: true });
     const first = await verify(mint.close(opened).payload, 'checkout', NOW);
@@ -96,7 +96,7 @@ describe('an open mandate that was proven', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('names its issuer, also to whoever is refused later', async () => {
+  it('names its issuer, also where the chain is refused later', async () => {
     const { verify } = counting();
     const opened = mint.open();
     const noted: string[] = [];

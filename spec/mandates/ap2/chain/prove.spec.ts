@@ -6,7 +6,7 @@ import type { FoundKey, KeyChoice, TrustedIssuers } from '../../../../src/mandat
 import { withClaims, withHeader } from '../../../support/ap2/hands.ts';
 import { createKey, PROVIDER } from '../../../support/ap2/keys.ts';
 import { profileWith } from '../../../support/ap2/purchase.ts';
-import { mint, refusal, trust, verifyChain } from '../chains.ts';
+import { mint, refusal, trust, verifyChain } from './chains.ts';
 
 const found = (key: FoundKey): TrustedIssuers => ({ find: async () => key });
 const askedFor = async (header: object, claims: object): Promise<KeyChoice | undefined> => {
@@ -36,7 +36,7 @@ describe('the key of a root', () => {
   it('is not asked for in the name of what is no name', async () => {
     assert.equal(await askedFor({ kid: 'a' }, { iss: ['i'] }), undefined);
   });
-  it('is nobody’s by a key id that is no text, and it is told first whether the issuer is trusted', async () => {
+  it('is not found by a key id that is no text, after the issuer was found to be trusted', async () => {
     const asked = await askedFor({ kid: ['a'] }, { iss: 'i' });
     assert.deepEqual([asked?.iss, asked?.kid], ['i', undefined]);
     const numbered = { open: withHeader({ kid: 5 }) };
@@ -74,7 +74,7 @@ describe('the key of a root', () => {
     assert.equal(await refusal(payload, { trust: trusting }), 'unsupported_algorithm');
     assert.equal(await refusal(payload, { trust: trusting, profile: allowing }), 'none');
   });
-  it('that cannot be had is no fault of the mandate, and says why to the log', async () => {
+  it('that cannot be had is no fault of the mandate, and has a cause for the log', async () => {
     const cause = new Error('no route');
     const gone = found({ kind: 'unavailable', cause });
     await assert.rejects(verifyChain(mint.autonomous().payload, { trust: gone }), (error) => {

@@ -14,7 +14,7 @@ import { withDisclosureTexts, withMandate } from '../../../support/ap2/hands.ts'
 import { createMint } from '../../../support/ap2/mint.ts';
 import { MERCHANT } from '../../../support/ap2/purchase.ts';
 import { verifierFor } from '../../../support/ap2/verifier.ts';
-import { type Row, rows } from '../table.ts';
+import { type Row, rows, withCheckoutClaims } from '../table.ts';
 
 function wants(items: string, quantity = 1): Requirement {
   return { acceptable: new Set(items), quantity };
@@ -43,7 +43,7 @@ describe('line items (ap2 2.2)', () => {
     ['nothing acceptable', [wants('')], cart(['a', 1]), false],
     ['one too few', [wants('a', 2)], cart(['a', 1]), false],
     ['one too many', [wants('a')], cart(['a', 2]), false],
-    ['one that nobody asked for', [wants('a')], cart(['a', 1], ['b', 1]), false],
+    ['one that was not asked for', [wants('a')], cart(['a', 1], ['b', 1]), false],
     ['one piece for two wishes', [wants('a'), wants('a')], cart(['a', 1]), false],
     ['two pieces for two wishes', [wants('a'), wants('a')], cart(['a', 2]), true],
     ['two pieces on two lines', [wants('a', 2)], cart(['a', 1], ['a', 1]), true],
@@ -135,13 +135,8 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
     ['our id under another name', merchants([{ id: MERCHANT.id, name: 'Other' }]), 'accepted'],
     ['another merchant of our name and site', merchants([{ ...MERCHANT, id: 'other' }]), 'constraint_violated'],
     ['no merchant at all', merchants([]), 'constraint_violated'],
-    ['merchants that are no list', merchants({}), 'claims_invalid'],
-    ['a merchant that is a text', merchants([MERCHANT.id]), 'claims_invalid'],
-    ['a merchant without id', merchants([{ name: 'x' }]), 'claims_invalid'],
     ['a merchant of our name and site with an empty id', merchants([{ ...MERCHANT, id: '' }]), 'constraint_violated'],
     ['one beside us', merchants([{ id: '', name: 'x' }, MERCHANT]), 'accepted'],
-    ['a merchant without name', merchants([{ id: MERCHANT.id }]), 'claims_invalid'],
-    ['a merchant whose site is a number', merchants([{ ...MERCHANT, website: 1 }]), 'claims_invalid'],
     ['merchants that are all withheld', () => withheld(allowedMerchants([MERCHANT])), 'constraint_violated'],
     ['items that are all withheld', () => withheld(), 'constraint_violated'],
     ['another item', wanted({ acceptable_items: [{ id: 'other', title: 'Market report' }] }), 'constraint_violated'],
@@ -153,36 +148,21 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
     ],
     ['two limits that agree', under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 1 }])), 'accepted'],
     [
-      'two limits of which the second says no',
+      'two limits of which the second is violated',
       under(WANTED, lineItems([{ id: 'l', acceptable: [REPORT], quantity: 2 }])),
       'constraint_violated',
     ],
     ['no line items', under(allowedMerchants([MERCHANT])), 'claims_invalid'],
     ['no constraints', under(), 'claims_invalid'],
-    ['constraints that are an object', () => opened({ constraints: {} }), 'claims_invalid'],
-    ['constraints that are missing', () => opened({ constraints: undefined }), 'claims_invalid'],
-    ['a constraint that is null', () => opened({ constraints: [null] }), 'claims_invalid'],
-    ['a constraint without type', and({ allowed: [] }), 'claims_invalid'],
-    ['a constraint with a number for its type', and({ type: 7 }), 'claims_invalid'],
-    ['a constraint that nobody knows', and({ type: 'checkout.colour' }), 'constraint_unresolved'],
+    ['an unknown constraint', and({ type: 'checkout.colour' }), 'constraint_unresolved'],
     ['a constraint named as something of every object', and({ type: 'toString' }), 'constraint_unresolved'],
     [
       'a constraint of payments',
       and({ type: 'payment.amount_range', currency: 'USDC', max: 1 }),
       'constraint_unresolved',
     ],
-    ['requirements that are no list', items({}), 'claims_invalid'],
     ['no requirements', items([]), 'claims_invalid'],
-    ['a requirement that is a text', items(['market_report']), 'claims_invalid'],
-    ['a requirement without id', wanted({ id: null }), 'claims_invalid'],
     ['none of an item', wanted({ quantity: 0 }), 'claims_invalid'],
-    ['half an item', wanted({ quantity: 0.5 }), 'claims_invalid'],
-    ['a quantity that is a text', wanted({ quantity: '1' }), 'claims_invalid'],
-    ['acceptable items that are no list', wanted({ acceptable_items: REPORT }), 'claims_invalid'],
-    ['an acceptable item that is a text', wanted({ acceptable_items: ['market_report'] }), 'claims_invalid'],
-    ['an acceptable item without id', wanted({ acceptable_items: [{ title: 'Market report' }] }), 'claims_invalid'],
-    ['an acceptable item with an empty id', wanted({ acceptable_items: [{ ...REPORT, id: '' }] }), 'claims_invalid'],
-    ['an acceptable item without title', wanted({ acceptable_items: [{ id: REPORT.id }] }), 'claims_invalid'],
     ['a thousand of an item', wanted({ quantity: 1_000 }), 'constraint_violated'],
     ['a thousand and one', wanted({ quantity: 1_001 }), 'constraint_unresolved'],
     ['thirty-two requirements', items(many(32)), 'constraint_violated'],
@@ -195,7 +175,7 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
     const bad = withMandate({
       constraints: [{ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 2 }] }],
     });
-    for (const [hands, said] of [
+    for (const [hands, expected] of [
       [{}, 'accepted'],
       [{ open: bad }, 'refused'],
       [{ subAgent: bad }, 'refused'],
@@ -204,12 +184,12 @@ describe('the constraints of open checkout mandates (ap2 7.6, step 13)', () => {
       // are used throughout.
       const constraints = [plain({ ...WANTED.body, items: [{ id: 'l', acceptable_items: [REPORT], quantity: 1 }] })];
       const verdict = await verify(mint.autonomous({ constraints, delegated: true, hands }).header);
-      assert.equal(verdict.kind, said);
+      assert.equal(verdict.kind, expected);
       if (verdict.kind === 'refused') assert.equal(verdict.reason, 'constraint_violated');
     }
   });
 
-  it('are told by their type', async () => {
+  it('are named by their type', async () => {
     const verdict = await verify(merchants([])());
     assert.equal(verdict.kind === 'refused' && verdict.constraint, 'checkout.allowed_merchants');
     const malformed = await verify(merchants({})());
@@ -233,14 +213,6 @@ function withheld(...more: readonly Constraint[]): string {
   return mint.autonomous({ constraints, hands: { open: withDisclosureTexts((texts) => texts.slice(-1)) } }).header;
 }
 
-function opened(changes: Parameters<typeof withMandate>[0]): string {
-  return mint.autonomous({ constraints: [], hands: { open: withMandate(changes) } }).header;
-}
-
 function without(name: string): string {
-  return mint.autonomous({
-    checkout: {
-      change: ({ header, claims: { [name]: _, ...claims } }) => ({ header, claims }),
-    },
-  }).header;
+  return mint.autonomous({ checkout: withCheckoutClaims(({ [name]: _, ...claims }) => claims) }).header;
 }

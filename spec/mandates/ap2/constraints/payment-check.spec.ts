@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { keccak256 } from '../../../../src/crypto/keccak.ts';
 import type { PurchasePayment } from '../../../../src/mandates/ap2/model/purchase.ts';
-import { amountRange, plain, reference } from '../../../../tools/mandate/maker/constraints.ts';
+import { amountRange, reference } from '../../../../tools/mandate/maker/constraints.ts';
 import { type Changes, type Hand, withClaims, withMandate } from '../../../support/ap2/hands.ts';
 import { createMint } from '../../../support/ap2/mint.ts';
 import { hashed } from '../../../support/ap2/oracle.ts';
-import { freePurchase, MERCHANT, NOW, profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
+import { freePurchase, MERCHANT, profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
 import { verifierFor } from '../../../support/ap2/verifier.ts';
-import { type Row, rows, said } from '../table.ts';
+import { type Row, resultOf, rows } from '../table.ts';
 
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -51,8 +51,6 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
     ['signed by the provider for this very purchase', () => mint.direct({ payment: true }).header, 'accepted'],
     ['with another nonce', closedBy(withClaims({ nonce: 'x'.repeat(22) })), 'nonce_mismatch'],
     ['for another checkout', closed({ transaction_id: hashed('another') }), 'payment_binding_mismatch'],
-    ['for none', closed({ transaction_id: undefined }), 'claims_invalid'],
-    ['for an empty one', closed({ transaction_id: '' }), 'claims_invalid'],
     ['under one for another checkout mandate', referring(() => hashed('another')), 'payment_binding_mismatch'],
     [
       'under one for this and another',
@@ -72,32 +70,11 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
         }).header,
       'claims_invalid',
     ],
-    [
-      'under one that refers to a number',
-      () =>
-        mint.autonomous({
-          payment: true,
-          paymentConstraints: () => [plain({ type: 'payment.reference', conditional_transaction_id: 7 })],
-        }).header,
-      'claims_invalid',
-    ],
     ['to another merchant', closed({ payee: { ...MERCHANT, id: 'other' } }), 'payee_mismatch'],
     ['to our id under another name', closed({ payee: { id: MERCHANT.id, name: 'Other' } }), 'accepted'],
-    ['to nobody', closed({ payee: undefined }), 'claims_invalid'],
-    ['to a text', closed({ payee: MERCHANT.id }), 'claims_invalid'],
-    ['to a merchant without name', closed({ payee: { id: MERCHANT.id } }), 'claims_invalid'],
     ['in another currency', closed({ payment_amount: { ...AMOUNT, currency: 'USD' } }), 'currency_mismatch'],
     ['of one unit less', closed({ payment_amount: { ...AMOUNT, amount: 9_999 } }), 'amount_mismatch'],
     ['of one unit more', closed({ payment_amount: { ...AMOUNT, amount: 10_001 } }), 'amount_mismatch'],
-    ['of a fraction', closed({ payment_amount: { ...AMOUNT, amount: 10_000.5 } }), 'claims_invalid'],
-    ['of a text', closed({ payment_amount: { ...AMOUNT, amount: '10000' } }), 'claims_invalid'],
-    ['of less than nothing', closed({ payment_amount: { ...AMOUNT, amount: -10_000 } }), 'claims_invalid'],
-    ['of no amount', closed({ payment_amount: undefined }), 'claims_invalid'],
-    ['in no currency', closed({ payment_amount: { amount: 10_000 } }), 'claims_invalid'],
-    ['with no instrument', closed({ payment_instrument: undefined }), 'claims_invalid'],
-    ['with an instrument without type', closed({ payment_instrument: { id: INSTRUMENT.id } }), 'claims_invalid'],
-    ['with an instrument without id', closed({ payment_instrument: { type: 'x402' } }), 'claims_invalid'],
-    ['with a description that is no text', instrument({ description: 7 }), 'claims_invalid'],
     ['with a card', instrument({ type: 'card' }), 'payment_method_mismatch'],
     ['from an account on another network', instrument({ id: `eip155:1:${PAYER}` }), 'payment_method_mismatch'],
     ['from an account that names no network', instrument({ id: PAYER }), 'payment_method_mismatch'],
@@ -109,18 +86,13 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
       'accepted',
     ],
     ['paid by another account', closed({}), 'payer_mismatch', paid({ payer: `0x${'2'.repeat(40)}` })],
-    ['paid by nobody that is known', closed({}), 'payer_mismatch', paid({ payer: undefined })],
+    ['paid by an unknown address', closed({}), 'payer_mismatch', paid({ payer: undefined })],
     ['for a call that costs nothing', forNothing, 'payment_method_mismatch', { purchase: freePurchase() }],
-    ['with a service that is a text', closed({ pisp: 'Pay' }), 'claims_invalid'],
-    ['with a service of one name', closed({ pisp: { legal_name: 'Pay' } }), 'claims_invalid'],
     ['with data about risk', closed({ risk_data: { score: 1 } }), 'accepted'],
-    ['with data about risk that is a text', closed({ risk_data: 'low' }), 'claims_invalid'],
     ['to be made today', closed({ execution_date: '2026-11-20' }), 'accepted'],
     ['to be made within the skew', closed({ execution_date: '2026-11-20T12:01:00Z' }), 'accepted'],
     ['to be made after it', closed({ execution_date: '2026-11-20T12:01:01Z' }), 'not_yet_valid'],
     ['to be made tomorrow', closed({ execution_date: '2026-11-21' }), 'not_yet_valid'],
-    ['to be made soon', closed({ execution_date: 'soon' }), 'claims_invalid'],
-    ['to be made at a number', closed({ execution_date: NOW }), 'claims_invalid'],
     ['under the amount that was fixed', opened({ payment_amount: AMOUNT }), 'accepted'],
     ['under another amount', opened({ payment_amount: { ...AMOUNT, amount: 9_999 } }), 'preset_mismatch'],
     ['under another payee', opened({ payee: { ...MERCHANT, name: 'Other' } }), 'preset_mismatch'],
@@ -143,10 +115,10 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
   it('may be demanded', async () => {
     const profile = profileWith({ policy: { paymentMandate: 'required', bindPaymentNonce: false } });
     const demanding = verifierFor(mint, { profile });
-    assert.deepEqual(await said(demanding(mint.autonomous().header)), ['payment_mandate_required', 'payment']);
-    assert.deepEqual(await said(demanding(mint.autonomous({ payment: true }).header)), ['accepted']);
+    assert.deepEqual(await resultOf(demanding(mint.autonomous().header)), ['payment_mandate_required', 'payment']);
+    assert.deepEqual(await resultOf(demanding(mint.autonomous({ payment: true }).header)), ['accepted']);
     const purchase = freePurchase();
-    assert.deepEqual(await said(demanding(mint.autonomous({ purchase }).header, { purchase })), ['accepted']);
+    assert.deepEqual(await resultOf(demanding(mint.autonomous({ purchase }).header, { purchase })), ['accepted']);
   });
 
   it('needs a checkout mandate that was given together with it', async () => {
@@ -155,7 +127,7 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
       checkoutJwt: made.checkoutJwt,
       envelope: (envelope) => ({ ...envelope, payment_mandate: made.paymentMandate ?? '' }),
     });
-    assert.deepEqual(await said(verify(alone.header)), ['payment_binding_mismatch', 'payment']);
+    assert.deepEqual(await resultOf(verify(alone.header)), ['payment_binding_mismatch', 'payment']);
   });
 
   it('is of its own family', async () => {
@@ -163,30 +135,30 @@ describe('the payment mandate (ap2 7.6, step 14)', () => {
       payment: true,
       envelope: (envelope) => ({ ...envelope, payment_mandate: envelope['payload'] ?? '' }),
     });
-    assert.deepEqual(await said(verify(header)), ['wrong_mandate_type', 'payment']);
+    assert.deepEqual(await resultOf(verify(header)), ['wrong_mandate_type', 'payment']);
   });
 
-  it('is what the nonce of the payment is made of, where the shop demands that', async () => {
+  it('is what the nonce of the payment is made of, where the merchant demands that', async () => {
     const profile = profileWith({ policy: { paymentMandate: 'optional', bindPaymentNonce: true } });
     const binding = verifierFor(mint, { profile });
     const made = mint.autonomous({ payment: true });
     const bound = Buffer.from(keccak256(Buffer.from(made.paymentMandate ?? ''))).toString('hex');
-    const withNonce = (nonce: string | undefined) => said(binding(made.header, paid({ nonce })));
+    const withNonce = (nonce: string | undefined) => resultOf(binding(made.header, paid({ nonce })));
     assert.deepEqual(await withNonce(`0x${bound}`), ['accepted']);
     assert.deepEqual(await withNonce(`0x${bound.toUpperCase()}`), ['accepted']);
     assert.deepEqual(await withNonce(PAYMENT.nonce), ['payment_binding_mismatch', 'payment']);
     assert.deepEqual(await withNonce(bound), ['payment_binding_mismatch', 'payment']);
     assert.deepEqual(await withNonce(undefined), ['payment_binding_mismatch', 'payment']);
-    assert.deepEqual(await said(verify(made.header, paid({ nonce: undefined }))), ['accepted']);
+    assert.deepEqual(await resultOf(verify(made.header, paid({ nonce: undefined }))), ['accepted']);
   });
 
-  it('is looked at behind the checkout mandate: what is wrong there is told first', async () => {
+  it('is checked after the checkout mandate, whose faults come first', async () => {
     const { header } = mint.autonomous({
       payment: true,
       constraints: [],
       hands: { closedPayment: withMandate({ payee: undefined }) },
     });
-    assert.deepEqual(await said(verify(header)), ['claims_invalid', 'checkout']);
+    assert.deepEqual(await resultOf(verify(header)), ['claims_invalid', 'checkout']);
   });
 });
 

@@ -83,10 +83,6 @@ function services(allowed: Json, pisp?: JsonObject): () => string {
   return closedUnder(pisp === undefined ? {} : { pisp }, plain({ type: 'payment.allowed_pisps', allowed }));
 }
 
-function instruments(allowed: Json): () => string {
-  return and({ type: 'payment.allowed_payment_instruments', allowed });
-}
-
 function payees(allowed: Json): () => string {
   return and({ type: 'payment.allowed_payees', allowed });
 }
@@ -111,19 +107,10 @@ describe('the constraints of open payment mandates (ap2 2.2)', () => {
     ['exactly the least', range({ min: 10_000 }), 'accepted'],
     ['one unit below the least', range({ max: 20_000, min: 10_001 }), 'constraint_violated'],
     ['a range of another currency', range({ currency: 'USD' }), 'constraint_violated'],
-    ['a range without currency', range({ currency: null }), 'claims_invalid'],
-    ['a range without a most', and({ type: 'payment.amount_range', currency: 'USDC' }), 'claims_invalid'],
-    ['a most that is a text', range({ max: '10000' }), 'claims_invalid'],
-    ['a most that is a fraction', range({ max: 10_000.5 }), 'claims_invalid'],
-    ['a most below nothing', range({ max: -1 }), 'claims_invalid'],
-    ['a least that is null', range({ min: null }), 'claims_invalid'],
-    ['a least that is a text', range({ min: '1' }), 'claims_invalid'],
     ['the payee', under(allowedPayees([MERCHANT])), 'accepted'],
     ['another payee of our name', payees([{ ...MERCHANT, id: 'other' }]), 'constraint_violated'],
     ['payees that are withheld', withheld(allowedPayees([MERCHANT])), 'constraint_violated'],
     ['no payee', payees([]), 'constraint_violated'],
-    ['payees that are no list', payees({ ...MERCHANT }), 'claims_invalid'],
-    ['a payee without id', payees([{ name: 'x' }]), 'claims_invalid'],
     ['the account', under(allowedInstruments([ACCOUNT])), 'accepted'],
     [
       'the account in capitals',
@@ -137,17 +124,12 @@ describe('the constraints of open payment mandates (ap2 2.2)', () => {
       'constraint_violated',
     ],
     ['accounts that are withheld', withheld(allowedInstruments([ACCOUNT])), 'constraint_violated'],
-    ['accounts that are no list', instruments(ACCOUNT), 'claims_invalid'],
-    ['an account without type', instruments([{ id: ACCOUNT.id }]), 'claims_invalid'],
-    ['an account that is a text', instruments([ACCOUNT.id]), 'claims_invalid'],
     ['the service', services([PISP], PISP), 'accepted'],
     ['a service where none was named', services([PISP]), 'constraint_violated'],
     ['a service of another legal name', services([PISP], { ...PISP, legal_name: 'x' }), 'constraint_violated'],
     ['a service of another brand', services([PISP], { ...PISP, brand_name: 'x' }), 'constraint_violated'],
     ['a service of another domain', services([PISP], { ...PISP, domain_name: 'x' }), 'constraint_violated'],
     ['no service', services([], PISP), 'constraint_violated'],
-    ['services that are no list', services(PISP, PISP), 'claims_invalid'],
-    ['a service of two names', services([{ ...PISP, brand_name: 7 }], PISP), 'claims_invalid'],
     [
       'a window around now',
       window({ not_before: '2026-11-20T11:59:59Z', not_after: '2026-11-20T12:00:01Z' }),
@@ -170,44 +152,23 @@ describe('the constraints of open payment mandates (ap2 2.2)', () => {
     ],
     ['a date before the window', dated('2026-11-19', { not_before: '2026-11-20' }), 'constraint_violated'],
     ['a date in the window, and so is now', dated('2026-11-20T11:00:00Z', { not_before: '2026-11-20' }), 'accepted'],
-    ['a window of numbers', window({ not_after: 1 }), 'claims_invalid'],
-    ['a window of nothing', window({ not_before: null }), 'claims_invalid'],
-    ['a window without time zone', window({ not_after: '2026-11-21T12:00:00' }), 'claims_invalid'],
     ['a budget of exactly the price', under(budget('USDC', 0.01)), 'accepted'],
     ['a budget of one unit less', under(budget('USDC', 0.009999)), 'budget_exceeded'],
     ['a budget of another currency', under(budget('USD', 1)), 'constraint_violated'],
-    ['a budget of a currency that nobody knows', under(budget('EUR', 0.001)), 'constraint_violated'],
-    ['a budget that is a text', under(budget('USDC', '1')), 'claims_invalid'],
+    ['a budget of an unknown currency', under(budget('EUR', 0.001)), 'constraint_violated'],
     ['a budget of nothing', under(budget('USDC', 0)), 'budget_exceeded'],
-    ['a budget below nothing', under(budget('USDC', -1)), 'claims_invalid'],
-    ['a budget without a most', and({ type: 'payment.budget', currency: 'USDC' }), 'claims_invalid'],
-    ['a budget without currency', and({ type: 'payment.budget', max: 1 }), 'claims_invalid'],
     ['a budget of too many digits', under(budget('USDC', 0.0100001)), 'claims_invalid'],
-    ['a budget in powers of ten', under(budget('USDC', 1e-7)), 'claims_invalid'],
     ['a budget of the most units', under(budget('USDC', 9_007_199_254)), 'accepted'],
     ['a budget of more units than are exact', under(budget('USDC', 9_007_199_255)), 'claims_invalid'],
     ['two budgets of which one is too small', under(budget('USDC', 1), budget('USDC', 0.005)), 'budget_exceeded'],
     ['uses at will', again({}), 'accepted'],
     ['one use', again({ max_occurrences: 1 }), 'accepted'],
     ['no use', again({ max_occurrences: 0 }), 'claims_invalid'],
-    ['half a use', again({ max_occurrences: 0.5 }), 'claims_invalid'],
-    ['uses that are a text', again({ max_occurrences: '2' }), 'claims_invalid'],
-    ['a frequency that is a number', again({ frequency: 7 }), 'claims_invalid'],
-    ['a frequency that nobody knows', again({ frequency: 'HOURLY' }), 'constraint_unresolved'],
+    ['an unknown frequency', again({ frequency: 'HOURLY' }), 'constraint_unresolved'],
     ['uses again without a range', under(budget('USDC', 1), recurrence('DAILY')), 'claims_invalid'],
     ['uses again without a budget', under(amountRange('USDC', 10_000), recurrence('DAILY')), 'claims_invalid'],
-    ['a limit that nobody knows', and({ type: 'payment.colour' }), 'constraint_unresolved'],
+    ['an unknown limit', and({ type: 'payment.colour' }), 'constraint_unresolved'],
     ['a limit of checkouts', and({ type: 'checkout.allowed_merchants', allowed: [] }), 'constraint_unresolved'],
-    [
-      'a limit that is null',
-      () =>
-        mint.autonomous({
-          payment: true,
-          paymentConstraints: () => [],
-          hands: { openPayment: withMandate({ constraints: [null] }) },
-        }).header,
-      'claims_invalid',
-    ],
   ] satisfies readonly Row[]);
 
   it('hold for the sub-agent as they do for the agent', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { minorUnits, minorUnitsOfNumber } from '../../../../src/mandates/ap2/model/purchase.ts';
+import { minorUnits, minorUnitsOfNumber, unitsOf } from '../../../../src/mandates/ap2/model/purchase.ts';
+import { profileWith, purchaseWith } from '../../../support/ap2/purchase.ts';
 
 describe('minor units (ap2 7.3)', () => {
   const TEXTS: readonly (readonly [text: string, exponent: number, units: number | undefined])[] = [
@@ -51,5 +52,10 @@ describe('minor units (ap2 7.3)', () => {
         assert.equal(minorUnitsOfNumber(Number(text), 2), cents);
       }),
     );
+  });
+
+  it('are a bug for a price in a currency that the profile does not know', () => {
+    for (const amount of ['1', '0.01'])
+      assert.throws(() => unitsOf(purchaseWith({ price: { amount, currency: 'XAU' } }), profileWith()), /XAU/);
   });
 });

@@ -32,7 +32,7 @@ describe('a document', () => {
     assert.equal(checkTimes([{ exp: 2_000 }, { exp: 1_500 }], NOW, SKEW), 1_500);
     assert.equal(earliestEnd([{}]), Number.POSITIVE_INFINITY);
   });
-  it('that is no time at all is told before one that is past, and that before one to come', () => {
+  it('is refused for a wrong time before a past one, and for a past one before one to come', () => {
     assert.equal(refusal({ exp: 1 }, { nbf: 1.5 }), 'claims_invalid');
     assert.equal(refusal({ nbf: 9_999 }, { exp: 1 }), 'expired');
   });

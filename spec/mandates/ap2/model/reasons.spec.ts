@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { REASONS, reasonOfRefusal } from '../../../../src/mandates/ap2/model/reasons.ts';
 
-describe('the reason that an error tells of a refused mandate', () => {
+describe('the reason in an error about a refused mandate', () => {
   it('is any of the list, with its own code', () => {
     for (const [reason, { code }] of Object.entries(REASONS)) assert.equal(reasonOfRefusal(code, reason), reason);
   });

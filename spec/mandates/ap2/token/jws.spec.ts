@@ -58,7 +58,7 @@ describe('a token is taken apart', () => {
       },
     });
   });
-  it('also without a signature: that nobody signed is told elsewhere', () =>
+  it('also without a signature, which is checked later', () =>
     assert.equal(reasonOf(jws('{}', '{}').slice(0, -4)), 'none'));
   it(`down to ${MAX_TOKEN_DEPTH} levels`, () =>
     assert.equal(reasonOf(jws('{}', `{"a":${nested(MAX_TOKEN_DEPTH - 1)}}`)), 'none'));

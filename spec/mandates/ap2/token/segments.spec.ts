@@ -64,7 +64,7 @@ describe('a receipt refers to', () => {
   });
   it('the leaf of a chain too long to be right', () =>
     assert.equal(referenceOf(`${'x~~'.repeat(9)}${leaf}`)?.reference, hashOf('e.f.g')));
-  it('nothing where no leaf can be told', () => {
+  it('nothing where there is no leaf', () => {
     for (const text of ['', '~', '~~', 'e.f.g', 'e.f~', 'e.f.g~d3', 'e.f.g.h~'])
       assert.equal(referenceOf(text), undefined);
   });

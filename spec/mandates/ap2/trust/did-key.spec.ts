@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { isDidKey, keysOfDidKey } from '../../../../src/mandates/ap2/trust/did-key.ts';
-import { multikeyOf } from '../multikey.ts';
+import { multikeyOf } from './issuer-keys.ts';
 
 /** From the test vectors of the did:key method. */
 const PUBLISHED: readonly (readonly [curve: string, alg: string, name: string, x: string])[] = [
@@ -73,7 +73,7 @@ describe('did:key', () => {
     // x = 5 is on no point of P-256 with y as a square root.
     'a point beside the curve': multikeyOf(Buffer.from(`8024${'02'}${'0'.repeat(63)}1`, 'hex')),
     'a point that is not compressed': multikeyOf(Buffer.concat([Buffer.from('8024', 'hex'), wholePoint()])),
-    'a point that says it is not compressed': multikeyOf(Buffer.from(`8024${'04'}${'1'.repeat(64)}`, 'hex')),
+    'a point that is not compressed by its first byte': multikeyOf(Buffer.from(`8024${'04'}${'1'.repeat(64)}`, 'hex')),
     'half an Ed25519 key': multikeyOf(Buffer.from(`ed01${'1'.repeat(32)}`, 'hex')),
     'the code of another key': multikeyOf(Buffer.from(`8124${'02'}${'1'.repeat(64)}`, 'hex')),
   };

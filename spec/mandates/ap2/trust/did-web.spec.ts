@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 import type { Json } from '../../../../src/json/types.ts';
 import { didWebUrl, keysOfDidDocument } from '../../../../src/mandates/ap2/trust/did-web.ts';
 import { UselessKeys } from '../../../../src/mandates/ap2/trust/jwks.ts';
-import { multikeyOf } from '../multikey.ts';
-import { issuerKey, leakedKey } from './issuer-keys.ts';
+import { issuerKey, leakedKey, multikeyOf } from './issuer-keys.ts';
 
 const DID = 'did:web:agents.example';
 const { jwk, publicKey } = issuerKey('whatever');
@@ -60,11 +59,11 @@ describe('a DID document', () => {
     'nothing at all': null,
     'a key that is a number': documentOf({ id: `${DID}#one`, controller: DID, publicKeyMultibase: 7 }),
     'a key without a name': { id: DID, assertionMethod: [{ controller: DID, publicKeyJwk: jwk }] },
-    'the document of somebody else': documentOf(METHOD, { id: 'did:web:other.example' }),
+    'the document of another subject': documentOf(METHOD, { id: 'did:web:other.example' }),
     'a key for logins only': documentOf(METHOD, { assertionMethod: [], authentication: [`${DID}#one`] }),
     'no word on what keys are for': { id: DID, verificationMethod: [METHOD] },
-    'a key that somebody else controls': documentOf({ ...METHOD, controller: 'did:web:other.example' }),
-    'a key under the name of somebody else': documentOf(
+    'a key of another controller': documentOf({ ...METHOD, controller: 'did:web:other.example' }),
+    'a key under the name of another subject': documentOf(
       { ...METHOD, id: 'did:web:other.example#one' },
       { assertionMethod: ['did:web:other.example#one'] },
     ),

@@ -71,7 +71,7 @@ describe('trusted issuers', () => {
     assert.ok(bank.kind === 'found' && bank.role.kind === 'credentials' && bank.role.vct.has('com.emvco.dpc'));
   });
 
-  it('without iss the kid picks among the issuers that allow it, and nobody else', async (t) => {
+  it('without iss the kid picks among the issuers that allow it, and no others', async (t) => {
     const { find } = trust(t, STATIC);
     const found = await find(choice({ kid: 'sdk-1' }));
     assert.ok(found.kind === 'found' && found.issuer === 'sdk');
@@ -79,7 +79,7 @@ describe('trusted issuers', () => {
   });
 
   const refused: readonly (readonly [title: string, choice: Partial<KeyChoice>, answer: object])[] = [
-    ['an issuer nobody named', { iss: 'https://stranger.example', kid: 'sdk-1' }, UNTRUSTED],
+    ['an issuer that is not configured', { iss: 'https://stranger.example', kid: 'sdk-1' }, UNTRUSTED],
     ['an issuer in another spelling', { iss: `${PROVIDER}/`, kid: 'shared-kid' }, UNTRUSTED],
     ['an empty issuer', { iss: '', kid: 'sdk-1' }, UNTRUSTED],
     ['the name of a member of objects', { iss: '__proto__', kid: 'x' }, UNTRUSTED],
@@ -134,7 +134,7 @@ describe('trusted issuers', () => {
         return { keys: [FAR.jwk] };
       },
     };
-    // Only static issuers can allow it; one that says so and is none has no keys to be named by.
+    // Only static issuers can allow it; a remote one with this setting has no keys to be named by.
     const settings = { ...JWKS, allowKidOnly: true };
     const opened = createTrustedIssuers([settings], { fetcher, monotonic: () => now });
     t.after(() => opened.close());
@@ -166,11 +166,10 @@ describe('trusted issuers', () => {
   });
 
   describe('readiness', () => {
-    it('passes for a shop that trusts nobody', async (t) =>
-      assert.deepEqual(await trust(t, []).check(), { found: 'ok' }));
+    it('passes without any issuer', async (t) => assert.deepEqual(await trust(t, []).check(), { found: 'ok' }));
     const away = new Error('connection refused');
     it('passes without remote issuers', async (t) => assert.deepEqual(await trust(t, STATIC).check(), { found: 'ok' }));
-    it('is unreachable when no issuer has a key, and says who and why for the log', async (t) => {
+    it('is unreachable when no issuer has a key, and names issuers and causes for the log', async (t) => {
       const opened = trust(t, [JWKS, DID], { 'https://far.example/jwks.json': away });
       assert.deepEqual(await opened.check(), {
         found: 'unreachable',

@@ -60,14 +60,14 @@ class World {
 }
 
 describe('the keys of a remote issuer', () => {
-  it('are fetched before anybody asks, and then answer at once', async (t) => {
+  it('are fetched at the start, and then answer at once', async (t) => {
     const world = new World(t, FIRST);
     assert.equal(await world.found(), 'fresh');
     assert.equal(world.keys.find('one'), FIRST.get('one'));
     assert.equal(world.fetches, 1);
   });
 
-  it('whoever comes before them waits for the one fetch that is under way', async (t) => {
+  it('calls before them wait for the one running fetch', async (t) => {
     const { promise, resolve } = Promise.withResolvers<KeysById>();
     const world = new World(t, promise);
     const waiting = Array.from({ length: 50 }, () => world.keys.find('one'));
@@ -171,7 +171,7 @@ describe('the keys of a remote issuer', () => {
     assert.equal(world.keys.find('one'), SECOND.get('one'));
   });
 
-  it('nobody waits for an issuer that was never there, but every 5 s one look', async (t) => {
+  it('no call waits for an issuer that was never there, except for one fetch in 5 s', async (t) => {
     const world = new World(t, new Error('away'));
     assert.equal(await world.found(), 'none');
     assert.throws(
@@ -224,7 +224,7 @@ describe('a JWK Set of an issuer', () => {
     'a key without kid': issuerKey('').jwk,
     'a key whose kid is too long': issuerKey('x'.repeat(513)).jwk,
     'a key whose kid is a number': { ...issuerKey('x').jwk, kid: 7 },
-    'a key that says another algorithm': { ...issuerKey('x').jwk, alg: 'ES384' },
+    'a key with another algorithm': { ...issuerKey('x').jwk, alg: 'ES384' },
     'a point of another curve': { ...issuerKey('x', 'secp256k1').jwk, crv: 'P-256' },
     'no object': 'x',
   };
@@ -245,7 +245,7 @@ describe('a JWK Set of an issuer', () => {
     'no list': { keys: { one: jwk } },
     'an empty list': { keys: [] },
     'only keys for something else': { keys: [{ ...rsa, kid: 'x' }] },
-    'more keys than anybody has': { keys: Array.from({ length: 101 }, (_, index) => ({ ...jwk, kid: `${index}` })) },
+    'more keys than are read': { keys: Array.from({ length: 101 }, (_, index) => ({ ...jwk, kid: `${index}` })) },
   };
   for (const [what, document] of Object.entries(useless))
     it(`is useless with ${what}`, () => assert.throws(() => keysOfJwks(document), UselessKeys));

@@ -37,10 +37,10 @@ describe('a public key', () => {
     ['with a private half of null', { ...p256, d: null }, 'private'],
     ['with a symmetric secret', { ...p256, k: 'AAAA' }, 'private'],
     ['of RSA', rsa, 'unsupported'],
-    ['of a curve nobody signs with', { ...p256, crv: 'P-521' }, 'unsupported'],
+    ['of a curve without an algorithm here', { ...p256, crv: 'P-521' }, 'unsupported'],
     ['of no curve', { kty: 'EC' }, 'unsupported'],
     ['of a curve and the type of another', { ...p256, kty: 'OKP' }, 'unsupported'],
-    ['that says another algorithm', { ...p256, alg: 'ES384' }, 'unsupported'],
+    ['with another algorithm', { ...p256, alg: 'ES384' }, 'unsupported'],
     ['for encryption', { ...p256, use: 'enc' }, 'malformed'],
     ['for signing alone', { ...p256, key_ops: ['sign'] }, 'malformed'],
     ['with operations that are no list', { ...p256, key_ops: 'verify' }, 'malformed'],
@@ -54,7 +54,7 @@ describe('a public key', () => {
   for (const [what, jwk, fault] of ROWS) it(`${what}: ${fault}`, () => assert.equal(faultOf(jwk), fault));
 
   for (const missing of ['x', 'y'])
-    it(`without ${missing} says what is missing`, () => {
+    it(`without ${missing} names what is missing`, () => {
       const reading = readPublicKey({ ...bare, [missing]: null });
       assert.match(reading.ok ? '' : reading.message, /coordinates of 32 bytes/);
     });

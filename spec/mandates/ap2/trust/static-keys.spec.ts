@@ -22,7 +22,7 @@ describe('configured keys', () => {
     'has the kid of another': [issuerKey('one').jwk, /no other key here has/],
   };
   for (const [what, [second, message]] of Object.entries(bad))
-    it(`a key that ${what} is told with its place, and makes no issuer`, () => {
+    it(`a key that ${what} is named by its index, and makes no issuer`, () => {
       const { faults } = readStaticKeys([jwk, second]);
       assert.deepEqual(
         faults.map(({ index }) => index),
@@ -38,7 +38,7 @@ describe('configured keys', () => {
   });
 });
 
-it('a checkout key that the configuration should have refused is told as a mistake', () =>
+it('a checkout key that the configuration should have refused is an error', () =>
   assert.throws(
     () => checkoutKeysOf({ signingKey: 'none', kid: undefined, alsoTrust: [] }),
     /the configuration let a checkout key pass/,

@@ -36,10 +36,10 @@ function opened(jwt: string): { readonly header: Record<string, unknown>; readon
 }
 
 describe('a challenge (ap2 7.4)', () => {
-  it('says what a mandate has to be like, and hands out a fresh checkout', () => {
+  it('states what a mandate needs, and hands out a fresh checkout', () => {
     const entry = asked();
-    const { nonce, checkoutJwt, checkoutHash, ...said } = entry;
-    assert.deepEqual(said, {
+    const { nonce, checkoutJwt, checkoutHash, ...others } = entry;
+    assert.deepEqual(others, {
       method: 'ap2',
       version: '0.2.0',
       profile: 'agent-commerce/ap2/checkout/v1',
@@ -77,7 +77,7 @@ describe('a challenge (ap2 7.4)', () => {
     assert.equal(nonces.size, 100);
   });
 
-  it('tells the policy of the shop', () => {
+  it('states the policy of the merchant', () => {
     const policy = { paymentMandate: 'required', bindPaymentNonce: true } as const;
     const paid = asked(purchaseWith(), profileWith({ policy }));
     assert.deepEqual([paid.paymentMandate, paid.bindPaymentNonce], ['required', true]);
@@ -128,7 +128,7 @@ describe('a receipt (ap2 13)', () => {
   const mandate = { reference: 'r'.repeat(43), referenceSdHash: 's'.repeat(43) };
   const about = { iss: AUDIENCE, iat: NOW, reference: mandate.reference, reference_sd_hash: mandate.referenceSdHash };
 
-  it('tells of an order, and of the transaction that paid for it', () => {
+  it('names the call, and the transaction that paid for it', () => {
     const { header, claims } = opened(signer.accepted(mandate, { orderId: 'req_1', transaction: '0xabc' }, AT));
     assert.deepEqual(header, { alg: 'ES256', typ: 'ap2-receipt+jwt', kid: checkout.publicJwk.kid });
     const success = { status: 'Success', result: 'success', order_id: 'req_1' };
@@ -136,7 +136,7 @@ describe('a receipt (ap2 13)', () => {
     assert.deepEqual(opened(signer.accepted(mandate, { orderId: 'req_1' }, AT)).claims, { ...about, ...success });
   });
 
-  it('tells why a mandate was refused, in the words of AP2 and in ours', () => {
+  it('states why a mandate was refused, in the words of AP2 and in ours', () => {
     const failure = { ...about, status: 'Error', result: 'error' };
     for (const [reason, error] of [
       ['invalid_signature', 'invalid_credential'],

@@ -173,12 +173,12 @@ describe('what a mandate uses up (ap2 7.3, ap2 10)', () => {
     assert.deepEqual(once, [`m:${identity(token)}`, `j:${jti}`]);
   });
 
-  it('reads the clock in whole seconds, and says ages that are not less than they are', async () => {
+  it('has its time in whole seconds, and ages that are not rounded down', async () => {
     const { at, age, open } = await claimOf(mint.autonomous(), NOW + 0.875);
     assert.deepEqual([at, age, open[0]?.age], [NOW, 20.875, 3_600.875]);
   });
 
-  it('knows how old a checkout is by the second, and to the millisecond where it says so', async () => {
+  it('knows the age of a checkout to the second, or to the millisecond with iat_ms', async () => {
     const second = NOW - 20;
     const exact = mint.direct({
       checkout: { change: (token) => ({ ...token, claims: { ...token.claims, iat_ms: second * 1_000 + 750 } }) },
@@ -187,7 +187,7 @@ describe('what a mandate uses up (ap2 7.3, ap2 10)', () => {
     assert.equal((await claimOf(exact, NOW + 0.5)).age, 19.75);
   });
 
-  it('takes what an open mandate says of its age from its token, or from what was signed, or does not know', async () => {
+  it('takes the age of an open mandate from its token, or from the mandate, or does not know it', async () => {
     const untimed: Hand = {
       draft({ claims: { iat: _iat, ...claims }, ...draft }) {
         return { ...draft, claims };
@@ -201,9 +201,9 @@ describe('what a mandate uses up (ap2 7.3, ap2 10)', () => {
 });
 
 async function refused(verdict: Promise<MandateVerdict>): Promise<RefusedMandate> {
-  const told = await verdict;
-  assert.ok(told.kind === 'refused');
-  return told;
+  const given = await verdict;
+  assert.ok(given.kind === 'refused');
+  return given;
 }
 
 /** What a receipt for it refers to. */
@@ -221,16 +221,16 @@ describe('the verdict on a mandate', () => {
       );
   });
 
-  it('says that there was none, that it was illegible, or that it came in two forms', async () => {
+  it('tells apart that there was none, that it was illegible, and that two differed', async () => {
     const verifier = createMandateVerifier({
       profile: profileWith(),
       trust: trustIn(mint.parties),
       checkoutKeys: [publishedJwk(mint.parties.checkout)],
       minted: createIssuedCheckouts(),
     });
-    const said = async (kind: 'none' | 'illegible' | 'conflicting') =>
+    const reasonOf = async (kind: 'none' | 'illegible' | 'conflicting') =>
       (await refused(verifier.verify({ kind }, purchaseWith(), NOW))).reason;
-    assert.deepEqual(await Promise.all((['none', 'illegible', 'conflicting'] as const).map(said)), [
+    assert.deepEqual(await Promise.all((['none', 'illegible', 'conflicting'] as const).map(reasonOf)), [
       'mandate_required',
       'envelope_encoding',
       'envelope_encoding',
@@ -257,7 +257,7 @@ describe('the verdict on a mandate', () => {
     assert.deepEqual([reference, issuer, mandate], [referenceOf(made), PROVIDER, 'payment']);
   });
 
-  it('gives a reason for the log where the keys of an issuer cannot be had, and blames nobody', async () => {
+  it('has a cause for the log where the keys of an issuer cannot be had', async () => {
     const cause = new Error('no answer');
     const verifier = createMandateVerifier({
       profile: profileWith(),
@@ -266,8 +266,8 @@ describe('the verdict on a mandate', () => {
       minted: createIssuedCheckouts(),
     });
     const carried = { kind: 'text', value: mint.direct().header } as const;
-    const told = await refused(verifier.verify(carried, purchaseWith(), NOW));
-    assert.deepEqual([told.reason, told.cause], ['provider_unavailable', cause]);
+    const given = await refused(verifier.verify(carried, purchaseWith(), NOW));
+    assert.deepEqual([given.reason, given.cause], ['provider_unavailable', cause]);
   });
 
   it('is no verdict where the gateway itself fails', async () => {

@@ -1,3 +1,5 @@
+/** Remembers imported keys and proven open segments, so that a chain is cheaper the second time. */
+
 import type { KeyObject } from 'node:crypto';
 import { RecentMap } from '../../../time/recent-map.ts';
 import type { ImportedKeys } from '../trust/keys.ts';
@@ -7,29 +9,26 @@ import type { Segment } from './chain.ts';
 /** Entries of each cache (ap2 16). */
 const MAX_CACHED_KEYS = 1_000;
 export const MAX_CACHED_SEGMENTS = 1_000;
-/**
- * Longest that a signature counts as seen, seconds: so long a key that is no longer trusted may
- * still open a chain.
- */
+/** Longest that a signature counts as proven, seconds; a withdrawn key opens chains that long. */
 export const SEGMENT_TTL_SECONDS = 300;
 
-/** Who signed a root, and what they may sign. */
+/** Who signed a root, and what this issuer may sign. */
 export interface RootSigner {
   readonly issuer: string;
   readonly role: IssuerRole;
 }
 
-/** A segment whose signature and disclosures were found right. */
+/** A segment with a verified signature and resolved disclosures. */
 export interface ProvenSegment extends Segment {
   readonly jwt: string;
-  /** Of the root that it stands on. */
+  /** Of the root of its chain. */
   readonly signer: RootSigner;
 }
 
 /**
- * What is not found out twice: the keys of `cnf`, and segments that others were made on. A segment
- * is known by the exact text of itself and of all before it; its times are looked at on every use.
- * A closed mandate is never here, nor is any verdict.
+ * The imported keys of `cnf`, and proven segments that hops were made on. A segment is known by the
+ * exact text of itself and of all before it; its times are checked on every use. Closed mandates
+ * and verdicts are never kept.
  */
 export interface ChainCache {
   readonly keys: ImportedKeys;
@@ -39,7 +38,7 @@ export interface ChainCache {
   keep(trail: string, segment: ProvenSegment, ends: number, now: number): void;
 }
 
-/** Made anew when the trusted issuers change. */
+/** A cache belongs to one set of trusted issuers: others need a new one. */
 export function createChainCache(): ChainCache {
   const segments = new RecentMap<{ segment: ProvenSegment; until: number }>(MAX_CACHED_SEGMENTS);
   return {

@@ -1,15 +1,12 @@
+/** The verified chain and its segments: `verify-chain.ts` returns it, the later checks read it. */
+
 import type { JsonObject } from '../../../json/types.ts';
 import type { MandateReference } from '../model/verdict.ts';
 import type { IssuerRole } from '../trust/trust.ts';
 
-/**
- * One segment of a presentation whose signature and disclosures are right (ap2 7.6, steps 4 to 7).
- */
+/** A segment of a presentation after steps 4 to 7 of ap2 7.6. */
 export interface Segment {
-  /**
-   * base64url of SHA-256 over `header.payload`: its identity, whatever the spelling of its
-   * signature.
-   */
+  /** Its identity, whatever its signature: base64url of SHA-256 over `header.payload`. */
   readonly id: string;
   /** base64url of SHA-256 over JWT and disclosures: what the next hop binds to. */
   readonly sdHash: string;
@@ -19,9 +16,7 @@ export interface Segment {
   readonly mandate: JsonObject | undefined;
 }
 
-/**
- * A presentation that is what it claims to be. Whether it is for this purchase was not looked at.
- */
+/** A presentation that is right by itself. Whether it is for this purchase is checked later. */
 export interface VerifiedChain {
   readonly issuer: string;
   readonly role: IssuerRole;
@@ -29,12 +24,9 @@ export interface VerifiedChain {
   /** Open mandates, root first; empty in direct mode. */
   readonly open: readonly Segment[];
   readonly closed: Segment;
-  /** `nonce` of the terminal hop; undefined where no hop was needed. */
+  /** `nonce` of the closing hop; undefined in a chain without hops. */
   readonly nonce: string | undefined;
-  /**
-   * The earliest end that anything in it has, before the skew, unix seconds: `exp`s, and the age of
-   * the terminal hop.
-   */
+  /** The earliest `exp`, or when the closing hop is too old; unix seconds, without the skew. */
   readonly ends: number;
   readonly reference: MandateReference;
 }

@@ -1,28 +1,31 @@
+/** Reads the claims of a Checkout JWT (ap2 7.2), which a mandate agrees to. */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { LAST_TIME } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
 
-/** The profile of checkouts; its claims are the schema of ap2 7.2. */
+/** The profile of checkouts. */
 export const CHECKOUT_PROFILE = 'agent-commerce/ap2/checkout/v1';
-/** Method of a checkout that costs nothing. */
+/** `payment_method` of a checkout that costs nothing. */
 export const NO_PAYMENT = 'none';
 
-/** What a checkout is for, as its signer said it. */
+/** What a checkout is for. */
 export interface CheckoutClaims {
   readonly iss: string;
   readonly aud: string;
   /** Unix seconds. */
   readonly iat: number;
   readonly exp: number;
-  /** The same as `iat`, and to the millisecond where the signer says it (`iat_ms`), as we do. */
+  /** `iat`, to the millisecond where `iat_ms` is there, as it is in our own. */
   readonly signedAt: number;
-  /** Not in our own; whoever else may sign checkouts here can put one into his. */
+  /** Not in our own; another trusted signer may set it. */
   readonly nbf: number | undefined;
   readonly jti: string;
   readonly currency: string | undefined;
   readonly merchantId: string | undefined;
-  /** Undefined: it has none, so that no item is in it. */
+  /** Undefined: the checkout has no list. */
   readonly lineItems: readonly CartLine[] | undefined;
-  /** Minor units of the total; undefined where none is said. */
+  /** Minor units of the total; undefined without one. */
   readonly total: number | undefined;
   readonly commerce: CommerceClaims;
 }
@@ -44,8 +47,6 @@ export interface CommerceClaims {
   readonly destination: string | undefined;
 }
 
-/** The last second of the year 9999: anything above is no unix second. */
-const LAST_SECOND = 253_402_300_799;
 const COMMERCE_MEMBERS: ReadonlySet<string> = new Set([
   'profile',
   'resource_id',
@@ -70,7 +71,7 @@ export function readCheckoutClaims(claims: JsonObject): CheckoutClaims {
   return {
     iss: named(iss),
     aud: named(aud),
-    ...beginningOf(second(iat), iat_ms),
+    ...signingTimes(second(iat), iat_ms),
     exp: second(exp),
     nbf: nbf === undefined ? undefined : second(nbf),
     jti,
@@ -117,7 +118,7 @@ function cartLines(value: Json): readonly CartLine[] {
   });
 }
 
-/** The amount of the one total. Other types (subtotal, tax) may stand beside it. */
+/** The amount of the one total, among other types (subtotal, tax). */
 function totalOf(value: Json | undefined): number | undefined {
   demand(Array.isArray(value));
   let total: number | undefined;
@@ -133,12 +134,12 @@ function totalOf(value: Json | undefined): number | undefined {
 }
 
 function second(value: Json | undefined): number {
-  demand(isWhole(value, 0) && value <= LAST_SECOND);
+  demand(isWhole(value, 0) && value <= LAST_TIME);
   return value;
 }
 
-/** `inMs`: the moment of `iat` in milliseconds, where it is said. */
-function beginningOf(iat: number, inMs: Json | undefined): Pick<CheckoutClaims, 'iat' | 'signedAt'> {
+/** `inMs`: the moment of `iat` in milliseconds. */
+function signingTimes(iat: number, inMs: Json | undefined): Pick<CheckoutClaims, 'iat' | 'signedAt'> {
   if (inMs === undefined) return { iat, signedAt: iat };
   demand(isWhole(inMs, 0) && Math.floor(inMs / 1_000) === iat);
   return { iat, signedAt: inMs / 1_000 };

@@ -1,32 +1,19 @@
+/** Signs the Checkout JWT of a challenge, and remembers which ones this process signed. */
+
 import { hash, randomBytes } from 'node:crypto';
 import type { SigningKey } from '../../../crypto/signing-key.ts';
 import type { JsonObject } from '../../../json/types.ts';
 import { RecentMap } from '../../../time/recent-map.ts';
 import type { Ap2Profile } from '../model/profile.ts';
-import { inputHash, minorUnits, type Purchase } from '../model/purchase.ts';
+import { inputHash, type Purchase, unitsOf } from '../model/purchase.ts';
 import { createCompactSigner } from '../token/jws.ts';
 import { CHECKOUT_PROFILE, NO_PAYMENT } from './checkout-claims.ts';
 
 /** Most checkouts that are remembered (ap2 16). */
 const MAX_MINTED = 10_000;
-
-/**
- * The checkouts that this process signed itself, by their hash: nobody has to check its own
- * signature.
- */
-export interface IssuedCheckouts {
-  /** Notes a checkout; it counts until `exp`, unix seconds. */
-  add(hash: string, exp: number): void;
-  has(hash: string, now: number): boolean;
-}
-
-export function createIssuedCheckouts(): IssuedCheckouts {
-  const ends = new RecentMap<number>(MAX_MINTED);
-  return {
-    add: (hash, exp) => ends.add(hash, exp),
-    has: (hash, now) => now < (ends.use(hash) ?? 0),
-  };
-}
+/** 128 random bits: the nonce that an agent has to sign. */
+const JTI_BYTES = 16;
+const ID_BYTES = 6;
 
 /** A checkout to be handed out. */
 interface Checkout {
@@ -44,13 +31,9 @@ export interface CheckoutMintParts {
   readonly minted: IssuedCheckouts;
 }
 
-/** 128 bits that nobody guesses: the nonce that an agent has to sign. */
-const JTI_BYTES = 16;
-const ID_BYTES = 6;
-
 /**
  * Signs checkouts (ap2 7.2, ap2 7.3). A checkout binds the whole call, and its `jti` is the nonce
- * of a mandate for it, so a challenge needs no stored state. `nowMs`: the clock, milliseconds.
+ * of a mandate for it, so a challenge stores nothing. `nowMs`: unix milliseconds.
  */
 export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) {
   const { issuer, audience, checkoutTtlSeconds } = profile;
@@ -66,7 +49,8 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
       aud: audience,
       iat: now,
       exp,
-      // `iat` alone would be older than a register that was born within its second, and be refused as what that may have forgotten.
+      // `iat` alone would seem older than a register that began within its second, which would
+      // refuse it.
       iat_ms: nowMs,
       jti,
       id: `chk_${random.toString('base64url', JTI_BYTES)}`,
@@ -81,17 +65,6 @@ export function createCheckoutMint({ profile, key, minted }: CheckoutMintParts) 
     minted.add(digest, exp);
     return { jwt, hash: digest, jti, exp };
   };
-}
-
-/**
- * Minor units of what a purchase costs. @throws Error when its currency is not one of the profile:
- * a bug of whoever made either
- */
-export function unitsOf({ price }: Purchase, { exponents }: Ap2Profile): number {
-  const exponent = exponents.get(price.currency);
-  const units = exponent === undefined ? undefined : minorUnits(price.amount, exponent);
-  if (units === undefined) throw new Error(`the price has no minor units in ${price.currency}`);
-  return units;
 }
 
 /** One item, once: the resource. */
@@ -114,4 +87,19 @@ function commerceOf({ resourceId, input, price, payment }: Purchase): JsonObject
   if (payment === undefined) return { ...call, payment_method: NO_PAYMENT };
   const { method, network, asset, payTo } = payment;
   return { ...call, payment_method: method, network, asset, destination: payTo };
+}
+
+/** The checkouts that this process signed, by their hash: it need not verify its own signature. */
+export interface IssuedCheckouts {
+  /** Notes a checkout; it counts until `exp`, unix seconds. */
+  add(hash: string, exp: number): void;
+  has(hash: string, now: number): boolean;
+}
+
+export function createIssuedCheckouts(): IssuedCheckouts {
+  const ends = new RecentMap<number>(MAX_MINTED);
+  return {
+    add: (hash, exp) => ends.add(hash, exp),
+    has: (hash, now) => now < (ends.use(hash) ?? 0),
+  };
 }

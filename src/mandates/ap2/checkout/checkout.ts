@@ -1,3 +1,5 @@
+/** Checks the checkout in a closed mandate (ap2 7.6, step 11): its signer, merchant and times. */
+
 import { hash } from 'node:crypto';
 import type { PublicJwk } from '../../../crypto/signing-key.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
@@ -10,41 +12,10 @@ import type { VerificationKey } from '../trust/trust.ts';
 import { type CheckoutClaims, readCheckoutClaims } from './checkout-claims.ts';
 import type { IssuedCheckouts } from './checkout-mint.ts';
 
-/**
- * The keys whose checkouts count: the gateway's own and those that the operator added. None may
- * root a mandate (ap2 7.5).
- */
-interface CheckoutKeys {
-  /** Whether the token says what we sign, and the one key that it names signed it. */
-  signed(token: Token): boolean;
-}
-
-/** A receipt is signed by the same key, and says so: it must never pass for a checkout. */
+/** Not `ap2-receipt+jwt`: the same key signs receipts, and none may pass for a checkout. */
 const TYPES: ReadonlySet<Json | undefined> = new Set(['checkout+jwt', 'JWT']);
 
-/**
- * @throws Refused for a key that cannot verify, Error for two of one id: mistakes of a
- * configuration that was not checked
- */
-export function createCheckoutKeys(trusted: readonly PublicJwk[]): CheckoutKeys {
-  const keys = new Map<string, VerificationKey>();
-  for (const jwk of trusted) {
-    if (keys.has(jwk.kid)) throw new Error('two checkout keys have one kid');
-    const json: Json = { ...jwk };
-    keys.set(jwk.kid, publicKeyOf(json));
-  }
-  return {
-    signed({ header, signingInput, signature }) {
-      const { alg, typ, kid, crit, b64 } = header;
-      if (alg !== 'ES256' || !TYPES.has(typ) || typeof kid !== 'string') return false;
-      if (crit !== undefined || b64 !== undefined) return false;
-      const key = keys.get(kid);
-      return key?.alg === 'ES256' && verifySignature(key, signingInput, signature);
-    },
-  };
-}
-
-/** The checkout that a closed mandate agrees to, found to be ours and still good. */
+/** The checkout that a closed mandate agrees to. */
 export interface CheckedCheckout {
   readonly hash: string;
   readonly claims: CheckoutClaims;
@@ -57,9 +28,8 @@ interface CheckoutCheckParts {
 }
 
 /**
- * Step 11 of ap2 7.6: the checkout in the closed mandate is signed by a checkout key, is for this
- * merchant and has not expired. What the checkout is for is not checked here. `now`: unix seconds.
- * The returned function throws Refused.
+ * The checkout is signed by a checkout key, is for this merchant and has not expired. What is
+ * bought is compared later. `now`: unix seconds. The returned function throws Refused.
  */
 export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckParts) {
   return function checkCheckout(closed: JsonObject, now: number): CheckedCheckout {
@@ -74,10 +44,7 @@ export function createCheckoutCheck({ profile, keys, minted }: CheckoutCheckPart
   };
 }
 
-/**
- * @throws Refused checkout_signature_invalid, or checkout_invalid for signed numbers that are not
- * exact
- */
+/** @throws Refused checkout_signature_invalid, or checkout_invalid for inexact numbers */
 function signedClaims(jwt: string, own: boolean, keys: CheckoutKeys): JsonObject {
   const reading = readToken(jwt);
   if (!reading.ok)
@@ -94,4 +61,29 @@ function checkParties({ iss, aud }: CheckoutClaims, { issuer, audience }: Ap2Pro
 function checkTimes({ iat, exp, nbf = iat }: CheckoutClaims, skew: number, now: number): void {
   if (Math.max(iat, nbf) > now + skew) throw new Refused('not_yet_valid');
   if (now >= exp + skew) throw new Refused('checkout_expired');
+}
+
+/** The gateway's own key and those that the operator added. None may root a mandate (ap2 7.5). */
+interface CheckoutKeys {
+  /** Whether the key that the token names signed it, as a checkout. */
+  signed(token: Token): boolean;
+}
+
+/** @throws Refused for a key that cannot verify, Error for two of one id: a wrong configuration */
+export function createCheckoutKeys(trusted: readonly PublicJwk[]): CheckoutKeys {
+  const keys = new Map<string, VerificationKey>();
+  for (const jwk of trusted) {
+    if (keys.has(jwk.kid)) throw new Error('two checkout keys have one kid');
+    const json: Json = { ...jwk };
+    keys.set(jwk.kid, publicKeyOf(json));
+  }
+  return {
+    signed({ header, signingInput, signature }) {
+      const { alg, typ, kid, crit, b64 } = header;
+      if (alg !== 'ES256' || !TYPES.has(typ) || typeof kid !== 'string') return false;
+      if (crit !== undefined || b64 !== undefined) return false;
+      const key = keys.get(kid);
+      return key?.alg === 'ES256' && verifySignature(key, signingInput, signature);
+    },
+  };
 }

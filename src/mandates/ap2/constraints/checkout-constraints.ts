@@ -1,3 +1,5 @@
+/** Compares a checkout with the constraints of an open checkout mandate (ap2 7.6, step 13). */
+
 import type { Json, JsonObject } from '../../../json/types.ts';
 import type { CartLine, CheckoutClaims } from '../checkout/checkout-claims.ts';
 import { identity, list, object, text, whole } from '../model/readers.ts';
@@ -5,19 +7,42 @@ import { Refused } from '../model/reasons.ts';
 import { checkHas, named, readConstraints } from './constraints.ts';
 import { readMerchants } from './payment-mandate.ts';
 
-/** So many of any of these. */
+/** Most requirements, and lines of a cart. Beyond these limits deciding would cost too much. */
+export const MAX_REQUIREMENTS = 32;
+const MAX_QUANTITY = 1_000;
+
+/** Whether a checkout fulfils one constraint. */
+type CheckoutRule = (checkout: CheckoutClaims) => boolean;
+
+/** The constraints of open checkout mandates (ap2 2.2). */
+const RULES: Readonly<Record<string, (constraint: JsonObject) => CheckoutRule>> = {
+  'checkout.allowed_merchants': ({ allowed }) => {
+    const merchants = readMerchants(allowed);
+    // The id alone: two merchants may have one name or website (AP2 issue 315).
+    return ({ merchantId }) => merchants.some(({ id }) => id === merchantId);
+  },
+  'checkout.line_items': ({ items }) => {
+    const requirements = readRequirements(items);
+    return ({ lineItems }) => lineItems !== undefined && assignable(requirements, lineItems);
+  },
+};
+
+export const CHECKOUT_CONSTRAINTS: readonly string[] = Object.keys(RULES);
+
+/** For one open checkout mandate. @throws Refused */
+export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutClaims): void {
+  const rules = readConstraints(open, RULES);
+  checkHas(rules, 'checkout.line_items');
+  for (const { type, rule } of rules)
+    if (!named(type, () => rule(checkout))) throw new Refused('constraint_violated', { constraint: type });
+}
+
+/** So many pieces of any of these items. */
 export interface Requirement {
-  /** Ids of the items that were shown; what was withheld is acceptable to nobody. */
+  /** Ids of the disclosed items; a withheld item is not acceptable. */
   readonly acceptable: ReadonlySet<string>;
   readonly quantity: number;
 }
-
-/**
- * Requirements, and lines of a cart. Beyond it, or so many of one, a constraint is not decided
- * here: deciding has to stay cheap.
- */
-export const MAX_REQUIREMENTS = 32;
-const MAX_QUANTITY = 1_000;
 
 /** @throws Refused claims_invalid, constraint_unresolved for what is too large */
 function readRequirements(items: Json | undefined): readonly Requirement[] {
@@ -41,9 +66,9 @@ function requirementOf(entry: Json): Requirement {
 }
 
 /**
- * Whether every required piece is a piece of the cart and every piece of the cart is required, none
- * of them twice: a perfect assignment, which is a flow from requirements to lines that fills both
- * sides (ap2 2.2). An empty list of acceptable items accepts nothing.
+ * Whether the pieces of the cart can be assigned to the required pieces, each to exactly one: a
+ * flow from requirements to lines that fills both sides (ap2 2.2). An empty list of acceptable
+ * items accepts nothing.
  * @throws Refused constraint_unresolved for a cart of too many lines
  */
 export function assignable(requirements: readonly Requirement[], cart: readonly CartLine[]): boolean {
@@ -55,7 +80,7 @@ export function assignable(requirements: readonly Requirement[], cart: readonly 
   for (const [index, { quantity }] of requirements.entries())
     for (let wanted = quantity; wanted > 0; ) {
       const pushed = flow.assign(index, wanted);
-      // No way to place it, whatever is moved: no other order of placing finds one either.
+      // No augmenting path is left, so no other order of assigning finds one either.
       if (pushed === 0) return false;
       wanted -= pushed;
       assigned += pushed;
@@ -67,13 +92,11 @@ function total(entries: readonly { readonly quantity: number }[]): number {
   return entries.reduce((sum, { quantity }) => sum + quantity, 0);
 }
 
-/**
- * Ford and Fulkerson on two sides: pieces are placed, and placed otherwise where that makes room.
- */
+/** Ford and Fulkerson on two sides: assigned pieces move to another line where that makes room. */
 class Flow {
   readonly #requirements: readonly Requirement[];
   readonly #cart: readonly CartLine[];
-  /** Pieces of a line that are not given away yet. */
+  /** Pieces of each line that are not assigned yet. */
   readonly #free: number[];
   /** Pieces of each line that each requirement has. */
   readonly #given: number[][];
@@ -85,9 +108,7 @@ class Flow {
     this.#given = requirements.map(() => cart.map(() => 0));
   }
 
-  /**
-   * Gives a requirement up to so many pieces. Returns how many; 0: there is no way to give it one.
-   */
+  /** Gives a requirement up to so many pieces. Returns how many; 0 when none can be given. */
   assign(requirement: number, wanted: number): number {
     return this.#find(requirement, wanted, new Set());
   }
@@ -104,10 +125,7 @@ class Flow {
     return 0;
   }
 
-  /**
-   * Makes room for up to so many pieces on a line: what is free, or what another requirement can
-   * get elsewhere.
-   */
+  /** Takes free pieces of a line, or pieces whose requirement can get others elsewhere. */
   #take(line: number, wanted: number, seen: Set<number>): number {
     const free = Math.min(this.#free[line] ?? 0, wanted);
     if (free > 0) {
@@ -128,30 +146,4 @@ class Flow {
     const given = this.#given[requirement];
     if (given !== undefined) given[line] = (given[line] ?? 0) + pieces;
   }
-}
-
-/** What the checkout is held against. */
-type CheckoutRule = (checkout: CheckoutClaims) => boolean;
-
-/** The constraints of open checkout mandates (ap2 2.2). */
-const RULES: Readonly<Record<string, (constraint: JsonObject) => CheckoutRule>> = {
-  'checkout.allowed_merchants': ({ allowed }) => {
-    const merchants = readMerchants(allowed);
-    // The id alone: names and sites are easily the same (AP2 issue 315).
-    return ({ merchantId }) => merchants.some(({ id }) => id === merchantId);
-  },
-  'checkout.line_items': ({ items }) => {
-    const requirements = readRequirements(items);
-    return ({ lineItems }) => lineItems !== undefined && assignable(requirements, lineItems);
-  },
-};
-
-export const CHECKOUT_CONSTRAINTS: readonly string[] = Object.keys(RULES);
-
-/** Step 13 of ap2 7.6, for one open checkout mandate. @throws Refused */
-export function checkCheckoutConstraints(open: JsonObject, checkout: CheckoutClaims): void {
-  const rules = readConstraints(open, RULES);
-  checkHas(rules, 'checkout.line_items');
-  for (const { type, rule } of rules)
-    if (!named(type, () => rule(checkout))) throw new Refused('constraint_violated', { constraint: type });
 }

@@ -1,14 +1,16 @@
+/** Reads the constraints of an open mandate, of either family, by a table of readers. */
+
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { list, object, text } from '../model/readers.ts';
 import { Refused } from '../model/reasons.ts';
 
-/** A constraint that was understood. */
+/** A constraint of a known type. */
 export interface NamedConstraint<R> {
   readonly type: string;
   readonly rule: R;
 }
 
-/** How each type of constraint is read. The readers throw Refused. */
+/** A reader for each type of constraint; it throws Refused. */
 type ConstraintReaders<R> = Readonly<Record<string, (constraint: JsonObject) => R>>;
 
 /**
@@ -20,10 +22,7 @@ export function readConstraints<R>(open: JsonObject, readers: ConstraintReaders<
   return list(open['constraints']).map((constraint) => readConstraint(constraint, readers));
 }
 
-/**
- * An open mandate without a constraint that it must have allows too much. @throws Refused
- * claims_invalid
- */
+/** Without a demanded constraint an open mandate allows too much. @throws Refused claims_invalid */
 export function checkHas(rules: readonly NamedConstraint<unknown>[], demanded: string): void {
   if (!rules.some(({ type }) => type === demanded)) throw new Refused('claims_invalid', { constraint: demanded });
 }
@@ -36,7 +35,7 @@ function readConstraint<R>(value: Json, readers: ConstraintReaders<R>): NamedCon
   return { type, rule: named(type, () => reader(constraint)) };
 }
 
-/** Whatever is wrong in a constraint is told with its type, which is one of ours. */
+/** Adds the type of the constraint, which is a known one, to whatever `read` refuses. */
 export function named<T>(constraint: string, read: () => T): T {
   try {
     return read();

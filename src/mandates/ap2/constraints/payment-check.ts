@@ -1,3 +1,8 @@
+/**
+ * Compares a payment mandate with the purchase, its checkout mandate and its own limits (ap2 7.6,
+ * step 14).
+ */
+
 import { keccak256 } from '../../../crypto/keccak.ts';
 import { canonicalJson } from '../../../json/canonical.ts';
 import type { Json, JsonObject } from '../../../json/types.ts';
@@ -28,24 +33,12 @@ const PRESETS = [
   'risk_data',
 ] as const;
 
-/** What the open mandate fixed is in the closed one just so. @throws Refused preset_mismatch */
-function checkEmbeddedDefaults(open: JsonObject, closed: JsonObject): void {
-  for (const name of PRESETS) {
-    const preset = open[name];
-    if (preset !== undefined && !same(preset, closed[name])) throw new Refused('preset_mismatch');
-  }
-}
-
-function same(preset: Json, value: Json | undefined): boolean {
-  return value !== undefined && canonicalJson(preset) === canonicalJson(value);
-}
-
-/** What a payment mandate is held against. */
+/** What a payment mandate is compared with. */
 export interface PaymentSubject {
   readonly purchase: Purchase;
   /** Minor units of the price. */
   readonly units: number;
-  /** The payment mandate as it came. */
+  /** The payment mandate as received. */
   readonly presentation: string;
   /** The checkout mandate that it came with, and the hash of its checkout. */
   readonly checkout: VerifiedChain;
@@ -58,8 +51,8 @@ export interface PaymentSubject {
 export type Allowance = Recurrence | undefined;
 
 /**
- * Step 14 of ap2 7.6, after the chain: the payment mandate is for this checkout, this payment and
- * this payer, and all its open mandates agree. Returns what each of them allows, root first.
+ * The payment mandate is for this checkout, this payment and this payer, and each of its open
+ * mandates allows it. Returns what each of them allows beyond this use, root first.
  * @throws Refused
  */
 export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, profile: Ap2Profile): readonly Allowance[] {
@@ -78,24 +71,14 @@ export function checkPayment(chain: VerifiedChain, subject: PaymentSubject, prof
   return limits.map((rules) => allowanceOf(rules, payment, now, profile));
 }
 
-/**
- * With `bindPaymentNonce` the authorisation that moves the money names the mandate: its nonce is
- * the hash of the presentation (ap2 4).
- * @throws Refused payment_binding_mismatch
- */
-function checkBoundNonce(presentation: string, nonce: string | undefined): void {
-  const bound = Buffer.from(keccak256(Buffer.from(presentation, 'utf8'))).toString('hex');
-  if (nonce?.toLowerCase() !== `0x${bound}`) throw new Refused('payment_binding_mismatch');
-}
-
-/** Every reference names an open mandate of the checkout chain: so the two were given together. */
+/** Every reference names an open mandate of the checkout chain. */
 function checkReferences(open: JsonObject, openCheckouts: readonly Segment[]): void {
   for (const reference of readReferences(open))
     if (!openCheckouts.some(({ sdHash }) => sdHash === reference))
       throw new Refused('payment_binding_mismatch', { constraint: REFERENCE });
 }
 
-/** Who gets how much of what, and from which account. */
+/** Payee, currency, amount and account. */
 function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject, profile: Ap2Profile): void {
   if (payment.payeeId !== profile.merchant.id) throw new Refused('payee_mismatch');
   if (payment.currency !== purchase.price.currency) throw new Refused('currency_mismatch');
@@ -103,11 +86,27 @@ function checkTerms(payment: PaymentMandate, { purchase, units }: PaymentSubject
   checkInstrument(payment.instrument, purchase.payment);
 }
 
-/**
- * Money moves now or never: who names a later day did not agree to that. `latest`: unix seconds.
- */
+/** Money moves now, so a mandate for a later day does not allow it. `latest`: unix seconds. */
 function checkDate({ executionDate }: PaymentMandate, latest: number): void {
   if (executionDate !== undefined && executionDate.first > latest * 1_000) throw new Refused('not_yet_valid');
+}
+
+/** What an open mandate fixed is the same in the closed one. */
+function checkEmbeddedDefaults(open: JsonObject, closed: JsonObject): void {
+  for (const name of PRESETS) {
+    const preset = open[name];
+    if (preset !== undefined && !same(preset, closed[name])) throw new Refused('preset_mismatch');
+  }
+}
+
+function same(preset: Json, value: Json | undefined): boolean {
+  return value !== undefined && canonicalJson(preset) === canonicalJson(value);
+}
+
+/** With `bindPaymentNonce` the nonce of the payment is the hash of the presentation (ap2 4). */
+function checkBoundNonce(presentation: string, nonce: string | undefined): void {
+  const bound = Buffer.from(keccak256(Buffer.from(presentation, 'utf8'))).toString('hex');
+  if (nonce?.toLowerCase() !== `0x${bound}`) throw new Refused('payment_binding_mismatch');
 }
 
 function checkDemands(rules: readonly NamedRule[], payment: PaymentMandate, now: number): void {
@@ -118,7 +117,7 @@ function checkDemands(rules: readonly NamedRule[], payment: PaymentMandate, now:
   }
 }
 
-/** Every budget holds, so the smallest counts, and the fewest uses, and the longest period. */
+/** Of several limits the strictest counts: smallest budget, fewest uses, longest period. */
 function allowanceOf(
   rules: readonly NamedRule[],
   payment: PaymentMandate,

@@ -1,3 +1,5 @@
+/** Reads the constraints of an open payment mandate (ap2 2.2) as rules for one payment. */
+
 import type { Json, JsonObject } from '../../../json/types.ts';
 import { minorUnitsOfNumber } from '../model/purchase.ts';
 import { identity, list, object, optional, text, whole } from '../model/readers.ts';
@@ -19,58 +21,22 @@ const DAY_SECONDS = 86_400;
 const FREQUENCIES = ['ON_DEMAND', 'DAILY', 'WEEKLY', 'BIWEEKLY', 'MONTHLY', 'QUARTERLY', 'ANNUALLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
 
-/**
- * 1970-01-01 was a Thursday; weeks, and blocks of two, are counted from the Monday before it,
- * 1969-12-29.
- */
+/** Weeks, and pairs of weeks, count from Monday 1969-12-29: day 0 (1970-01-01) was a Thursday. */
 const MONDAY_BEFORE = -3;
-
-/**
- * When the calendar period of UTC began that `now` lies in, unix seconds; undefined where uses need
- * not be apart (ap2 7.3). Periods are of the calendar and do not roll: a monthly use may be on the
- * 31st and then on the 1st.
- */
-export function periodStart(frequency: Frequency, now: number): number | undefined {
-  const at = new Date(now * 1_000);
-  const year = at.getUTCFullYear();
-  const month = at.getUTCMonth();
-  switch (frequency) {
-    case 'ON_DEMAND':
-      return undefined;
-    case 'DAILY':
-      return blockStart(now, 1, 0);
-    case 'WEEKLY':
-      return blockStart(now, 7, MONDAY_BEFORE);
-    case 'BIWEEKLY':
-      return blockStart(now, 14, MONDAY_BEFORE);
-    case 'MONTHLY':
-      return Date.UTC(year, month) / 1_000;
-    case 'QUARTERLY':
-      return Date.UTC(year, month - (month % 3)) / 1_000;
-    case 'ANNUALLY':
-      return Date.UTC(year, 0) / 1_000;
-  }
-}
-
-/** Of blocks of so many days, one of which begins with day `anchor` (0 is 1970-01-01). */
-function blockStart(now: number, days: number, anchor: number): number {
-  const day = Math.floor(now / DAY_SECONDS);
-  return (Math.floor((day - anchor) / days) * days + anchor) * DAY_SECONDS;
-}
 
 /** A constraint of an open payment mandate (ap2 2.2). */
 type PaymentRule =
-  /** Holds for this one payment, or does not. `now`: unix seconds. */
+  /** A condition on this one payment. `now`: unix seconds. */
   | { readonly kind: 'demand'; readonly holds: (payment: PaymentMandate, now: number) => boolean }
-  /** Bound already: `readReferences`. */
+  /** Checked already, with `readReferences`. */
   | { readonly kind: 'reference' }
-  /** Major units, as JSON has them. */
+  /** Major units, as in JSON. */
   | { readonly kind: 'budget'; readonly currency: string; readonly max: number }
   | { readonly kind: 'recurrence'; readonly frequency: Frequency; readonly maxOccurrences: number | undefined };
 
 export type NamedRule = NamedConstraint<PaymentRule>;
 
-/** Which checkout mandate an open payment mandate was given together with. */
+/** Names the open checkout mandate that belongs to an open payment mandate. */
 export const REFERENCE = 'payment.reference';
 
 const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>> = {
@@ -95,7 +61,7 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
   'payment.execution_date': ({ not_before, not_after }) => {
     const first = optional(not_before, readDate)?.first ?? Number.NEGATIVE_INFINITY;
     const last = optional(not_after, readDate)?.last ?? Number.POSITIVE_INFINITY;
-    // The payment is made now, whatever date the mandate names: both have to lie in the window.
+    // The payment is made now: now and the date of the mandate both have to lie in the window.
     return demand(({ executionDate }, now) => {
       const at = now * 1_000;
       const named = executionDate ?? { first: at, last: at };
@@ -117,9 +83,9 @@ const READERS: Readonly<Record<string, (constraint: JsonObject) => PaymentRule>>
 export const PAYMENT_CONSTRAINTS: readonly string[] = Object.keys(READERS);
 
 /**
- * `sd_hash` of each open checkout mandate that this open payment mandate was given together with.
- * Read apart, because references are checked before all other constraints (ap2 7.6, step 14). AP2
- * demands one. @throws Refused claims_invalid
+ * `sd_hash` of each open checkout mandate that this open payment mandate belongs to; AP2 demands
+ * one. Read apart, because references are checked before other constraints (ap2 7.6, step 14).
+ * @throws Refused claims_invalid
  */
 export function readReferences(open: JsonObject): readonly string[] {
   const references = list(open['constraints'])
@@ -131,10 +97,7 @@ export function readReferences(open: JsonObject): readonly string[] {
   });
 }
 
-/**
- * The constraints of one open payment mandate, but for what its references are (`readReferences`).
- * @throws Refused
- */
+/** The constraints of one open payment mandate, without its references. @throws Refused */
 export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   const rules = readConstraints(open, READERS);
   const recurs = rules.some(({ rule }) => rule.kind === 'recurrence');
@@ -143,14 +106,43 @@ export function readPaymentConstraints(open: JsonObject): readonly NamedRule[] {
   return rules;
 }
 
-/**
- * Minor units of a budget in the currency of this payment. @throws Refused claims_invalid for what
- * has none exactly
- */
+/** Minor units of a budget in the payment's currency. @throws Refused claims_invalid */
 export function budgetUnits(max: number, exponent: number): number {
   const units = minorUnitsOfNumber(max, exponent);
   if (units === undefined) throw new Refused('claims_invalid', { constraint: 'payment.budget' });
   return units;
+}
+
+/**
+ * When the calendar period (UTC) of `now` began, unix seconds; undefined where uses need not be
+ * apart (ap2 7.3). Periods do not roll: a monthly use may be on the 31st and then on the 1st.
+ */
+export function periodStart(frequency: Frequency, now: number): number | undefined {
+  const at = new Date(now * 1_000);
+  const year = at.getUTCFullYear();
+  const month = at.getUTCMonth();
+  switch (frequency) {
+    case 'ON_DEMAND':
+      return undefined;
+    case 'DAILY':
+      return blockStart(now, 1, 0);
+    case 'WEEKLY':
+      return blockStart(now, 7, MONDAY_BEFORE);
+    case 'BIWEEKLY':
+      return blockStart(now, 14, MONDAY_BEFORE);
+    case 'MONTHLY':
+      return Date.UTC(year, month) / 1_000;
+    case 'QUARTERLY':
+      return Date.UTC(year, month - (month % 3)) / 1_000;
+    case 'ANNUALLY':
+      return Date.UTC(year, 0) / 1_000;
+  }
+}
+
+/** Start of the block of so many days that holds `now`; day `anchor` starts one (0: 1970-01-01). */
+function blockStart(now: number, days: number, anchor: number): number {
+  const day = Math.floor(now / DAY_SECONDS);
+  return (Math.floor((day - anchor) / days) * days + anchor) * DAY_SECONDS;
 }
 
 function demand(holds: (payment: PaymentMandate, now: number) => boolean): PaymentRule {
@@ -161,7 +153,7 @@ function readDate(value: Json) {
   return readMoment(text(value));
 }
 
-/** A frequency that we do not know may be rarer than all that we know. */
+/** An unknown frequency may be rarer than all known ones. */
 function readFrequency(value: Json | undefined): Frequency {
   const named = text(value);
   const frequency = FREQUENCIES.find((one) => one === named);

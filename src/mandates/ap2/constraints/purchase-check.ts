@@ -1,24 +1,26 @@
+/** Compares the checkout of a mandate with the purchase of the call (ap2 7.6, step 12). */
+
 import { type CheckoutClaims, type CommerceClaims, NO_PAYMENT } from '../checkout/checkout-claims.ts';
-import { unitsOf } from '../checkout/checkout-mint.ts';
 import type { Ap2Profile } from '../model/profile.ts';
-import { inputHash, type Purchase, type PurchasePayment } from '../model/purchase.ts';
+import { inputHash, type Purchase, type PurchasePayment, sameAddress, unitsOf } from '../model/purchase.ts';
 import { Refused } from '../model/reasons.ts';
 
 /**
- * Step 12 of ap2 7.6: the checkout is for this call. The call was resolved without it; nothing of
- * the checkout changes what is bought. Returns the minor units of the price. @throws Refused
+ * The call was resolved without the checkout, so nothing of it changes what is bought. Returns the
+ * minor units of the price.
+ * @throws Refused
  */
 export function checkPurchase(checkout: CheckoutClaims, purchase: Purchase, profile: Ap2Profile): number {
   const { commerce } = checkout;
   if (commerce.resourceId !== purchase.resourceId) throw new Refused('resource_mismatch');
   if (commerce.inputHash !== inputHash(purchase.input)) throw new Refused('input_mismatch');
-  // As text: one price has one spelling here, and what a person saw is what must be charged.
+  // As text: a price has one spelling here, and the person saw this one.
   if (commerce.amount !== purchase.price.amount) throw new Refused('amount_mismatch');
   const { currency } = purchase.price;
   if (commerce.currency !== currency || (checkout.currency ?? currency) !== currency)
     throw new Refused('currency_mismatch');
   const units = unitsOf(purchase, profile);
-  // The total is what a person looks at: it may not say something else than the price.
+  // The person sees the total: it must be the price.
   if (checkout.total !== undefined && checkout.total !== units) throw new Refused('amount_mismatch');
   if (!samePayment(commerce, purchase.payment)) throw new Refused('payment_method_mismatch');
   if (checkout.merchantId !== undefined && checkout.merchantId !== profile.merchant.id)
@@ -38,9 +40,4 @@ function samePayment(
     sameAddress(asset, payment.asset) &&
     sameAddress(destination, payment.payTo)
   );
-}
-
-/** Addresses are numbers: the case of their letters is a checksum, or taste. */
-export function sameAddress(one: string | undefined, other: string | undefined): boolean {
-  return one !== undefined && other !== undefined && one.toLowerCase() === other.toLowerCase();
 }

@@ -1,6 +1,5 @@
-/**
- * What this merchant demands of mandates (ap2 7.3, ap2 14), derived once from the configuration.
- */
+/** What this merchant demands of mandates (ap2 7.3, ap2 14), derived from the configuration. */
+
 export interface Ap2Profile {
   /** `aud` of hops and checkouts, exact text. */
   readonly audience: string;

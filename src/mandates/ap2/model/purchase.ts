@@ -1,52 +1,16 @@
+/** The purchase that a mandate must be for, its digest, and its price in minor units (ap2 7.3). */
+
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../json/canonical.ts';
 import type { JsonObject } from '../../../json/types.ts';
+import type { Ap2Profile } from './profile.ts';
 
-/**
- * Amounts of AP2 (ap2 7.3): minor units are whole numbers that a double holds exactly, everything
- * else is decimal text.
- */
-
-/** The most minor units that JSON can say exactly. */
+/** The most minor units that JSON can hold exactly. */
 const MAX_MINOR_UNITS = Number.MAX_SAFE_INTEGER;
-
 /** No sign, no exponent, no leading zero. */
 const DECIMAL = /^(0|[1-9]\d*)(?:\.(\d+))?$/;
 
-/**
- * Major units as decimal text to minor units: `("0.01", 6)` is `10000`. Undefined for what is no
- * such text, has more digits than the currency, or is more than 2^53 - 1: nothing is rounded.
- */
-export function minorUnits(major: string, exponent: number): number | undefined {
-  const match = DECIMAL.exec(major);
-  if (match === null) return undefined;
-  const [, whole = '', fraction = ''] = match;
-  if (/[^0]/.test(fraction.slice(exponent))) return undefined;
-  const units = Number(whole + fraction.slice(0, exponent).padEnd(exponent, '0'));
-  return units <= MAX_MINOR_UNITS ? units : undefined;
-}
-
-/**
- * `budget.max` to minor units. It is a JSON number of major units, so its shortest decimal text is
- * what was meant: `0.29 * 100` is not 29 in binary fractions. Undefined where that text has an
- * exponent or too many digits.
- */
-export function minorUnitsOfNumber(major: number, exponent: number): number | undefined {
-  return minorUnits(String(major), exponent);
-}
-
-/**
- * base64url of SHA-256 over the canonical form (RFC 8785) of an input without its reserved members
- * (ap2 7.3).
- */
-export function inputHash(input: JsonObject): string {
-  return hash('sha256', canonicalJson(input), 'base64url');
-}
-
-/**
- * The call as the gateway resolved it: what a mandate must be for. Nothing of it was taken from the
- * mandate.
- */
+/** The call as the gateway resolved it. Nothing of it was taken from the mandate. */
 export interface Purchase {
   readonly resourceId: string;
   /** The resource's name, the title of the one line item. */
@@ -70,4 +34,44 @@ export interface PurchasePayment {
   readonly payer: string | undefined;
   /** The EIP-3009 nonce of the verified proof, `0x` and 64 hexadecimal digits. */
   readonly nonce: string | undefined;
+}
+
+/** base64url of SHA-256 over the canonical form (RFC 8785) of an input without reserved members. */
+export function inputHash(input: JsonObject): string {
+  return hash('sha256', canonicalJson(input), 'base64url');
+}
+
+/** Minor units of the price. @throws Error for a currency that the profile lacks: a bug */
+export function unitsOf({ price }: Purchase, { exponents }: Ap2Profile): number {
+  const exponent = exponents.get(price.currency);
+  const units = exponent === undefined ? undefined : minorUnits(price.amount, exponent);
+  if (units === undefined) throw new Error(`the price has no minor units in ${price.currency}`);
+  return units;
+}
+
+/**
+ * Major units as decimal text to minor units: `("0.01", 6)` is `10000`. Undefined for another form,
+ * more digits than the currency has, or more than 2^53 - 1: nothing is rounded.
+ */
+export function minorUnits(major: string, exponent: number): number | undefined {
+  const match = DECIMAL.exec(major);
+  if (match === null) return undefined;
+  const [, whole = '', fraction = ''] = match;
+  if (/[^0]/.test(fraction.slice(exponent))) return undefined;
+  const units = Number(whole + fraction.slice(0, exponent).padEnd(exponent, '0'));
+  return units <= MAX_MINOR_UNITS ? units : undefined;
+}
+
+/**
+ * `budget.max` to minor units. It is a JSON number of major units, whose shortest decimal text is
+ * what was meant: `0.29 * 100` is not 29 in binary fractions. Undefined where that text has an
+ * exponent or too many digits.
+ */
+export function minorUnitsOfNumber(major: number, exponent: number): number | undefined {
+  return minorUnits(String(major), exponent);
+}
+
+/** Whether two addresses are one number: the case of letters is at most a checksum. */
+export function sameAddress(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one.toLowerCase() === other.toLowerCase();
 }

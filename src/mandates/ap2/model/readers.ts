@@ -1,11 +1,13 @@
+/** Reads members of a mandate: its content, its key, its times, and values of each type. */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from './reasons.ts';
 
-/**
- * The one revealed mandate of a token. Undefined: the token carries none, so it is a credential or
- * the wrong thing.
- * @throws Refused
- */
+/** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2 9). */
+export const LAST_TIME = 253_402_300_799;
+const TIMES: readonly string[] = ['iat', 'nbf', 'exp'];
+
+/** The one revealed mandate of a token; undefined where it carries none. @throws Refused */
 export function mandateOf(claims: JsonObject): JsonObject | undefined {
   const delegated = claims['delegate_payload'];
   if (delegated === undefined) return undefined;
@@ -17,9 +19,8 @@ export function mandateOf(claims: JsonObject): JsonObject | undefined {
 }
 
 /**
- * The JWK of `cnf` (RFC 7800): whose signature the next hop must have. A token that carries a
- * mandate names the key in the mandate; a second one beside it would leave open which of the two
- * holds.
+ * The JWK of `cnf` (RFC 7800), which the next hop must be signed with. A token that carries a
+ * mandate names the key in the mandate; with a second one beside it neither is certain.
  * @throws Refused
  */
 export function confirmedKey(claims: JsonObject, mandate: JsonObject | undefined): Json {
@@ -36,11 +37,6 @@ export function confirmedKey(claims: JsonObject, mandate: JsonObject | undefined
 export function hasConfirmation(claims: JsonObject, mandate: JsonObject | undefined): boolean {
   return claims['cnf'] !== undefined || mandate?.['cnf'] !== undefined;
 }
-
-/** 9999-12-31T23:59:59Z in unix seconds: a time in milliseconds is beyond it (ap2 9). */
-export const LAST_TIME = 253_402_300_799;
-
-const TIMES: readonly string[] = ['iat', 'nbf', 'exp'];
 
 /** Whether a claim is a time: whole unix seconds up to the year 9999. */
 export function isTime(value: Json | undefined): value is number {
@@ -69,10 +65,7 @@ export function earliestEnd(documents: readonly JsonObject[]): number {
   return documents.reduce((ends, { exp }) => (isTime(exp) ? Math.min(ends, exp) : ends), Number.POSITIVE_INFINITY);
 }
 
-/**
- * Reads members of a mandate whose signature is good. A signed member may still be of a wrong type:
- * that is `claims_invalid`, and nothing is converted (ap2 7.6).
- */
+// A well signed member may still be of a wrong type: nothing is converted (ap2 7.6).
 
 /** @throws Refused claims_invalid */
 export function object(value: Json | undefined): JsonObject {
@@ -92,10 +85,7 @@ export function text(value: Json | undefined): string {
   return value;
 }
 
-/**
- * A text that says something: identities may not be empty, because two empty ones are equal.
- * @throws Refused claims_invalid
- */
+/** A text that is not empty: two empty identities would be equal. @throws Refused claims_invalid */
 export function identity(value: Json | undefined): string {
   const read = text(value);
   if (read === '') throw new Refused('claims_invalid');

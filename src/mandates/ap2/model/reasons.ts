@@ -1,3 +1,5 @@
+/** The closed list of reasons that a mandate is refused for, and the error that carries them. */
+
 import type { UseRefusal } from '../../register/register.ts';
 
 /** The error classes of AP2, as they stand in a receipt. */
@@ -25,9 +27,7 @@ const MANDATE: ReasonRule = { code: 'AUTHORIZATION_INVALID', ap2Error: 'invalid_
 const REPLAYED: ReasonRule = { code: 'AUTHORIZATION_REPLAYED', ap2Error: 'invalid_mandate' };
 const UNAVAILABLE: ReasonRule = { code: 'AUTHORIZATION_PROVIDER_UNAVAILABLE', ap2Error: undefined };
 
-/**
- * The closed list of reasons (ap2 8), with the error that each becomes and its class in a receipt.
- */
+/** Every reason (ap2 8), with the error code that it becomes and its class in a receipt. */
 export const REASONS = {
   mandate_required: REQUIRED,
   envelope_too_large: CREDENTIAL,
@@ -78,10 +78,7 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-/**
- * Which reason an error tells of a refused mandate, for whoever may write nothing but reasons.
- * Undefined for every other error.
- */
+/** The reason in an error about a refused mandate; undefined for other errors. */
 export function reasonOfRefusal(code: string, reason: string | undefined): Reason | undefined {
   if (reason === undefined || !isReason(reason)) return undefined;
   return REASONS[reason].code === code ? reason : undefined;
@@ -94,16 +91,16 @@ function isReason(text: string): text is Reason {
 /** Which of the two mandates of an envelope. */
 export type MandateFamily = 'checkout' | 'payment';
 
-/** What is said of a refusal beside its reason; nothing of it is a value that the caller sent. */
+/** What a refusal states beside its reason. None of it is a value that the caller sent. */
 export interface RefusalFacts {
   readonly mandate?: MandateFamily;
-  /** The type of the constraint, one of ours. */
+  /** The type of the constraint, one that this verifier knows. */
   readonly constraint?: string;
 }
 
 /**
- * Thrown by the checks of a mandate, which lie deep in its structure, and caught by `verify.ts`
- * alone. Its text is the reason; nothing that a caller sent is in it.
+ * Thrown by the checks of a mandate, which lie deep in its structure; only `verify.ts` catches it.
+ * Its text is the reason and holds nothing that the caller sent.
  */
 export class Refused extends Error {
   readonly reason: Reason;

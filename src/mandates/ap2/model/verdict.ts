@@ -1,7 +1,9 @@
+/** What the verifier reports of a mandate; pipeline, receipts and register go on from there. */
+
 import type { MandateClaim } from '../../register/register.ts';
 import type { Reason, RefusalFacts } from './reasons.ts';
 
-/** What a presentation is referred to by, in receipts and for whoever presented it. */
+/** What receipts and answers call a presentation. */
 export interface MandateReference {
   /** base64url of SHA-256 over the leaf JWT alone: what clients of the AP2 SDK look up. */
   readonly reference: string;
@@ -9,9 +11,7 @@ export interface MandateReference {
   readonly referenceSdHash: string;
 }
 
-/**
- * A mandate that is right for this purchase. Whether it may still be used is the register's to say.
- */
+/** A mandate that is right for this purchase. The register decides whether it may still be used. */
 export interface AcceptedMandate extends MandateReference {
   readonly kind: 'accepted';
   readonly mode: 'direct' | 'autonomous';
@@ -25,6 +25,7 @@ export interface AcceptedMandate extends MandateReference {
   readonly claim: MandateClaim;
 }
 
+/** A mandate that is not for this purchase, or not right at all. */
 export interface RefusedMandate extends RefusalFacts {
   readonly kind: 'refused';
   readonly reason: Reason;

@@ -1,3 +1,5 @@
+/** Puts the disclosures of an SD-JWT (RFC 9901) back into its claims (ap2 7.6, step 7). */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 import { decodeBase64url, readTokenJson } from './jws.ts';
@@ -29,52 +31,28 @@ const ELEMENTS: ReadonlyMap<Place, Place> = new Map([
   ['requirements', 'requirement'],
 ]);
 
-/** Where the member of an object stands. */
-function memberPlace(object: Place, name: string): Place {
-  return MEMBERS.get(`${object}.${name}`) ?? 'elsewhere';
-}
-
-/** Where the elements of an array stand. */
-function elementPlace(array: Place): Place {
-  return ELEMENTS.get(array) ?? 'elsewhere';
-}
-
 /**
- * Whether elements of an array may be withheld: sibling mandates, and choices that this merchant
- * need not know. Anywhere else in a mandate a hidden digest could be a limit (ap2 7.3).
+ * Names of SD-JWT itself, and names that reach a prototype: the JSON parser has not checked a
+ * disclosed name.
  */
-function mayWithhold(array: Place): boolean {
-  return array === 'mandates' || array === 'choices';
-}
+const RESERVED: ReadonlySet<string> = new Set(['_sd', '...', '_sd_alg', '__proto__', 'constructor', 'prototype']);
+/** Claims of a token that are never disclosed (RFC 7519, section 4.1; SD-JWT VC; ap2 6). */
+const REGISTERED: ReadonlySet<string> = new Set([
+  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'cnf', 'vct', 'status'],
+  ...['nonce', 'sd_hash', 'issuer_jwt_hash', 'delegate_payload'],
+]);
 
-/**
- * A disclosure (RFC 9901, section 4.2): of a member, or of an element of an array, which has no
- * name.
- */
+/** A disclosure (RFC 9901, section 4.2): of a named member, or of an element of an array. */
 interface Disclosure {
   readonly name: string | undefined;
   readonly value: Json;
 }
 
 /**
- * Names that mean something to SD-JWT itself, and those that reach a prototype: a disclosed name is
- * no JSON key that a parser saw.
- */
-const RESERVED: ReadonlySet<string> = new Set(['_sd', '...', '_sd_alg', '__proto__', 'constructor', 'prototype']);
-/**
- * Claims of the token itself that are never selectively disclosed (RFC 7519, section 4.1; SD-JWT
- * VC; ap2 6).
- */
-const REGISTERED: ReadonlySet<string> = new Set([
-  ...['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'cnf', 'vct', 'status'],
-  ...['nonce', 'sd_hash', 'issuer_jwt_hash', 'delegate_payload'],
-]);
-
-/**
- * The claims of a token with its disclosures put in and all marks of SD-JWT taken out (ap2 7.6,
- * step 7). Every disclosure is used, and used once; what stays hidden is an element that may be. A
- * token without `delegate_payload` is a credential: whatever it withholds is its holder's affair,
- * for it says nothing about a purchase.
+ * The claims of a token with its disclosures put in and all marks of SD-JWT taken out. Every
+ * disclosure is used exactly once, and only elements that may be withheld stay hidden. A token
+ * without `delegate_payload` is a credential: it may withhold anything, because it states nothing
+ * about a purchase.
  * @throws Refused
  */
 export function resolveDisclosures(claims: JsonObject, disclosures: readonly string[]): JsonObject {
@@ -83,10 +61,7 @@ export function resolveDisclosures(claims: JsonObject, disclosures: readonly str
   return new Resolution(disclosures, !Object.hasOwn(claims, 'delegate_payload')).of(claims);
 }
 
-/**
- * One walk over one token. Its depth is bounded: every disclosure is at most so deep and enters the
- * tree once.
- */
+/** One walk over one token. Its depth is bounded: each disclosure is, and is put in once. */
 class Resolution {
   readonly #disclosures = new Map<string, Disclosure>();
   readonly #digests = new Set<string>();
@@ -96,7 +71,7 @@ class Resolution {
 
   constructor(disclosures: readonly string[], credential: boolean) {
     this.#credential = credential;
-    // One that was sent twice is used once, and so is left over.
+    // A disclosure that was sent twice is used once, so one is left over.
     this.#unused = disclosures.length;
     for (const text of disclosures) this.#disclosures.set(sha256(text), readDisclosure(text));
   }
@@ -104,8 +79,7 @@ class Resolution {
   of(claims: JsonObject): JsonObject {
     const resolved = this.#object(claims, 'token');
     if (this.#unused > 0) throw new Refused('disclosure_invalid');
-    // Told last: a disclosure that was altered leaves its digest hidden too, and is the better
-    // explanation.
+    // Last, because an altered disclosure leaves its digest hidden too, and explains more.
     if (this.#withheld) throw new Refused('disclosure_missing');
     return resolved;
   }
@@ -157,10 +131,7 @@ class Resolution {
     resolved.push(this.#value(disclosure.value, elementPlace(place)));
   }
 
-  /**
-   * The disclosure of a digest, which stands in one place of the whole token whether it is
-   * disclosed or not.
-   */
+  /** The disclosure of a digest; a digest occurs once in a token, disclosed or not. */
   #take(digest: string): Disclosure | undefined {
     if (this.#digests.has(digest)) throw new Refused('disclosure_invalid');
     this.#digests.add(digest);
@@ -168,6 +139,22 @@ class Resolution {
     if (disclosure !== undefined) this.#unused -= 1;
     return disclosure;
   }
+}
+
+function memberPlace(object: Place, name: string): Place {
+  return MEMBERS.get(`${object}.${name}`) ?? 'elsewhere';
+}
+
+function elementPlace(array: Place): Place {
+  return ELEMENTS.get(array) ?? 'elsewhere';
+}
+
+/**
+ * Whether elements of an array may be withheld: sibling mandates, and choices that this merchant
+ * need not know. Anywhere else in a mandate a hidden digest could be a limit (ap2 7.3).
+ */
+function mayWithhold(array: Place): boolean {
+  return array === 'mandates' || array === 'choices';
 }
 
 function readDisclosure(text: string): Disclosure {
@@ -188,10 +175,7 @@ function digestsOf(value: Json | undefined): readonly string[] {
   return value;
 }
 
-/**
- * The digest that stands for an element of an array: an object with the one member `...`. Anything
- * near it is refused.
- */
+/** The digest that stands for an element of an array: an object with `...` as its only member. */
 function elementDigest(element: Json): string | undefined {
   if (!isObject(element) || !Object.hasOwn(element, '...')) return undefined;
   const digest = element['...'];

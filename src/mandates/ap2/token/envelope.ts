@@ -1,12 +1,12 @@
+/** The envelope of a mandate (ap2 7.2): how calls carry it, and the presentations in it. */
+
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson } from '../../../json/strict.ts';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
 import { decodeBase64url } from './jws.ts';
 
-/**
- * Members that only documents of AP2 v0.1 have: its intent, cart and payment mandates (ap2 2.3).
- */
+/** Members that only the intent, cart and payment mandates of AP2 v0.1 have (ap2 2.3). */
 const FIRST_VERSION: ReadonlySet<string> = new Set([
   'natural_language_description',
   'intent_expiry',
@@ -18,33 +18,6 @@ const FIRST_VERSION: ReadonlySet<string> = new Set([
   'ap2.mandates.PaymentMandate',
 ]);
 
-/**
- * Whether an envelope, or a document that it carries as an object, is one of AP2 v0.1. It is
- * recognised and never read.
- */
-function hasFirstVersionMember(envelope: JsonObject): boolean {
-  return [envelope, envelope['payload'], envelope['payment_mandate']].some(
-    (document) => isObject(document) && Object.keys(document).some((name) => FIRST_VERSION.has(name)),
-  );
-}
-
-/**
- * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that
- * no mandate can have, or in places that differ.
- */
-export type CarriedMandate =
-  | { readonly kind: 'none' }
-  /** base64url of the JSON of the envelope, as it came. */
-  | { readonly kind: 'text'; readonly value: string }
-  | { readonly kind: 'illegible' }
-  | { readonly kind: 'conflicting' };
-
-/** The two presentations of an envelope, not yet looked at. */
-interface Envelope {
-  readonly checkout: string;
-  readonly payment: string | undefined;
-}
-
 /** Deepest nesting of an envelope; a right one has a single level. */
 const MAX_ENVELOPE_DEPTH = 4;
 const MEMBERS: ReadonlySet<string> = new Set(['method', 'version', 'payload', 'payment_mandate']);
@@ -54,9 +27,23 @@ const MAX_PRESENTATION = 24_576;
 const PRESENTATION = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*~[A-Za-z0-9_.~-]*$/;
 
 /**
- * A member `_authorization` as MCP and A2A carry it: the object itself, or the text that the header
- * would have (ap2 7.1).
+ * How the caller's protocol carried a mandate (ap2 7.1): not at all, once as text, in a form that
+ * no mandate can have, or in several members that differ.
  */
+export type CarriedMandate =
+  | { readonly kind: 'none' }
+  /** base64url of the JSON of the envelope, as received. */
+  | { readonly kind: 'text'; readonly value: string }
+  | { readonly kind: 'illegible' }
+  | { readonly kind: 'conflicting' };
+
+/** The two presentations of an envelope, not yet read. */
+interface Envelope {
+  readonly checkout: string;
+  readonly payment: string | undefined;
+}
+
+/** `_authorization` of MCP and A2A: the envelope itself, or the text of the header (ap2 7.1). */
 export function carriedMember(value: Json | undefined): CarriedMandate {
   if (value === undefined) return { kind: 'none' };
   if (typeof value === 'string') return { kind: 'text', value };
@@ -65,8 +52,7 @@ export function carriedMember(value: Json | undefined): CarriedMandate {
 }
 
 /**
- * Opens the envelope (ap2 7.6, steps 1 to 3). `maxBytes` bounds the text as it came, before
- * anything of it is decoded.
+ * Opens the envelope (ap2 7.6, steps 1 to 3). `maxBytes` bounds the text before it is decoded.
  * @throws Refused
  */
 export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelope {
@@ -76,8 +62,7 @@ export function readEnvelope(carried: CarriedMandate, maxBytes: number): Envelop
   if (text === '') throw new Refused('mandate_required');
   if (text.length > maxBytes) throw new Refused('envelope_too_large');
   const bytes = decodeBase64url(text);
-  // A header that came twice arrives as "A, B" and ends here: neither comma nor space is in the
-  // alphabet.
+  // A header sent twice arrives as "A, B": neither comma nor space is in the alphabet.
   if (bytes === undefined || !isUtf8(bytes)) throw new Refused('envelope_encoding');
   return opened(parsed(bytes));
 }
@@ -100,13 +85,20 @@ function opened(envelope: Json): Envelope {
   return { checkout: payload, payment };
 }
 
-/** Other versions are told apart from mistakes: whoever speaks one learns that this is why. */
+/** Tells other versions apart from mistakes, so that their clients learn the reason. */
 function checkVersion(envelope: JsonObject): void {
   const { method, version } = envelope;
   if (hasFirstVersionMember(envelope)) throw new Refused('unsupported_version');
   if (typeof method !== 'string') throw new Refused('envelope_schema');
   if (version !== undefined && typeof version !== 'string') throw new Refused('envelope_schema');
   if (method !== 'ap2' || (version !== undefined && version !== '0.2')) throw new Refused('unsupported_version');
+}
+
+/** Whether an envelope, or a document that it carries as an object, is one of AP2 v0.1. */
+function hasFirstVersionMember(envelope: JsonObject): boolean {
+  return [envelope, envelope['payload'], envelope['payment_mandate']].some(
+    (document) => isObject(document) && Object.keys(document).some((name) => FIRST_VERSION.has(name)),
+  );
 }
 
 function isPresentation(value: Json | undefined): value is string {

@@ -1,11 +1,10 @@
+/** Splits a presentation into its segments, and names it by the digest of its last one. */
+
 import { hash } from 'node:crypto';
 import { Refused } from '../model/reasons.ts';
 import type { MandateReference } from '../model/verdict.ts';
 
-/**
- * Most segments of a presentation: a root, two sub-agents and the hop that closes it (ap2 7.6, step
- * 4).
- */
+/** Of a presentation: a root, two sub-agents and the hop that closes it (ap2 7.6, step 4). */
 export const MAX_SEGMENTS = 4;
 /** Of one segment. */
 export const MAX_DISCLOSURES = 64;
@@ -32,10 +31,7 @@ export function splitPresentation(presentation: string): readonly SegmentText[] 
   return pieces.map((piece, at) => segmentOf(at === pieces.length - 1 ? piece : `${piece}~`));
 }
 
-/**
- * What a receipt for a presentation refers to, right or wrong: its leaf. Undefined if no leaf can
- * be told.
- */
+/** What a receipt for a presentation refers to, right or wrong: its leaf; undefined without one. */
 export function referenceOf(presentation: string): MandateReference | undefined {
   const leaf = presentation.slice(presentation.lastIndexOf('~~') + 1).replace(/^~/, '');
   const jwt = leaf.slice(0, Math.max(0, leaf.indexOf('~')));
@@ -47,9 +43,7 @@ export function leafReference(jwt: string, sdHash: string): MandateReference {
   return { reference: sha256(jwt), referenceSdHash: sdHash };
 }
 
-/**
- * base64url of SHA-256 over the ASCII of a text: every digest of a presentation is one of these.
- */
+/** base64url of SHA-256 over the ASCII of a text: every digest of a presentation is one. */
 export function sha256(text: string): string {
   return hash('sha256', text, 'base64url');
 }
@@ -58,8 +52,7 @@ function segmentOf(text: string): SegmentText {
   const [jwt = '', ...rest] = text.split('~', MAX_DISCLOSURES + 3);
   const disclosures = rest.slice(0, -1);
   if (text.length > MAX_SEGMENT || disclosures.length > MAX_DISCLOSURES) throw new Refused('mandate_malformed');
-  // What does not end in `~` does not end in nothing. No disclosure is empty: around it there would
-  // be a `~~`.
+  // A segment ends in `~`. No disclosure is empty: that would be a `~~`, where segments are split.
   if (rest.at(-1) !== '') throw new Refused('mandate_malformed');
   return { text, jwt, disclosures };
 }

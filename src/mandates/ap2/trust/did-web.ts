@@ -1,3 +1,5 @@
+/** Issuers named by `did:web`: where their DID document lies, and the keys in it. */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { readMultikey } from './did-key.ts';
 import type { KeysById } from './issuer.ts';
@@ -12,22 +14,18 @@ export function isDidWeb(id: string): boolean {
   return id.startsWith(PREFIX);
 }
 
-/**
- * Where the document of a `did:web` lies; undefined when the name cannot be read. Hosts are names
- * in lower case, never addresses.
- */
+/** The URL of the DID document; undefined for another form. Hosts are lower-case names. */
 export function didWebUrl(did: string): string | undefined {
   const [host = '', ...path] = did.slice(PREFIX.length).split(':');
   if (!HOST.test(host) || path.some((segment) => !SEGMENT.test(segment) || /^\.+$/.test(segment))) return undefined;
-  const place = path.length === 0 ? '.well-known' : path.join('/');
-  const url = `https://${host.replace('%3A', ':')}/${place}/did.json`;
+  const folder = path.length === 0 ? '.well-known' : path.join('/');
+  const url = `https://${host.replace('%3A', ':')}/${folder}/did.json`;
   return URL.canParse(url) ? url : undefined;
 }
 
 /**
- * The keys that the subject of a DID document makes statements with: its `assertionMethod`, by full
- * and by relative DID URL.
- * @throws UselessKeys when it is about somebody else, and when no key remains
+ * The keys in `assertionMethod` of a DID document, by full and by relative DID URL.
+ * @throws UselessKeys when the document has another subject, and when no key remains
  */
 export function keysOfDidDocument(document: Json, did: string): KeysById {
   if (!isObject(document) || document['id'] !== did) throw new UselessKeys('the DID document is not about this issuer');
@@ -47,7 +45,7 @@ function listOf(value: Json | undefined): readonly Json[] {
 function methodsOf(value: Json | undefined, did: string): ReadonlyMap<string, JsonObject> {
   const methods = listOf(value).filter(isObject);
   const ids = methods.map(({ id }) => (typeof id === 'string' ? absolute(id, did) : ''));
-  // Of two methods with one name nobody knows which is meant.
+  // Two methods with one name are ambiguous.
   const unique = methods.flatMap((method, index) => {
     const id = ids[index] ?? '';
     return ids.indexOf(id) === ids.lastIndexOf(id) ? [[id, method] as const] : [];
@@ -59,7 +57,7 @@ function absolute(url: string, did: string): string {
   return url.startsWith('#') ? did + url : url;
 }
 
-/** A method of the subject itself; somebody else's is somebody else's. */
+/** The key of a method that the subject itself controls. */
 function jwkOf(method: JsonObject, did: string): { readonly kid: string; readonly jwk: JsonObject } | undefined {
   const { id, controller, publicKeyJwk, publicKeyMultibase } = method;
   const kid = typeof id === 'string' ? absolute(id, did) : '';

@@ -1,3 +1,5 @@
+/** The issuers that the configuration trusts, and where the keys of each come from (ap2 7.5). */
+
 import type { X509Certificate } from 'node:crypto';
 import type { JsonObject } from '../../../json/types.ts';
 import { readStaticKeys } from './static-keys.ts';
@@ -6,9 +8,7 @@ import type { IssuerRole, VerificationKey } from './trust.ts';
 /** Keys of one issuer by their ids. */
 export type KeysById = ReadonlyMap<string, VerificationKey>;
 
-/**
- * Where the keys of an issuer come from: one place each, so that two of them can never disagree.
- */
+/** Where the keys of an issuer come from: one source each, so that no two can disagree. */
 export type KeySource =
   /** Configured, or in the issuer's name itself (`did:key`). */
   | { readonly kind: 'static'; readonly keys: KeysById }
@@ -17,7 +17,7 @@ export type KeySource =
   /** Certificates in the head of the token; their leaf is for `host`. */
   | { readonly kind: 'x5c'; readonly host: string; readonly roots: readonly X509Certificate[] };
 
-/** One issuer that the operator trusts (ap2 7.5). */
+/** One issuer that the operator trusts. */
 export interface IssuerSettings {
   /** `iss`, exact text. */
   readonly id: string;
@@ -32,10 +32,7 @@ export function roleOf(credentialVct: readonly string[] | undefined): IssuerRole
   return credentialVct === undefined ? { kind: 'mandates' } : { kind: 'credentials', vct: new Set(credentialVct) };
 }
 
-/**
- * An issuer whose public keys (JWKs) are known. @throws Error for a key that could never be used,
- * with what is wrong of it
- */
+/** An issuer with known public keys (JWKs). @throws Error that names what is wrong with a key */
 export function staticIssuer(issuer: {
   readonly id: string;
   readonly keys: readonly JsonObject[];

@@ -1,3 +1,5 @@
+/** The trusted issuers of a running gateway: static keys, remote keys, certificates (ap2 7.5). */
+
 import { keysOfDidDocument } from './did-web.ts';
 import type { IssuerSettings, KeySource } from './issuer.ts';
 import { createRemoteKeys, KeysUnavailable, keysOfJwks, type RemoteKeys } from './jwks.ts';
@@ -5,27 +7,24 @@ import type { KeyFetcher } from './key-fetch.ts';
 import type { FoundKey, KeyChoice, TrustedIssuers, VerificationKey } from './trust.ts';
 import { createChainKeys } from './x5c.ts';
 
-/**
- * How the trust stands, in the words of readiness: degraded still serves. `cause` is for the log.
- */
+/** State of the keys in the words of readiness: degraded still serves. `cause` is for the log. */
 export type TrustHealth =
   | { readonly found: 'ok' }
   | { readonly found: 'degraded' | 'unreachable'; readonly cause: string };
 
 /** The issuers of a running gateway. */
 export interface IssuerTrust extends TrustedIssuers {
-  /** Waits for a first fetch that is under way. */
+  /** Waits for a running first fetch. */
   check(): Promise<TrustHealth>;
-  /** No more fetches. */
+  /** Ends the fetches. */
   close(): void;
 }
 
-/** What the trust lives on. */
 interface TrustParts {
   readonly fetcher: Pick<KeyFetcher, 'fetch'>;
   /** Milliseconds since 1970: what certificates are checked with. */
   readonly wall?: () => number;
-  /** Milliseconds of a clock that never goes back: how old keys are. */
+  /** Milliseconds of a monotonic clock: how old keys are. */
   readonly monotonic?: () => number;
 }
 
@@ -39,12 +38,11 @@ const UNTRUSTED: FoundKey = { kind: 'refused', reason: 'untrusted_issuer' };
 const UNKNOWN: FoundKey = { kind: 'refused', reason: 'unknown_key' };
 
 /**
- * Opens the trusted issuers (ap2 7.5). Remote keys are fetched at once and renewed in the
- * background. The configuration ensures that ids of issuers differ, and the key ids of those whose
- * tokens may come without `iss`.
+ * Remote keys are fetched at once and renewed in the background. The configuration ensures that ids
+ * of issuers differ, and key ids of issuers whose tokens may come without `iss`.
  */
 export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: TrustParts): IssuerTrust {
-  const byId = new Map(issuers.map((settings) => [settings.id, opened(settings, parts)]));
+  const byId = new Map(issuers.map((settings) => [settings.id, openIssuer(settings, parts)]));
   const byKid = new Map(
     [...byId.values()].flatMap((issuer) => keyIds(issuer.settings).map((kid) => [kid, issuer] as const)),
   );
@@ -53,16 +51,17 @@ export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: 
     find(choice) {
       const { iss, kid } = choice;
       const issuer = iss === undefined ? byKid.get(kid ?? '') : byId.get(iss);
-      return issuer === undefined ? UNTRUSTED : found(issuer, choice);
+      return issuer === undefined ? UNTRUSTED : findKey(issuer, choice);
     },
     async check() {
       const states = await Promise.all(remotes.map(async ({ id, remote }) => ({ id, ...(await remote.check()) })));
       const none = states.filter(({ found }) => found === 'none');
       const stale = states.filter(({ found }) => found === 'stale');
-      // One issuer of several that is away takes its own mandates with it, and not the gateway.
-      if (none.length > 0 && none.length === byId.size) return { found: 'unreachable', cause: told('no_keys', none) };
+      // One unreachable issuer of several stops its own mandates only.
+      if (none.length > 0 && none.length === byId.size)
+        return { found: 'unreachable', cause: causeOf('no_keys', none) };
       const worse = [...none, ...stale];
-      return worse.length === 0 ? { found: 'ok' } : { found: 'degraded', cause: told('keys_stale', worse) };
+      return worse.length === 0 ? { found: 'ok' } : { found: 'degraded', cause: causeOf('keys_stale', worse) };
     },
     close() {
       for (const { remote } of remotes) remote.close();
@@ -70,17 +69,17 @@ export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: 
   };
 }
 
-function told(what: string, states: readonly { readonly id: string; readonly cause: unknown }[]): string {
+function causeOf(what: string, states: readonly { readonly id: string; readonly cause: unknown }[]): string {
   const named = states.map(({ id, cause }) => `${id}${cause instanceof Error ? ` (${cause.message})` : ''}`);
   return `${what}: ${named.join(', ')}`;
 }
 
-/** What a token without `iss` may name one of its keys by. */
+/** The key ids that a token without `iss` may name. */
 function keyIds({ allowKidOnly, source }: IssuerSettings): readonly string[] {
   return allowKidOnly && source.kind === 'static' ? [...source.keys.keys()] : [];
 }
 
-function found({ settings, find }: Issuer, choice: KeyChoice): FoundKey | Promise<FoundKey> {
+function findKey({ settings, find }: Issuer, choice: KeyChoice): FoundKey | Promise<FoundKey> {
   const { id, role } = settings;
   const answer = (key: VerificationKey | undefined): FoundKey =>
     key === undefined ? UNKNOWN : { kind: 'found', issuer: id, role, key };
@@ -97,7 +96,7 @@ function unavailable(error: unknown): FoundKey {
   return { kind: 'unavailable', cause: error };
 }
 
-function opened(settings: IssuerSettings, parts: TrustParts): Issuer {
+function openIssuer(settings: IssuerSettings, parts: TrustParts): Issuer {
   const { source } = settings;
   const { wall = Date.now, monotonic = () => performance.now() } = parts;
   if (source.kind === 'x5c') {
@@ -108,11 +107,11 @@ function opened(settings: IssuerSettings, parts: TrustParts): Issuer {
     const { keys } = source;
     return { settings, remote: undefined, find: ({ kid }) => (kid === undefined ? undefined : keys.get(kid)) };
   }
-  const remote = createRemoteKeys(() => loaded(source, parts.fetcher), monotonic);
+  const remote = createRemoteKeys(() => load(source, parts.fetcher), monotonic);
   return { settings, remote, find: ({ kid }) => (kid === undefined ? undefined : remote.find(kid)) };
 }
 
-async function loaded(
+async function load(
   source: Extract<KeySource, { url: string }>,
   fetcher: TrustParts['fetcher'],
 ): ReturnType<Parameters<typeof createRemoteKeys>[0]> {

@@ -1,28 +1,24 @@
+/** Fetched keys of an issuer, as fresh as can be had, and the reading of JWK Sets (ap2 7.5). */
+
 import { isObject, type Json } from '../../../json/types.ts';
 import type { KeysById } from './issuer.ts';
 import { readJwk } from './static-keys.ts';
 import type { VerificationKey } from './trust.ts';
 
-/** How long keys count as new, milliseconds. */
+/** Age up to which keys count as fresh, milliseconds. */
 const FRESH_MS = 600_000;
-/**
- * Age from which they are fetched again in the background, so that no call meets old ones,
- * milliseconds.
- */
+/** Age from which keys are fetched in the background, so that no call waits, milliseconds. */
 const REFRESH_AFTER_MS = 480_000;
-/** How long old keys are used when new ones cannot be had, milliseconds. */
+/** Age up to which stale keys are used when none can be fetched, milliseconds. */
 const STALE_MS = 86_400_000;
-/**
- * Between two fetches for an id that is unknown, and between two looks at the age, milliseconds.
- */
+/** Between two fetches for an unknown id, and between two checks of the age, milliseconds. */
 const REFETCH_MS = 30_000;
-/**
- * Between two fetches while there is no key at all: those who wait are told soon, and the issuer is
- * not stormed, milliseconds.
- */
+/** Between two fetches while there is no key at all, milliseconds. */
 const RETRY_MS = 5_000;
+/** Most keys of one issuer that are read. */
+const MAX_KEYS = 100;
 
-/** There is no key of this issuer, and none can be had now. */
+/** There is no key of this issuer, and none can be fetched now. */
 export class KeysUnavailable extends Error {
   constructor(cause: unknown) {
     super('the keys of the issuer cannot be had', { cause });
@@ -32,20 +28,14 @@ export class KeysUnavailable extends Error {
 
 /** Keys that are fetched from the issuer (ap2 7.5). */
 export interface RemoteKeys {
-  /**
-   * At once for an id that is known. An unknown one is looked up at the issuer, by all who want one
-   * together. @throws KeysUnavailable
-   */
+  /** At once for a known id; for an unknown one the keys are fetched. @throws KeysUnavailable */
   find(kid: string): VerificationKey | undefined | Promise<VerificationKey | undefined>;
-  /** Waits for a fetch that is under way when there are no keys yet. */
+  /** Waits for a running fetch when there are no keys yet. */
   check(): Promise<{ readonly found: 'fresh' | 'stale' | 'none'; readonly cause: unknown }>;
   close(): void;
 }
 
-/**
- * `load` fetches and reads; it is called at once. `now`: milliseconds of a clock that never goes
- * back.
- */
+/** `load` fetches and reads; it is called at once. `now`: milliseconds of a monotonic clock. */
 export function createRemoteKeys(load: () => Promise<KeysById>, now: () => number): RemoteKeys {
   let held: { readonly keys: KeysById; readonly at: number } | undefined;
   let triedAt = Number.NEGATIVE_INFINITY;
@@ -63,7 +53,7 @@ export function createRemoteKeys(load: () => Promise<KeysById>, now: () => numbe
       fault = error;
     }
   };
-  /** Single flight; never rejects. */
+  /** Calls share one fetch. Never rejects. */
   const refresh = (): Promise<void> => {
     if (loading !== undefined) return loading;
     triedAt = now();
@@ -80,7 +70,7 @@ export function createRemoteKeys(load: () => Promise<KeysById>, now: () => numbe
   }, REFETCH_MS);
   timer.unref();
 
-  const findAfresh = async (kid: string): Promise<VerificationKey | undefined> => {
+  const fetchAndFind = async (kid: string): Promise<VerificationKey | undefined> => {
     await refresh();
     const keys = usable();
     if (keys === undefined) throw new KeysUnavailable(fault);
@@ -90,12 +80,12 @@ export function createRemoteKeys(load: () => Promise<KeysById>, now: () => numbe
     find(kid) {
       const keys = usable();
       if (keys === undefined) {
-        if (may(RETRY_MS)) return findAfresh(kid);
+        if (may(RETRY_MS)) return fetchAndFind(kid);
         throw new KeysUnavailable(fault);
       }
       const key = keys.get(kid);
-      if (key === undefined) return may(REFETCH_MS) ? findAfresh(kid) : undefined;
-      // The timer may have been late, as in a process that was stopped for a while.
+      if (key === undefined) return may(REFETCH_MS) ? fetchAndFind(kid) : undefined;
+      // The timer is late in a process that stood still.
       if (old(FRESH_MS) && may(REFETCH_MS)) void refresh();
       return key;
     },
@@ -108,10 +98,7 @@ export function createRemoteKeys(load: () => Promise<KeysById>, now: () => numbe
   };
 }
 
-/** Most keys of one issuer that are looked at. */
-const MAX_KEYS = 100;
-
-/** A document of keys that gives none. Says what is wrong of it and quotes nothing. */
+/** A document without usable keys. The message names the mistake and quotes nothing. */
 export class UselessKeys extends Error {
   constructor(message: string) {
     super(message);
@@ -120,9 +107,8 @@ export class UselessKeys extends Error {
 }
 
 /**
- * The usable keys of a JWK Set (RFC 7517, section 5). Keys for other purposes may stand in it and
- * are passed over. A key that came with its private half belongs to everybody, and of two keys with
- * one `kid` nobody knows which is meant: those are not taken either.
+ * The usable keys of a JWK Set (RFC 7517, section 5). Left out are keys for other purposes, keys
+ * with their private half, which are public knowledge, and keys that share a `kid`.
  * @throws UselessKeys when no key remains
  */
 export function keysOfJwks(document: Json): KeysById {
@@ -131,7 +117,7 @@ export function keysOfJwks(document: Json): KeysById {
   return oneForEachId(listed.filter(isObject).map((jwk) => readJwk(jwk)));
 }
 
-/** Keys by id, without the ids that come twice. @throws UselessKeys for none, and for too many */
+/** Keys by id, without ids that occur twice. @throws UselessKeys for none, and for too many */
 export function oneForEachId(readings: readonly ReturnType<typeof readJwk>[]): KeysById {
   if (readings.length > MAX_KEYS) throw new UselessKeys(`there are more than ${MAX_KEYS} keys`);
   const keys = new Map<string, VerificationKey>();

@@ -1,3 +1,5 @@
+/** Fetches documents of keys from issuers over https, bounded in size and time. */
+
 import type { LookupFunction } from 'node:net';
 import { Agent, request } from 'undici';
 import { allowedAddresses } from '../../../backend/forbidden-addresses.ts';
@@ -12,28 +14,24 @@ const DEADLINE_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 2_000;
 const MAX_HEADER_BYTES = 16_384;
 
-/**
- * Gets a document of keys. Rejects when it did not come, or is not strict JSON; the message is for
- * the log.
- */
+/** Rejects when no document came, or none of strict JSON; the message is for the log. */
 export interface KeyFetcher {
   fetch(url: string): Promise<Json>;
   close(): Promise<void>;
 }
 
-/** How to fetch; what is left out is as in production. */
+/** What is left out is as in production. */
 interface KeyFetchOptions {
   readonly deadlineMs?: number;
-  /** Where names are looked up, `dns.lookup` unless given. */
+  /** How names are resolved, `dns.lookup` unless given. */
   readonly resolve?: LookupFunction;
-  /** For tests, which have no certificate that anybody trusts. No setting leads here. */
+  /** For tests, which have no trusted certificate. No setting sets it. */
   readonly plainOnLoopback?: boolean;
 }
 
 /**
- * Fetches keys of issuers over https. A redirect is not followed: the operator named the place.
- * Names that lead to link-local or metadata addresses are not connected to. Connections are not
- * kept: the next look is minutes away.
+ * Redirects are not followed: the operator named the URL. Names of link-local and metadata
+ * addresses are not connected to. Connections are not kept: the next fetch is minutes away.
  */
 export function createKeyFetcher(options: KeyFetchOptions = {}): KeyFetcher {
   const { deadlineMs = DEADLINE_MS, resolve, plainOnLoopback = false } = options;
@@ -56,7 +54,7 @@ export function createKeyFetcher(options: KeyFetchOptions = {}): KeyFetcher {
         signal: AbortSignal.timeout(deadlineMs),
       });
       if (answer.statusCode !== 200) {
-        // Whatever else it says is not read.
+        // The rest is not read.
         answer.body.on('error', () => undefined).destroy();
         throw new UselessKeys(`the answer has status ${answer.statusCode}`);
       }

@@ -1,3 +1,5 @@
+/** Reads public keys as JWKs, each for one algorithm, and verifies signatures with them. */
+
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { Refused } from '../model/reasons.ts';
@@ -9,9 +11,7 @@ type KeyReading =
   | { readonly ok: true; readonly key: VerificationKey }
   | { readonly ok: false; readonly fault: 'private' | 'unsupported' | 'malformed'; readonly message: string };
 
-/**
- * Octets of a coordinate, and the digest that the algorithm takes; EdDSA takes none from outside.
- */
+/** `octets` of a coordinate, and the `digest` of the algorithm; EdDSA takes none. */
 interface Curve {
   readonly crv: string;
   readonly kty: 'EC' | 'OKP';
@@ -31,20 +31,16 @@ const BY_ALGORITHM: ReadonlyMap<Algorithm, Curve> = new Map(CURVES.map((curve) =
 /** Private parts of any key that a JWK can be (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1). */
 const PRIVATE: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/**
- * Keys that were imported before, by curve and coordinates: importing costs as much as verifying
- * (ap2 16).
- */
+/** Imported keys by curve and coordinates: importing costs as much as verifying (ap2 16). */
 export interface ImportedKeys {
   use(point: string): KeyObject | undefined;
   add(point: string, key: KeyObject): void;
 }
 
 /**
- * Reads a public key (RFC 7517) that is for exactly one algorithm: no private part, a curve with
- * its own algorithm, coordinates in their one spelling and on the curve, and nothing that says it
- * is for something else than verifying. `recent` saves the import alone: every JWK is looked at
- * anew.
+ * Reads a public key (RFC 7517) for exactly one algorithm: no private part, a curve with its own
+ * algorithm, coordinates in their one spelling and on the curve, and no member that states another
+ * use than verifying. `recent` saves only the import: every JWK is checked anew.
  */
 export function readPublicKey(jwk: Json, recent?: ImportedKeys): KeyReading {
   if (!isObject(jwk)) return fault('malformed', 'must be a JWK object');
@@ -73,13 +69,10 @@ export function publicKeyOf(jwk: Json, recent?: ImportedKeys): VerificationKey {
   throw new Refused(reading.fault === 'unsupported' ? 'unsupported_algorithm' : 'claims_invalid');
 }
 
-/**
- * Whether `signature` (r and s side by side, or 64 bytes of EdDSA) is the key's own over the ASCII
- * of `signed`.
- */
+/** Whether `signature` (r and s, or 64 bytes of EdDSA) is the key's over the ASCII of `signed`. */
 export function verifySignature({ alg, key }: VerificationKey, signed: string, signature: Uint8Array): boolean {
   const curve = BY_ALGORITHM.get(alg);
-  // The length first: what OpenSSL makes of other lengths is its own affair.
+  // The length first, so that nothing depends on what OpenSSL makes of other lengths.
   if (curve === undefined || signature.length !== 2 * curve.octets) return false;
   const data = Buffer.from(signed, 'latin1');
   return verify(curve.digest, data, { key, dsaEncoding: 'ieee-p1363' }, signature);
@@ -94,10 +87,7 @@ function coordinate(value: Json | undefined, { octets }: Curve): string | undefi
   return typeof value === 'string' && decodeBase64url(value)?.length === octets ? value : undefined;
 }
 
-/**
- * Only the members that make the key: whatever else a JWK holds has no say in it. `y` is empty
- * where a curve has none.
- */
+/** Imports only the members that make the key. `y` is empty where a curve has none. */
 function imported({ kty, crv }: Curve, x: string, y: string, recent: ImportedKeys | undefined): KeyObject | undefined {
   const point = `${crv}.${x}.${y}`;
   const known = recent?.use(point);

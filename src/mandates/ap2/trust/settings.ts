@@ -1,3 +1,5 @@
+/** The settings of AP2 that the configuration derives, and the keys of checkouts made from them. */
+
 import { type PublicJwk, readSigningKey, type SigningKey } from '../../../crypto/signing-key.ts';
 import type { Ap2Profile } from '../model/profile.ts';
 import type { IssuerSettings } from './issuer.ts';
@@ -9,20 +11,20 @@ export interface Ap2Config {
   readonly checkout: CheckoutKeySettings;
 }
 
-/** Whose checkouts are good. Being here gives a key no right to root mandates. */
+/** The keys whose checkouts are accepted. None of them may root a mandate. */
 export interface CheckoutKeySettings {
   /** PKCS#8 PEM of a P-256 key: it signs the checkouts and the receipts, and nothing else. */
   readonly signingKey: string;
   /** Undefined: the thumbprint of the key. */
   readonly kid: string | undefined;
-  /** Whose checkouts are accepted besides, for a change of keys. */
+  /** Further keys whose checkouts are accepted, for a change of keys. */
   readonly alsoTrust: readonly PublicJwk[];
 }
 
 /** The keys of checkouts and receipts. */
 interface CheckoutKeys {
   readonly own: SigningKey;
-  /** Own key first; their ids differ. */
+  /** The own key first; all ids differ. */
   readonly trusted: readonly PublicJwk[];
 }
 

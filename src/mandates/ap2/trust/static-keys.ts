@@ -1,3 +1,5 @@
+/** Reads public keys that are chosen by their `kid`: configured ones and fetched ones. */
+
 import type { JsonObject } from '../../../json/types.ts';
 import { readPublicKey } from './keys.ts';
 import type { VerificationKey } from './trust.ts';
@@ -11,10 +13,7 @@ type JwkReading =
   /** The message never quotes the key. */
   | { readonly ok: false; readonly message: string };
 
-/**
- * Reads a public key for signatures out of a JWK (RFC 7517). It must have a `kid`: keys are chosen,
- * never tried.
- */
+/** Reads a public key (RFC 7517). It must have a `kid`: keys are chosen by it, never tried. */
 export function readJwk(jwk: JsonObject): JwkReading {
   const reading = readPublicKey(jwk);
   if (!reading.ok) return { ok: false, message: reading.message };
@@ -33,7 +32,7 @@ interface KeyFault {
   readonly message: string;
 }
 
-/** Reads a list of keys that must all be good, and differ in their `kid`. */
+/** Reads a list of keys that must all be right and differ in their `kid`. */
 export function readStaticKeys(jwks: readonly JsonObject[]): {
   readonly keys: ReadonlyMap<string, VerificationKey>;
   readonly faults: readonly KeyFault[];

@@ -1,3 +1,5 @@
+/** The port to the trusted issuers: `chain/prove.ts` asks it for the key of a root (ap2 7.5). */
+
 import type { KeyObject } from 'node:crypto';
 
 /** The one algorithm that a key is for (RFC 7518, RFC 8037). */
@@ -9,7 +11,7 @@ export interface VerificationKey {
   readonly key: KeyObject;
 }
 
-/** What the head of a root token says of its key; nothing of it is believed, it only chooses. */
+/** What the head of a root token names its key by. It only chooses among the trusted keys. */
 export interface KeyChoice {
   readonly iss: string | undefined;
   readonly kid: string | undefined;
@@ -25,12 +27,10 @@ export type IssuerRole =
 export type FoundKey =
   | { readonly kind: 'found'; readonly issuer: string; readonly role: IssuerRole; readonly key: VerificationKey }
   | { readonly kind: 'refused'; readonly reason: 'untrusted_issuer' | 'unknown_key' }
-  /** Keys of this issuer were never had, and cannot be had now. */
+  /** There are no keys of this issuer, or only old ones, and none can be fetched now. */
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/**
- * The trusted issuers (ap2 7.5). `find` waits only for a key id that a remote issuer is asked for.
- */
+/** `find` waits only when a remote issuer is asked for a key id. */
 export interface TrustedIssuers {
   find(choice: KeyChoice): FoundKey | Promise<FoundKey>;
 }

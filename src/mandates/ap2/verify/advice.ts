@@ -1,11 +1,13 @@
+/** The message of each refusal, as agents read it. */
+
 import type { Reason } from '../model/reasons.ts';
 
 const AGAIN = 'Make one for the fresh checkout in authorization.';
 const ANOTHER = 'Ask the user for another one.';
 
 /**
- * The message of every reason (ap2 8): what is wrong, and what would be right. Fixed sentences,
- * which quote nothing of the mandate; `authorization` is the challenge that the refusal carries.
+ * For every reason (ap2 8) what is wrong and what would be right. The sentences quote nothing of
+ * the mandate; `authorization` is the challenge that the refusal carries.
  */
 export const ADVICE: Readonly<Record<Reason, string>> = {
   mandate_required:
@@ -29,8 +31,8 @@ export const ADVICE: Readonly<Record<Reason, string>> = {
   unexpected_typ:
     'A token of the mandate has the wrong typ for its place: dc+sd-jwt for the first, kb+sd-jwt for the last of several.',
   untrusted_issuer:
-    'This shop does not trust the issuer of the mandate. It trusts those under issuers in authorization.',
-  unknown_key: 'This shop trusts the issuer of the mandate, and knows no key of it with that kid.',
+    'This merchant does not trust the issuer of the mandate. It trusts those under issuers in authorization.',
+  unknown_key: 'This merchant trusts the issuer of the mandate, and knows no key of it with that kid.',
   invalid_signature:
     'A signature of the mandate is wrong: its token was changed, or not signed with the key that its kid or the cnf before it names.',
   disclosure_invalid:
@@ -44,20 +46,21 @@ export const ADVICE: Readonly<Record<Reason, string>> = {
   claims_invalid:
     'A claim of the mandate is missing or not of its form: times are whole seconds, amounts whole minor units, and what is not closed ' +
     'for this call needs an exp.',
-  audience_mismatch: 'The mandate is for somebody else: the aud of its last token must be audience in authorization.',
+  audience_mismatch:
+    'The mandate is for another audience: the aud of its last token must be audience in authorization.',
   nonce_mismatch: `The nonce of the last token is not that of the checkout in the mandate. ${AGAIN}`,
   expired: `The mandate has expired. ${ANOTHER}`,
-  not_yet_valid: 'The mandate is not valid yet. If it should be, compare the clock of whoever signed it.',
+  not_yet_valid: 'The mandate is not valid yet. If it should be, compare the clock of its signer.',
   stale_presentation: `The last token of the mandate was signed too long ago. ${AGAIN}`,
   revoked: `The mandate was revoked. ${ANOTHER}`,
   constraint_unresolved:
-    'This shop cannot judge a constraint of the mandate. It knows the types under constraints in authorization.',
+    'This merchant cannot judge a constraint of the mandate. It knows the types under constraints in authorization.',
   wrong_mandate_type:
     'A mandate has the wrong vct for its place: mandate.checkout.1 ends payload, mandate.payment.1 ends payment_mandate, and the open ' +
     'ones of the same kind come before them.',
   checkout_hash_mismatch: 'checkout_hash is not the SHA-256 (base64url) of the checkout_jwt in the mandate.',
-  checkout_signature_invalid: `The checkout in the mandate was not signed by this shop. ${AGAIN}`,
-  checkout_invalid: `The checkout in the mandate is not one for this shop. ${AGAIN}`,
+  checkout_signature_invalid: `The checkout in the mandate was not signed by this merchant. ${AGAIN}`,
+  checkout_invalid: `The checkout in the mandate is not one for this merchant. ${AGAIN}`,
   checkout_expired: `The checkout in the mandate has expired. ${AGAIN}`,
   resource_mismatch: `The checkout in the mandate is for another resource. ${AGAIN}`,
   input_mismatch: `The checkout in the mandate is for another input. ${AGAIN}`,
@@ -80,6 +83,6 @@ export const ADVICE: Readonly<Record<Reason, string>> = {
   recurrence_too_soon:
     'The open mandate has been used in this period. It can be used again when the next one begins (UTC).',
   replayed: `This mandate or its checkout has already been used, or may have been. ${AGAIN}`,
-  open_mandate_spent: `The open mandate was good for one purchase and has been used, or is older than what this shop remembers. ${ANOTHER}`,
-  provider_unavailable: 'Whether this mandate holds cannot be told right now. Send the same call again.',
+  open_mandate_spent: `The open mandate was good for one purchase and has been used, or is older than what this merchant remembers. ${ANOTHER}`,
+  provider_unavailable: 'This mandate cannot be checked right now. Send the same call again.',
 };

@@ -1,3 +1,5 @@
+/** Writes the demand for a mandate into answers: the member `authorization` (ap2 7.4). */
+
 import { CHECKOUT_PROFILE } from '../checkout/checkout-claims.ts';
 import { type CheckoutMintParts, createCheckoutMint } from '../checkout/checkout-mint.ts';
 import { CHECKOUT_CONSTRAINTS } from '../constraints/checkout-constraints.ts';
@@ -7,13 +9,19 @@ import type { Purchase } from '../model/purchase.ts';
 
 /** The version of AP2 that a challenge names. */
 const AP2_VERSION = '0.2.0';
-/** Every type of constraint that is decided here. */
+/** Every type of constraint that this verifier knows; challenge and discovery publish them. */
 export const CONSTRAINTS: readonly string[] = [...CHECKOUT_CONSTRAINTS, ...PAYMENT_CONSTRAINTS];
+
+/** A payment mandate for a call that pays nothing is refused. */
+const FREE_POLICY = { paymentMandate: 'none', bindPaymentNonce: false } satisfies Record<
+  keyof Ap2Profile['policy'],
+  unknown
+>;
 
 interface Challenger {
   /**
-   * `{"required":[{...}]}`: a fresh checkout of this purchase, and what a mandate for it has to be
-   * like. `nowMs`: unix milliseconds.
+   * `{"required":[{...}]}`: a fresh checkout of this purchase, and what a mandate for it needs.
+   * `nowMs`: unix milliseconds.
    */
   challenge(purchase: Purchase, nowMs: number): string;
 }
@@ -23,10 +31,7 @@ interface ChallengerParts extends CheckoutMintParts {
   readonly issuers: readonly string[];
 }
 
-/**
- * Makes the member `authorization` of answers that ask for a mandate (ap2 7.4). Constant members
- * are serialised once.
- */
+/** Constant members are serialised once. */
 export function createChallenger(parts: ChallengerParts): Challenger {
   const { profile, issuers } = parts;
   const mint = createCheckoutMint(parts);
@@ -45,12 +50,6 @@ export function createChallenger(parts: ChallengerParts): Challenger {
     },
   };
 }
-
-/** A payment mandate for a call that pays nothing is refused. */
-const FREE_POLICY = { paymentMandate: 'none', bindPaymentNonce: false } satisfies Record<
-  keyof Ap2Profile['policy'],
-  unknown
->;
 
 /** The members of a JSON object without its braces. */
 function inner(object: string): string {

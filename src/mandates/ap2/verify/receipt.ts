@@ -1,19 +1,17 @@
+/** Signs receipts for mandates (ap2 13): proof that one was used, or was refused. */
+
 import type { SigningKey } from '../../../crypto/signing-key.ts';
 import { REASONS, type Reason } from '../model/reasons.ts';
 import type { MandateReference } from '../model/verdict.ts';
 import { createCompactSigner } from '../token/jws.ts';
 
-/** What was sold under a mandate. */
+/** The call that a mandate was used for. */
 interface OrderFacts {
   readonly orderId: string;
   /** Hash of the transaction that paid for it; undefined for what is free. */
   readonly transaction?: string;
 }
 
-/**
- * Signs receipts (ap2 13): proof for an agent that a mandate was used, or that it was refused and
- * may be replaced.
- */
 interface ReceiptSigner {
   accepted(mandate: MandateReference, order: OrderFacts, nowMs: number): string;
   rejected(mandate: MandateReference, reason: Reason, nowMs: number): string;
@@ -41,7 +39,7 @@ export function createReceiptSigner({
     },
     rejected(mandate, reason, nowMs) {
       const { ap2Error } = REASONS[reason];
-      // Some refusals are none of AP2's: then the reason alone is told.
+      // AP2 has no error for some reasons: then the description alone names the reason.
       const error = ap2Error === undefined ? {} : { error: ap2Error };
       const failure = { status: 'Error', result: 'error' };
       return signed({ ...head(nowMs), ...failure, ...about(mandate), ...error, error_description: reason });

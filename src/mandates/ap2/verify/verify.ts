@@ -1,3 +1,8 @@
+/**
+ * The verifier of mandates: the steps of ap2 7.6 in their order, except for the last one, which the
+ * register takes. The pipeline reaches it through `MandateService`.
+ */
+
 import type { PublicJwk } from '../../../crypto/signing-key.ts';
 import type { MandateClaim, OpenMandateUse } from '../../register/register.ts';
 import type { ChainCache } from '../chain/cache.ts';
@@ -18,78 +23,17 @@ import { referenceOf } from '../token/segments.ts';
 import type { TrustedIssuers } from '../trust/trust.ts';
 
 /**
- * Beyond the last moment that a mandate can be accepted its uses are remembered a while: clocks of
- * replicas differ, and a call that was checked in time may wait before it reserves.
+ * How long uses are remembered after the last moment that a mandate can be accepted, seconds:
+ * clocks of replicas differ, and a call that was checked in time may wait before it reserves.
  */
 const REMEMBERED_SECONDS = 600;
-
-/** A payment mandate that was found right, with what its open mandates allow, root first. */
-interface PaidUnder {
-  readonly chain: VerifiedChain;
-  readonly allowances: readonly Allowance[];
-}
-
-/**
- * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout
- * once, each of its open mandates once or as often as the payment mandate allows. `at`: unix
- * seconds, with their fraction: ages are never less than they are, so that what was made before a
- * register was born does not seem younger.
- */
-function claimOf(
-  checkout: VerifiedChain,
-  { claims: { jti, exp, signedAt } }: CheckedCheckout,
-  paid: PaidUnder | undefined,
-  { clockSkewSeconds }: Ap2Profile,
-  at: number,
-): MandateClaim {
-  const closed = paid === undefined ? [checkout.closed.id] : [checkout.closed.id, paid.chain.closed.id];
-  // No token stands in both chains: an open payment mandate holds the hash of a checkout segment,
-  // so neither can be inside the other.
-  const open = [
-    ...checkout.open.map((open, index) => useOf(open, sharedAllowance(paid, index), clockSkewSeconds, at)),
-    ...(paid?.chain.open ?? []).map((open, index) => useOf(open, paid?.allowances[index], clockSkewSeconds, at)),
-  ];
-  return {
-    at: Math.floor(at),
-    age: at - signedAt,
-    // One token may close both, as two mandates of which each presentation shows one.
-    once: [...new Set(closed.map((id) => `m:${id}`)), `j:${jti}`],
-    // The end of the checkout, not the earliest end of all: with other disclosures
-    // (issuer_jwt_hash) one closed mandate may stand under open mandates that end at other times,
-    // and its checkout ends for all of them.
-    onceUntil: exp + clockSkewSeconds + REMEMBERED_SECONDS,
-    open,
-  };
-}
-
-/**
- * An open checkout mandate shares the allowance of the open payment mandate that stands beside it:
- * the root's with the root, the sub-agent's with the sub-agent's, and the last one's where the
- * payment chain is shorter.
- */
-function sharedAllowance(paid: PaidUnder | undefined, index: number): Allowance {
-  return paid?.allowances[Math.min(index, paid.allowances.length - 1)];
-}
-
-function useOf(open: Segment, recurrence: Allowance, skew: number, at: number): OpenMandateUse {
-  const ends = [open.claims['exp'], open.mandate?.['exp']].filter((end) => typeof end === 'number');
-  // Steps 8 and 10 demand one: without it nothing could ever forget this mandate.
-  if (ends.length === 0) throw new Refused('claims_invalid');
-  return { id: open.id, age: ageOf(open, at), until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
-}
-
-/** Since its token was signed. Who signs without a time may say it in what was signed. */
-function ageOf({ claims, mandate }: Segment, at: number): number | undefined {
-  const made = claims['iat'] ?? mandate?.['iat'];
-  return typeof made === 'number' ? at - made : undefined;
-}
 
 interface MandateVerifierParts {
   readonly profile: Ap2Profile;
   readonly trust: TrustedIssuers;
-  /** Goes with the trusted issuers; left out, the verifier has its own. */
+  /** Belongs to the trusted issuers; left out, the verifier has its own. */
   readonly cache?: ChainCache;
-  /** Whose checkouts count: our own key and those that the operator added. */
+  /** The gateway's own checkout key and those that the operator added. */
   readonly checkoutKeys: readonly PublicJwk[];
   /** The checkouts that this process handed out. */
   readonly minted: IssuedCheckouts;
@@ -104,17 +48,19 @@ export interface MandateVerifier {
   verify(carried: CarriedMandate, purchase: Purchase, now: number): Promise<MandateVerdict>;
 }
 
-/** How far a check came: what a refusal may say of the presentation. */
+/** How far a check came: what a refusal may state of the presentation. */
 interface Progress {
   family: MandateFamily | undefined;
   reference: MandateReference | undefined;
   issuer: string | undefined;
 }
 
-/**
- * The verifier of mandates: the steps of ap2 7.6 in their order, but for the last one (the
- * register).
- */
+/** A right payment mandate, with what its open mandates allow, root first. */
+interface PaidUnder {
+  readonly chain: VerifiedChain;
+  readonly allowances: readonly Allowance[];
+}
+
 export function createMandateVerifier(parts: MandateVerifierParts): MandateVerifier {
   const { profile, minted } = parts;
   const verifyChain = createChainVerifier(parts);
@@ -153,7 +99,7 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
     };
   }
 
-  /** Step 14. A call that pays nothing has nothing that a payment mandate could be for. */
+  /** Step 14. A call that pays nothing needs no payment mandate, and `checkPayment` refuses one. */
   async function paidUnder(
     presentation: string | undefined,
     subject: Omit<PaymentSubject, 'presentation'>,
@@ -183,12 +129,63 @@ export function createMandateVerifier(parts: MandateVerifierParts): MandateVerif
   };
 }
 
-/**
- * Whoever closed the mandate signed the `jti` of this checkout. A root that closes by itself has no
- * hop, and signs the checkout's hash.
- */
+/** A closing hop signs the `jti` of the checkout. A root without hops signs the checkout's hash. */
 function checkNonce({ nonce }: VerifiedChain, jti: string): void {
   if (nonce !== undefined && nonce !== jti) throw new Refused('nonce_mismatch');
+}
+
+/**
+ * What an accepted presentation uses up (ap2 7.3, ap2 10): its closed mandates and its checkout
+ * once, each of its open mandates once or as often as the payment mandate allows. `at`: unix
+ * seconds with their fraction, so that nothing seems younger than it is: a register refuses what is
+ * older than itself.
+ */
+function claimOf(
+  checkout: VerifiedChain,
+  { claims: { jti, exp, signedAt } }: CheckedCheckout,
+  paid: PaidUnder | undefined,
+  { clockSkewSeconds }: Ap2Profile,
+  at: number,
+): MandateClaim {
+  const closed = paid === undefined ? [checkout.closed.id] : [checkout.closed.id, paid.chain.closed.id];
+  // No token is in both chains: an open payment mandate holds the hash of a checkout segment, so
+  // neither chain can be inside the other.
+  const open = [
+    ...checkout.open.map((open, index) => useOf(open, sharedAllowance(paid, index), clockSkewSeconds, at)),
+    ...(paid?.chain.open ?? []).map((open, index) => useOf(open, paid?.allowances[index], clockSkewSeconds, at)),
+  ];
+  return {
+    at: Math.floor(at),
+    age: at - signedAt,
+    // One token may close both chains, with two mandates of which each presentation shows one.
+    once: [...new Set(closed.map((id) => `m:${id}`)), `j:${jti}`],
+    // The end of the checkout, not the earliest end of all: with other disclosures
+    // (issuer_jwt_hash) one closed mandate may stand under open mandates that end at other times,
+    // but its checkout ends for all of them.
+    onceUntil: exp + clockSkewSeconds + REMEMBERED_SECONDS,
+    open,
+  };
+}
+
+/**
+ * An open checkout mandate shares the allowance of the open payment mandate at the same position:
+ * root with root, sub-agent with sub-agent, the last one's where the payment chain is shorter.
+ */
+function sharedAllowance(paid: PaidUnder | undefined, index: number): Allowance {
+  return paid?.allowances[Math.min(index, paid.allowances.length - 1)];
+}
+
+function useOf(open: Segment, recurrence: Allowance, skew: number, at: number): OpenMandateUse {
+  const ends = [open.claims['exp'], open.mandate?.['exp']].filter((end) => typeof end === 'number');
+  // Steps 8 and 10 demand one: without it a register could never forget this mandate.
+  if (ends.length === 0) throw new Refused('claims_invalid');
+  return { id: open.id, age: ageOf(open, at), until: Math.min(...ends) + skew + REMEMBERED_SECONDS, recurrence };
+}
+
+/** Seconds since the `iat` of its token, or else of its mandate; undefined without either. */
+function ageOf({ claims, mandate }: Segment, at: number): number | undefined {
+  const made = claims['iat'] ?? mandate?.['iat'];
+  return typeof made === 'number' ? at - made : undefined;
 }
 
 function refused({ reason, facts, cause }: Refused, { family, reference, issuer }: Progress): RefusedMandate {

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { compactVerify, createLocalJWKSet, importJWK, jwtVerify } from 'jose';
+import { createParties, publishedJwk } from '../../spec/support/ap2/keys.ts';
+import { createMint } from '../../spec/support/ap2/mint.ts';
+import { AUDIENCE, NOW, profileWith, purchaseWith } from '../../spec/support/ap2/purchase.ts';
+import { keySet } from '../../src/crypto/signing-key.ts';
+import { createCheckoutMint, createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
+import { checkoutKeysOf } from '../../src/mandates/ap2/trust/settings.ts';
+import { createReceiptSigner } from '../../src/mandates/ap2/verify/receipt.ts';
+import { ALGORITHMS, chainsSignedWith, type SignedChain } from './oracle/chains.ts';
+import { checkoutsToAlter, type Judge, tokensToAlter, tried } from './oracle/changes.ts';
+
+// `jose` judges the signatures here and `node:crypto` the digests, independently of this project.
+
+/** Tokens with one wrong character that both sides judge. */
+const CHANGES = 300;
+/** Changes after which a verifier without signatures has long been found out. */
+const FEW = 60;
+const SEED = 17;
+
+const sha256 = (text: string): string => createHash('sha256').update(text, 'ascii').digest('base64url');
+const CHAINS = ALGORITHMS.map((alg) => ({ alg, chains: chainsSignedWith(alg) }));
+
+describe('another implementation finds the signatures of our mandates good', () => {
+  for (const { alg, chains } of CHAINS)
+    for (const { kind, tokens, made, verify } of chains)
+      it(`${alg}: ${kind}, hop by hop with the key that the hop before names`, async () => {
+        assert.equal(tokens.length, made.segments.length + made.paymentSegments.length);
+        for (const { jwt, jwk } of tokens) {
+          const key = await importJWK({ ...jwk }, alg);
+          const { protectedHeader } = await compactVerify(jwt, key, { algorithms: [alg] });
+          assert.equal(protectedHeader.alg, alg);
+        }
+        const verdict = await verify(made.header);
+        assert.equal(verdict.kind, 'accepted', verdict.kind === 'refused' ? verdict.reason : '');
+      });
+
+  it('and not with another key', async () => {
+    for (const { alg, chains } of CHAINS) {
+      const stranger = await importJWK({ ...createParties(alg).stranger.publicJwk }, alg);
+      for (const { tokens } of chains)
+        for (const { jwt } of tokens)
+          await assert.rejects(compactVerify(jwt, stranger), { code: 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED' });
+    }
+  });
+});
+
+describe('the digests of our mandates, recomputed from the texts', () => {
+  const [chains = []] = CHAINS.map((one) => one.chains);
+  const named = (kind: string): SignedChain => chains.find((one) => one.kind === kind) ?? assert.fail(kind);
+
+  it('every hop is for the segment before it, and every token has the one mandate that it discloses', () => {
+    for (const { kind, made } of chains)
+      for (const segments of [made.segments, made.paymentSegments])
+        for (const [at, segment] of segments.entries()) {
+          const [jwt = '', ...disclosures] = segment.slice(0, -1).split('~');
+          const claims = payloadOf(jwt);
+          if (at > 0) assert.equal(claims['sd_hash'], sha256(segments[at - 1] ?? ''), `${kind}, hop ${at}`);
+          const delegated = (claims['delegate_payload'] ?? []) as readonly { readonly '...': string }[];
+          const digests = disclosures.map(sha256);
+          for (const element of delegated) assert.ok(digests.includes(element['...']), `${kind}, hop ${at}`);
+        }
+  });
+
+  it('the closed ones are for the checkout, and the open payment mandate for the open checkout mandate', () => {
+    const { made, tokens } = named('autonomous and paying');
+    const [, closed, limits, paid] = tokens.map(({ mandate }) => mandate ?? {});
+    const checkout = sha256(made.checkoutJwt);
+    assert.deepEqual([closed?.['checkout_hash'], paid?.['transaction_id']], [checkout, checkout]);
+    const constraints = (limits?.['constraints'] ?? []) as readonly Readonly<Record<string, unknown>>[];
+    const reference = constraints.find(({ type }) => type === 'payment.reference');
+    assert.equal(reference?.['conditional_transaction_id'], sha256(made.segments[0] ?? ''));
+  });
+
+  it('are what an accepted mandate is known by', async () => {
+    const { made, verify } = named('autonomous and paying');
+    const verdict = await verify(made.header);
+    assert.ok(verdict.kind === 'accepted');
+    const leaf = made.segments.at(-1) ?? '';
+    const jwts = [...made.segments, ...made.paymentSegments].map((segment) => segment.split('~')[0] ?? '');
+    assert.deepEqual([verdict.reference, verdict.referenceSdHash], [sha256(jwts[1] ?? ''), sha256(leaf)]);
+    const [open, closed, limits, paid] = jwts.map((jwt) => sha256(jwt.slice(0, jwt.lastIndexOf('.'))));
+    assert.deepEqual(verdict.claim.once, [`m:${closed}`, `m:${paid}`, `j:${made.jti}`]);
+    assert.deepEqual(
+      verdict.claim.open.map(({ id }) => id),
+      [open, limits],
+    );
+  });
+});
+
+describe('another implementation finds what we sign good with the keys that we publish', () => {
+  const mint = createMint();
+  const { checkout, stranger } = mint.parties;
+  const kid = checkout.publicJwk.kid;
+  const { own, trusted } = checkoutKeysOf({ signingKey: checkout.pem, kid, alsoTrust: [publishedJwk(stranger)] });
+  const published = createLocalJWKSet(JSON.parse(JSON.stringify(keySet(trusted))));
+  const others = createLocalJWKSet(JSON.parse(JSON.stringify(keySet(trusted.slice(1)))));
+  const claimed = { issuer: AUDIENCE, algorithms: ['ES256'], currentDate: new Date(NOW * 1_000) };
+
+  it('checkouts', async () => {
+    const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
+    const { jwt, jti, hash } = minted(purchaseWith(), NOW * 1_000);
+    const expected = { ...claimed, audience: AUDIENCE, typ: 'checkout+jwt' };
+    const { payload, protectedHeader } = await jwtVerify(jwt, published, expected);
+    assert.deepEqual([payload.jti, protectedHeader.kid, hash], [jti, kid, sha256(jwt)]);
+    const late = { ...expected, currentDate: new Date((NOW + 300) * 1_000) };
+    await assert.rejects(jwtVerify(jwt, published, late), { code: 'ERR_JWT_EXPIRED' });
+    await assert.rejects(jwtVerify(jwt, others, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
+  });
+
+  it('receipts, of what was sold and of what was refused', async () => {
+    const signer = createReceiptSigner({ issuer: AUDIENCE, key: own });
+    const about = { reference: 'r'.repeat(43), referenceSdHash: 's'.repeat(43) };
+    const expected = { ...claimed, typ: 'ap2-receipt+jwt' };
+    const sold = await jwtVerify(signer.accepted(about, { orderId: 'req_1' }, NOW * 1_000), published, expected);
+    assert.deepEqual([sold.payload['status'], sold.payload['order_id']], ['Success', 'req_1']);
+    const refused = signer.rejected(about, 'replayed', NOW * 1_000);
+    const { payload } = await jwtVerify(refused, published, expected);
+    assert.deepEqual([payload['status'], payload['error_description']], ['Error', 'replayed']);
+    await assert.rejects(jwtVerify(refused, others, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
+  });
+});
+
+describe('a token of which one character was changed', () => {
+  const tokens = [...CHAINS.flatMap(({ chains }) => chains.flatMap(tokensToAlter)), ...checkoutsToAlter(createMint())];
+
+  it(`is refused here wherever another implementation refuses its signature, ${CHANGES} times`, async () => {
+    const { disagreed, refusedThere, reasons } = await tried(tokens, { seed: SEED, count: CHANGES });
+    assert.deepEqual(disagreed, []);
+    assert.ok(refusedThere >= CHANGES * 0.9, `only ${refusedThere} were refused there`);
+    for (const reason of ['invalid_signature', 'checkout_signature_invalid', 'mandate_malformed'])
+      assert.ok((reasons.get(reason) ?? 0) > 0, `never as ${reason}: ${[...reasons.keys()].join(', ')}`);
+  });
+
+  it('would be found out, if signatures were not looked at', async () => {
+    // Believes whatever head and payload say, and they are the right ones.
+    const careless = (right: string, judge: Judge): Judge => {
+      const signed = right.slice(0, right.lastIndexOf('.') + 1);
+      return (changed) => judge(changed.startsWith(signed) ? right : changed);
+    };
+    const carelessly = tokens.map((token) => ({ ...token, judge: careless(token.jwt, token.judge) }));
+    const { disagreed } = await tried(carelessly, { seed: SEED, count: FEW });
+    assert.ok(disagreed.length > 0);
+  });
+});
+
+function payloadOf(jwt: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>;
+}
