@@ -1,18 +1,10 @@
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
-import { canonicalJson } from '../../../json/canonical.ts';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { FORMATS } from '../../../resources/patterns/formats.ts';
 import { linearRegExp } from '../../../resources/patterns/linear.ts';
+import { hasEqualItems } from './equal-items.ts';
 import { SCHEMA_FILES } from './schemas.ts';
 import type { Build } from './types.ts';
-
-/**
- * Whether two items are equal as JSON, in one pass: comparing every pair takes seconds for what
- * fits in one body.
- */
-function hasEqualItems(items: readonly Json[]): boolean {
-  return new Set(items.map((item) => canonicalJson(item))).size < items.length;
-}
 
 /** One place of the published schemas where callers may do what the official schema forbids. */
 interface Relaxation {
@@ -89,7 +81,7 @@ function changed(node: Json | undefined, relaxation: Relaxation, at: readonly st
  */
 const MATCHING = {
   regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
-    code: 'require("../../../resources/patterns/linear-regexp.ts").linearRegExp',
+    code: 'require("../../../resources/patterns/linear.ts").linearRegExp',
   }),
   formats: _`require("../../../resources/patterns/formats.ts").FORMATS`,
 };
