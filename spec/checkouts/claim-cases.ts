@@ -6,8 +6,8 @@ export const KEY = 'this key';
 export const OTHER_KEY = 'another key';
 export const ME = 'me';
 export const BODY = 'body';
-/** The token of every attempt that is found. */
-export const TOKEN = 4;
+/** The fence of every attempt that is found. */
+export const FENCE = 4;
 export const SEALED = 'sealed';
 /**
  * When the attempts that are found were claimed, and what was unknown before them. All differ, so
@@ -59,8 +59,8 @@ export const LOCKS: readonly LockCase[] = (['off', 'none', 'over', 'running', 'e
 
 const STATES = { over: 'P', running: 'P', expired: 'P', U: 'U', D: 'D' } as const;
 
-function times(state: string): { readonly leaseEnd: number; readonly ends: number } {
-  return { leaseEnd: state === 'running' ? NOW + 1 : NOW, ends: state === 'over' ? NOW : NOW + 1 };
+function times(state: string): { readonly leaseUntil: number; readonly ends: number } {
+  return { leaseUntil: state === 'running' ? NOW + 1 : NOW, ends: state === 'over' ? NOW : NOW + 1 };
 }
 
 export function standingOf(record: RecordCase, lock: LockCase): Standing {
@@ -71,14 +71,14 @@ function recordOf({ state, mine, before }: RecordCase): ClaimRecord | undefined 
   if (state === 'none') return undefined;
   const open: OpenEnd | undefined = before ? { why: 'timeout', since: SINCE.record } : undefined;
   const answer = state === 'D' ? { status: 201, sealed: SEALED } : undefined;
-  const attempt = { owner: mine ? ME : 'you', token: TOKEN, began: BEGAN.record, fingerprint: BODY };
+  const attempt = { owner: mine ? ME : 'you', fence: FENCE, began: BEGAN.record, fingerprint: BODY };
   return { state: STATES[state], ...attempt, ...times(state), open, answer };
 }
 
 function lockOf({ state, holder, before }: LockCase): LockRecord | undefined {
   if (state === 'off' || state === 'none') return undefined;
   const name = holder === 'another key' ? OTHER_KEY : KEY;
-  const attempt = { name, owner: holder === 'mine' ? ME : 'you', token: TOKEN, began: BEGAN.lock };
+  const attempt = { name, owner: holder === 'mine' ? ME : 'you', fence: FENCE, began: BEGAN.lock };
   return { state: STATES[state], ...attempt, ...times(state), open: beforeOf(before) };
 }
 

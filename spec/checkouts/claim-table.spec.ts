@@ -13,6 +13,7 @@ import {
   BEGAN,
   BODY,
   CASES,
+  FENCE,
   KEY,
   type LockCase,
   ME,
@@ -21,13 +22,12 @@ import {
   SEALED,
   SINCE,
   standingOf,
-  TOKEN,
 } from './claim-cases.ts';
 
 const LEASE_MS = 10;
 const KEEP_MS = 100;
 const claim: Claim = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, leaseMs: LEASE_MS, keepMs: KEEP_MS };
-const hold: Hold = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, token: TOKEN };
+const hold: Hold = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, fence: FENCE };
 const kept = (status: number) => ({ status, sealed: 'new', keepMs: KEEP_MS });
 
 const CLAIMS: Readonly<Record<string, Claim>> = {
@@ -52,18 +52,18 @@ const ours = (lock: LockCase) => lock.holder === 'mine' && (lock.state === 'runn
 function expectedOf(record: RecordCase, lock: LockCase, how: string): string {
   if (!gone(record)) {
     if (how === 'claim of another body') return 'conflict';
-    if (record.state === 'D' && how !== 'claim that cannot open the answer') return 'done';
+    if (record.state === 'D' && how !== 'claim that cannot open the answer') return 'completed';
     if (record.state === 'running' && !record.mine) return 'in_flight';
   }
   if (lock.state === 'running' && lock.holder !== 'mine')
     return lock.holder === 'this key' ? 'in_flight' : 'session_busy';
   const goesOn = ['running', 'expired'].includes(record.state) && record.mine && (off(lock) || ours(lock));
-  const token = gone(record) ? 1 : goesOn ? TOKEN : TOKEN + 1;
+  const fence = gone(record) ? 1 : goesOn ? FENCE : FENCE + 1;
   const doubts = [...doubtsOfKey(record, goesOn), ...doubtsOfSession(lock)];
   const youngest = doubts.toSorted((a, b) => b.since - a.since)[0];
-  if (youngest === undefined) return `first ${token}`;
-  const other = !off(lock) && doubts.some(({ of }) => of !== 'this key');
-  return `again ${token} ${youngest.why} ${NOW - youngest.since}${other ? ' other' : ''}`;
+  if (youngest === undefined) return `granted ${fence}`;
+  const otherKey = !off(lock) && doubts.some(({ of }) => of !== 'this key');
+  return `granted ${fence} after ${youngest.why} ${NOW - youngest.since}${otherKey ? ' of another key' : ''}`;
 }
 
 interface Doubt {
@@ -89,9 +89,10 @@ function doubtsOfSession(lock: LockCase): readonly Doubt[] {
 }
 
 function toldBy(answer: Claimed): string {
-  if (answer.kind === 'first') return `first ${answer.token}`;
-  if (answer.kind !== 'again') return answer.kind;
-  return `again ${answer.token} ${answer.why} ${answer.sinceMs}${answer.other ? ' other' : ''}`;
+  if (answer.kind !== 'granted') return answer.kind;
+  const { fence, earlier } = answer;
+  if (earlier === undefined) return `granted ${fence}`;
+  return `granted ${fence} after ${earlier.why} ${earlier.sinceMs}${earlier.otherKey ? ' of another key' : ''}`;
 }
 
 /** Every record with every lock and every claim; without a lock the claim asks for none. */
@@ -117,7 +118,7 @@ describe('the table of claims', () => {
     const seen = new Set<string>();
     for (const { record, lock, how, outcome, what } of everyClaim()) {
       assert.equal(toldBy(outcome.answer), expectedOf(record, lock, how), what);
-      seen.add(outcome.answer.kind);
+      seen.add(`${outcome.answer.kind}${'earlier' in outcome.answer ? ' after' : ''}`);
     }
     assert.equal(seen.size, 6);
   });
@@ -125,17 +126,17 @@ describe('the table of claims', () => {
   it('writes nothing for a claim that is not granted, and the attempt on key and session for one that is', () => {
     for (const { lock, found, asked, outcome, what } of everyClaim()) {
       const { answer, next } = outcome;
-      if (!('token' in answer)) {
+      if (!('fence' in answer)) {
         assert.equal(next, found, what);
         continue;
       }
-      const { token } = answer;
+      const { fence } = answer;
       const attempt = {
         state: 'P',
         owner: ME,
-        token,
+        fence,
         began: NOW,
-        leaseEnd: NOW + LEASE_MS,
+        leaseUntil: NOW + LEASE_MS,
         ends: NOW + LEASE_MS + KEEP_MS,
       };
       assert.partialDeepStrictEqual(next.record, { ...attempt, fingerprint: asked.fingerprint }, what);
@@ -150,7 +151,7 @@ describe('the table of claims', () => {
       const { answer } = outcome;
       if (answer.kind !== 'in_flight' && answer.kind !== 'session_busy') continue;
       const began = record.state === 'running' && !record.mine ? BEGAN.record : BEGAN.lock;
-      assert.deepEqual(answer, { kind: answer.kind, ageMs: NOW - began, leftMs: 1 }, what);
+      assert.deepEqual(answer, { kind: answer.kind, ageMs: NOW - began, leaseLeftMs: 1 }, what);
     }
   });
 
@@ -162,12 +163,15 @@ describe('the table of claims', () => {
     const { next } = claimCheckout(long, claim, NOW);
     assert.deepEqual([next.record?.ends, next.lock?.ends], [ends, ends]);
     assert.equal(claimCheckout({ ...long, record: undefined }, claim, NOW).next.lock?.ends, ends);
-    assert.partialDeepStrictEqual(claimCheckout(long, claim, SINCE.lock - 1).answer, { kind: 'again', sinceMs: 0 });
+    assert.partialDeepStrictEqual(claimCheckout(long, claim, SINCE.lock - 1).answer, {
+      kind: 'granted',
+      earlier: { sinceMs: 0 },
+    });
   });
 
   it('answers whatever is sent again the same, and changes nothing by it', () => {
     for (const { asked, outcome, what } of everyClaim())
-      if ('token' in outcome.answer) assert.deepEqual(claimCheckout(outcome.next, asked, NOW), outcome, what);
+      if ('fence' in outcome.answer) assert.deepEqual(claimCheckout(outcome.next, asked, NOW), outcome, what);
     for (const { record, lock } of CASES)
       for (const [how, end] of Object.entries(ENDS)) {
         const once = end(standingOf(record, lock), hold);
@@ -175,10 +179,10 @@ describe('the table of claims', () => {
       }
   });
 
-  it('lets nobody end what is not of his owner and token', () => {
+  it('lets nobody end what is not of his owner and fence', () => {
     for (const { record, lock } of CASES)
       for (const [how, end] of Object.entries(ENDS))
-        for (const by of [{ owner: 'he' }, { token: TOKEN - 1 }, { token: TOKEN + 1 }]) {
+        for (const by of [{ owner: 'he' }, { fence: FENCE - 1 }, { fence: FENCE + 1 }]) {
           // What the store lost is nobody else's.
           if (gone(record)) continue;
           const found = standingOf(record, lock);
@@ -215,7 +219,7 @@ describe('the table of claims', () => {
 
   it('writes down how an attempt ended that the store knows nothing of any more, and what it holds', () => {
     const nothing: Standing = { record: undefined, lock: undefined };
-    const attempt = { fingerprint: BODY, owner: ME, token: TOKEN, began: NOW, ends: NOW + KEEP_MS };
+    const attempt = { fingerprint: BODY, owner: ME, fence: FENCE, began: NOW, ends: NOW + KEEP_MS };
     const finished = finishCheckout(nothing, hold, kept(200), NOW).next;
     assert.partialDeepStrictEqual(finished.record, { ...attempt, answer: { status: 200, sealed: 'new' } });
     assert.equal(finished.lock, undefined);

@@ -49,7 +49,7 @@ describe('a gateway that dies', () => {
       assert.equal(said(await gateway.run()), 'in_flight 1');
       bed.pass(1);
       const end = await gateway.run();
-      assert.match(said(end), ordered ? /^200 session / : /^200 merchant /);
+      assert.match(said(end), ordered ? /^200 session / : /^200 backend /);
       assert.deepEqual(bytesOf(await gateway.run()), bytesOf(end));
       assert.equal(bed.merchant.orders('cs_1'), 1);
       assert.deepEqual(gateway.told, ['in_flight', 'in_flight', 'again', 'lease expired', 'done']);
@@ -57,7 +57,7 @@ describe('a gateway that dies', () => {
 
   it('before the claim: the retry is the first', async () => {
     await bed.gateway({ claims: { ...bed.claims, claim: never } }).begin();
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
   });
 
   it('after the answer is kept: the retry is given it at once', async () => {

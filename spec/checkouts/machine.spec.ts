@@ -15,7 +15,7 @@ describe('a keyed call', () => {
   it('runs once, and every repetition is given the same bytes', async () => {
     const gateway = bed.gateway();
     const first = await gateway.run();
-    assert.equal(said(first), '200 merchant {"by":"completeCheckoutSession","post":1}');
+    assert.equal(said(first), '200 backend {"by":"completeCheckoutSession","post":1}');
     for (const _again of [1, 2, 3]) {
       bed.pass(60_000);
       const kept = await gateway.run();
@@ -31,7 +31,7 @@ describe('a keyed call', () => {
     bed.pass(SETTINGS.retentionMs - 1);
     assert.match(said(await bed.gateway().run()), /^200 kept /);
     bed.pass(2);
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
   });
 
   it('with another body is a conflict, whatever became of the first', async () => {
@@ -56,7 +56,7 @@ describe('a keyed call', () => {
   it('keeps a refusal below 500 like any other answer', async () => {
     const gateway = bed.gateway();
     bed.merchant.next({ acts: false, says: 'refusal' });
-    assert.equal(said(await gateway.run()), '409 merchant {"refused":1}');
+    assert.equal(said(await gateway.run()), '409 backend {"refused":1}');
     assert.equal(said(await gateway.run()), '409 kept {"refused":1}');
     assert.equal(bed.merchant.heard.length, 1);
   });
@@ -65,7 +65,7 @@ describe('a keyed call', () => {
     const gateway = bed.gateway();
     bed.merchant.next({ acts: false, says: 'not_executed' });
     assert.equal(said(await gateway.run()), 'nobody there');
-    assert.match(said(await gateway.run({ ...COMPLETE, body: {} })), /^200 merchant /);
+    assert.match(said(await gateway.run({ ...COMPLETE, body: {} })), /^200 backend /);
     assert.deepEqual(gateway.told, ['first', 'first']);
   });
 
@@ -74,7 +74,7 @@ describe('a keyed call', () => {
     bed.merchant.next({ acts: false, says: { unknown: 'reset' } }, { acts: false, says: 'not_executed' });
     await gateway.run();
     assert.equal(said(await gateway.run()), 'nobody there');
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.deepEqual(gateway.told, ['first', 'unknown: reset', 'again', 'again']);
     assert.deepEqual(
       bed.merchant.heard.map(({ number }) => number),
@@ -104,7 +104,7 @@ describe('a keyed call', () => {
   it('gives the merchant one key over all attempts and gateways, and counts the attempts', async () => {
     bed.merchant.next({ acts: false, says: { unknown: 'status' } }, { acts: false, says: { unknown: 'timeout' } });
     for (const _attempt of [1, 2, 3]) await bed.gateway().run();
-    assert.equal(new Set(bed.merchant.heard.map(({ merchantKey }) => merchantKey)).size, 1);
+    assert.equal(new Set(bed.merchant.heard.map(({ backendKey }) => backendKey)).size, 1);
     assert.deepEqual(
       bed.merchant.heard.map(({ number }) => number),
       [1, 2, 3],
@@ -121,9 +121,9 @@ describe('a keyed call', () => {
       { ...COMPLETE, operation: 'createCheckoutSession' as const, sessionId: undefined },
       { ...COMPLETE, clientId: 'another' },
     ];
-    for (const call of calls) assert.match(said(await gateway.run(call)), /^200 merchant /, JSON.stringify(call));
+    for (const call of calls) assert.match(said(await gateway.run(call)), /^200 backend /, JSON.stringify(call));
     for (const call of calls) assert.match(said(await gateway.run(call)), /^200 kept /);
-    assert.equal(new Set(bed.merchant.heard.map(({ merchantKey }) => merchantKey)).size, calls.length);
+    assert.equal(new Set(bed.merchant.heard.map(({ backendKey }) => backendKey)).size, calls.length);
   });
 
   for (const operation of ['createCheckoutSession', 'updateCheckoutSession'] as const)
@@ -136,7 +136,7 @@ describe('a keyed call', () => {
       };
       bed.merchant.next({ acts: true, says: { unknown: 'invalid_document' } });
       assert.equal(said(await gateway.run(call)), 'failed: invalid_document');
-      assert.match(said(await gateway.run(call)), /^200 merchant /);
+      assert.match(said(await gateway.run(call)), /^200 backend /);
       assert.equal(bed.merchant.reads(), 0);
     });
 

@@ -18,7 +18,7 @@ export interface Turn {
 /** What a POST came with. */
 export interface Heard {
   readonly operation: KeyedCall['operation'];
-  readonly merchantKey: string;
+  readonly backendKey: string;
   readonly number: number;
 }
 
@@ -84,7 +84,7 @@ export function scriptedMerchant(pass: (ms: number) => void): ScriptedMerchant {
     next: (...more) => void turns.push(...more),
     nextReads: (...more) => void readings.push(...more),
     work: (call) => ({
-      attempt: ({ merchantKey, number }) => attempt(call, { operation: call.operation, merchantKey, number }),
+      attempt: ({ backendKey, number }) => attempt(call, { operation: call.operation, backendKey, number }),
       readBack: /complete|cancel/.test(call.operation) ? () => read(call) : undefined,
     }),
   };

@@ -62,7 +62,7 @@ describe('the names of a call', () => {
       named({}, SECRET, 'other'),
     ];
     assert.equal(new Set(records.map(({ record }) => record)).size, records.length);
-    assert.equal(new Set(records.map(({ merchantKey }) => merchantKey)).size, records.length);
+    assert.equal(new Set(records.map(({ backendKey }) => backendKey)).size, records.length);
   });
 
   it('do not let one part run over into the next', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { CheckoutClaims, Unknown } from '../../src/checkouts/claims.ts';
-import { settleWindowMs } from '../../src/checkouts/taking.ts';
+import { settleWindowMs } from '../../src/checkouts/leases.ts';
 import { type Bed, bytesOf, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts';
 
 const CANCEL = { ...COMPLETE, operation: 'cancelCheckoutSession' as const };
@@ -37,9 +37,9 @@ describe('a call whose earlier attempt has an unknown end', () => {
   it('did not happen: runs again with the same key of the merchant', async () => {
     bed.merchant.next(unheard(false));
     await bed.gateway().run();
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
     const [one, two] = bed.merchant.heard;
-    assert.equal(one?.merchantKey, two?.merchantKey);
+    assert.equal(one?.backendKey, two?.backendKey);
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
 
@@ -60,7 +60,7 @@ describe('a call whose earlier attempt has an unknown end', () => {
     bed.merchant.next(unheard(false));
     await gateway.run();
     bed.merchant.nextReads({ says: 'unreadable' });
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
   });
 
   it('cannot be read, and had another key: does not run, for the merchant cannot know it by this one', async () => {
@@ -88,8 +88,8 @@ describe('a call whose earlier attempt has an unknown end', () => {
       const [gateway, call] = [bed.gateway(), { ...COMPLETE, operation }];
       bed.merchant.next(unheard(false), { acts: false, says: 'refusal' });
       await gateway.run(call);
-      assert.match(said(await gateway.run(call)), /^409 merchant /);
-      assert.match(said(await gateway.run(call)), /^200 merchant /);
+      assert.match(said(await gateway.run(call)), /^409 backend /);
+      assert.match(said(await gateway.run(call)), /^200 backend /);
       assert.match(said(await gateway.run(call)), /^200 kept /);
     }
   });
@@ -107,7 +107,7 @@ describe('a call whose earlier attempt has an unknown end', () => {
     const gateway = bed.gateway();
     bed.merchant.next(unheard(false), { acts: false, says: 'declined' });
     await gateway.run();
-    assert.match(said(await gateway.run()), /^422 merchant /);
+    assert.match(said(await gateway.run()), /^422 backend /);
     assert.match(said(await gateway.run()), /^422 kept /);
   });
 
@@ -116,7 +116,7 @@ describe('a call whose earlier attempt has an unknown end', () => {
     bed.merchant.next(unheard(false), { acts: false, says: 'declined' });
     await gateway.run();
     bed.merchant.nextReads({ says: 'unreadable' }, { says: 'unreadable' });
-    assert.match(said(await gateway.run()), /^422 merchant /);
+    assert.match(said(await gateway.run()), /^422 backend /);
     assert.match(said(await gateway.run()), /^422 kept /);
   });
 
@@ -141,10 +141,10 @@ describe('a call whose earlier attempt has an unknown end', () => {
         ...bed.claims,
         async claim(claim) {
           const claimed = await bed.claims.claim(claim);
-          if (claimed.kind !== 'again') return claimed;
+          if (claimed.kind !== 'granted' || claimed.earlier === undefined) return claimed;
           // It stands still until its lease is over, and somebody else does the work.
           bed.pass(TIMEOUT_MS + 10_000);
-          assert.match(said(await bed.gateway().run()), /^200 merchant /);
+          assert.match(said(await bed.gateway().run()), /^200 backend /);
           return claimed;
         },
       },
@@ -174,7 +174,7 @@ describe('for a merchant that looks at no key', () => {
     assert.equal(bed.merchant.reads(), 4);
     // What came late: now it is there.
     bed.merchant.next({ acts: true, says: 'answer' });
-    await bed.merchant.work(COMPLETE).attempt({ merchantKey: 'late', number: 1 });
+    await bed.merchant.work(COMPLETE).attempt({ backendKey: 'late', number: 1 });
     assert.match(said(await gateway.run()), /^200 session /);
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
@@ -186,7 +186,7 @@ describe('for a merchant that looks at no key', () => {
       await gateway.run();
       bed.merchant.nextReads({ says: 'unreadable' });
       assert.match(said(await gateway.run()), /^in_flight /);
-      assert.match(said(await gateway.run()), /^200 merchant /);
+      assert.match(said(await gateway.run()), /^200 backend /);
       assert.equal(bed.merchant.reads(), 2);
     });
 
@@ -202,7 +202,7 @@ describe('for a merchant that looks at no key', () => {
     bed.pass(WINDOW_MS - 1);
     assert.match(said(await gateway.run()), /^in_flight /);
     bed.pass(2);
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.equal(bed.merchant.heard.length, 3);
   });
 
@@ -247,7 +247,7 @@ describe('for a merchant that looks at no key', () => {
     bed.pass(10 * WINDOW_MS);
     bed.merchant.nextReads({ says: 'unreadable' });
     assert.equal(said(await gateway.run()), 'in_flight 1');
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
   });
 
   it('a merchant that is at it begins the window anew', async () => {
@@ -260,6 +260,6 @@ describe('for a merchant that looks at no key', () => {
     bed.pass(WINDOW_MS - 1_000);
     assert.match(said(await gateway.run()), /^in_flight /);
     bed.pass(1_001);
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
   });
 });

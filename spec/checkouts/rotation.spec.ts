@@ -46,7 +46,7 @@ describe('changing the keys that answers are sealed with', () => {
   it('lets a refusal that nobody can open be asked for again', async () => {
     bed.merchant.next({ acts: false, says: 'refusal' });
     await gateway(OLD).run();
-    assert.match(said(await gateway(NEW).run()), /^200 merchant /);
+    assert.match(said(await gateway(NEW).run()), /^200 backend /);
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
 
@@ -62,7 +62,7 @@ describe('changing the keys that answers are sealed with', () => {
     await gateway(OLD).run();
     const claims = {
       ...bed.claims,
-      claim: async () => ({ kind: 'done', status: 200, sealed: randomUUID() }) as const,
+      claim: async () => ({ kind: 'completed', status: 200, sealed: randomUUID() }) as const,
     };
     assert.equal(said(await bed.gateway({ claims }).run()), 'unavailable');
     assert.equal(bed.merchant.heard.length, 1);
@@ -74,7 +74,7 @@ describe('changing the secret', () => {
     const bed = openBed();
     await bed.gateway().run();
     const changed = bed.gateway({ settings: { secret: Buffer.from('another secret of a test, as long as it') } });
-    assert.match(said(await changed.run()), /^200 merchant /);
+    assert.match(said(await changed.run()), /^200 backend /);
     await bed.close();
   });
 });

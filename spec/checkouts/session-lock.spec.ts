@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { settleWindowMs } from '../../src/checkouts/taking.ts';
+import { settleWindowMs } from '../../src/checkouts/leases.ts';
 import { type Bed, COMPLETE, openBed, said, TIMEOUT_MS } from './bed.ts';
 
 const OTHER_KEY = { ...COMPLETE, key: 'key-2' };
@@ -34,16 +34,16 @@ describe('complete and cancel of one session', () => {
   it('do not concern another session, nor updates of this one', async () => {
     bed.merchant.next({ acts: true, says: 'lost' });
     await bed.gateway().begin();
-    assert.match(said(await bed.gateway().run({ ...COMPLETE, sessionId: 'cs_2' })), /^200 merchant /);
+    assert.match(said(await bed.gateway().run({ ...COMPLETE, sessionId: 'cs_2' })), /^200 backend /);
     const update = { ...COMPLETE, operation: 'updateCheckoutSession' as const };
-    assert.match(said(await bed.gateway().run(update)), /^200 merchant /);
+    assert.match(said(await bed.gateway().run(update)), /^200 backend /);
   });
 
   it('do not exclude one another without the lock', async () => {
     const gateway = bed.gateway({ settings: { sessionLock: false } });
     bed.merchant.next({ acts: false, says: 'lost' });
     await gateway.begin();
-    assert.match(said(await gateway.run(OTHER_KEY)), /^200 merchant /);
+    assert.match(said(await gateway.run(OTHER_KEY)), /^200 backend /);
   });
 
   it('a new key after an unknown end finds the order that the old one made', async () => {
@@ -73,7 +73,7 @@ describe('complete and cancel of one session', () => {
     }
     assert.equal(bed.merchant.heard.length, 1);
     bed.pass(1);
-    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 backend /);
   });
 
   it('a new key after a timeout need not wait where the merchant failed by itself, nor does a cancel', async () => {
@@ -83,21 +83,21 @@ describe('complete and cancel of one session', () => {
     ] as const) {
       bed.merchant.next({ acts: false, says: { unknown: why } });
       await bed.gateway().run({ ...COMPLETE, sessionId });
-      assert.match(said(await bed.gateway().run({ ...call, sessionId })), /^200 merchant /);
+      assert.match(said(await bed.gateway().run({ ...call, sessionId })), /^200 backend /);
     }
   });
 
   it('a new key after an attempt that certainly did not happen runs at once', async () => {
     bed.merchant.next({ acts: false, says: 'not_executed' });
     await bed.gateway().run();
-    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 backend /);
     assert.equal(bed.merchant.reads(), 0);
   });
 
   it('a refused cancel does not hide a complete that may have happened', async () => {
     bed.merchant.next({ acts: true, says: { unknown: 'timeout' } }, { acts: false, says: 'refusal' });
     await bed.gateway().run();
-    assert.match(said(await bed.gateway().run(CANCEL)), /^409 merchant /);
+    assert.match(said(await bed.gateway().run(CANCEL)), /^409 backend /);
     assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 session /);
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
@@ -108,7 +108,7 @@ describe('complete and cancel of one session', () => {
     bed.merchant.nextReads({ says: 'in_progress' }, { says: 'in_progress' }, { says: 'unreadable' });
     assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_busy /);
     assert.match(said(await bed.gateway().run()), /^in_flight /);
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
     assert.equal(bed.merchant.orders('cs_1'), 1);
   });
 
@@ -134,7 +134,7 @@ describe('complete and cancel of one session', () => {
     }
     bed.merchant.nextReads({ says: 'in_progress' });
     assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_busy /);
-    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+    assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 backend /);
   });
 
   for (const why of ['status', 'invalid_document'] as const)
@@ -143,13 +143,13 @@ describe('complete and cancel of one session', () => {
       await bed.gateway().run();
       bed.merchant.nextReads({ says: 'unreadable' });
       assert.match(said(await bed.gateway().run(OTHER_KEY)), /^session_unknown /);
-      assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 merchant /);
+      assert.match(said(await bed.gateway().run(OTHER_KEY)), /^200 backend /);
     });
 
   it('takes turns: whoever waited runs after a known end', async () => {
     bed.merchant.next({ acts: false, says: 'refusal' });
-    assert.match(said(await bed.gateway().run(CANCEL)), /^409 merchant /);
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run(CANCEL)), /^409 backend /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
     assert.equal(bed.merchant.reads(), 0);
   });
 });

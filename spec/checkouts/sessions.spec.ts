@@ -81,7 +81,7 @@ describe('a session that a client opens', () => {
 
   it('is its own although the first reply of the store was lost', async () => {
     const gateway = bed.gateway({ claims: awayFor(1) });
-    assert.match(said(await gateway.run(CREATE)), /^200 merchant /);
+    assert.match(said(await gateway.run(CREATE)), /^200 backend /);
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
@@ -90,14 +90,14 @@ describe('a session that a client opens', () => {
     assert.equal(said(await gateway.run(CREATE)), 'unavailable');
     assert.deepEqual(gateway.told, ['first', 'unknown: unowned']);
     bed.merchant.next({ acts: true, says: 'answer', opens: 'new_1' });
-    assert.match(said(await gateway.run(CREATE)), /^200 merchant /);
-    assert.equal(new Set(bed.merchant.heard.map(({ merchantKey }) => merchantKey)).size, 1, 'by the same key');
+    assert.match(said(await gateway.run(CREATE)), /^200 backend /);
+    assert.equal(new Set(bed.merchant.heard.map(({ backendKey }) => backendKey)).size, 1, 'by the same key');
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
   it('is told of all the same where nothing depends on it', async () => {
     const gateway = bed.gateway({ claims: awayFor(2), servesUnknown: true });
-    assert.match(said(await gateway.run(CREATE)), /^200 merchant /);
+    assert.match(said(await gateway.run(CREATE)), /^200 backend /);
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
@@ -108,7 +108,7 @@ describe('a session that a client opens', () => {
     assert.equal(said(await gateway.run(THEIRS)), 'foreign');
     assert.deepEqual(gateway.told.slice(-2), ['unknown: unowned', 'foreign']);
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
-    assert.match(said(await gateway.run(THEIRS)), /^200 merchant /);
+    assert.match(said(await gateway.run(THEIRS)), /^200 backend /);
     assert.equal(await gateway.access('theirs', 'new_3'), 'granted');
   });
 

@@ -40,7 +40,7 @@ describe('a store that is away', () => {
       return owners.length === 1 ? away() : claimed;
     };
     const gateway = bed.gateway({ claims: { ...bed.claims, claim } });
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.equal(new Set(owners).size, 1);
     assert.equal(owners.length, 2);
     assert.deepEqual(gateway.told, ['first']);
@@ -65,7 +65,7 @@ describe('a store that is away', () => {
     };
     const gateway = bed.gateway({ claims: { ...bed.claims, finish } });
     const began = bed.now();
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.ok(bed.now() - began <= 1_500, `${bed.now() - began} ms`);
     assert.match(said(await bed.gateway().run()), /^200 kept /);
     assert.deepEqual(gateway.told, ['first']);
@@ -79,13 +79,13 @@ describe('a store that is away', () => {
       return tries === 1 ? away() : kept;
     };
     const gateway = bed.gateway({ claims: { ...bed.claims, finish } });
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.deepEqual(gateway.told, ['first']);
   });
 
   it("at the end: the merchant's answer goes out all the same, and a retry finds the order in the session", async () => {
     const gateway = bed.gateway({ claims: { ...AWAY, claim: bed.claims.claim } });
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.deepEqual(gateway.told, ['first', 'unstored']);
     assert.match(said(await bed.gateway().run()), /^in_flight /);
     bed.pass(LEASE_MS);
@@ -104,7 +104,7 @@ describe('a store that is away', () => {
       ...['again', 'lease expired', 'unstored'],
     ]);
     bed.pass(LEASE_MS);
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
   });
 
   it('so slow that the lease is nearly over: the lease is renewed before the merchant is called', async () => {
@@ -132,7 +132,7 @@ describe('a store that is away', () => {
     };
     assert.equal(said(await bed.gateway({ claims: { ...bed.claims, claim } }).run()), 'unavailable');
     assert.equal(bed.merchant.heard.length, 0);
-    assert.match(said(await bed.gateway().run()), /^200 merchant /);
+    assert.match(said(await bed.gateway().run()), /^200 backend /);
   });
 });
 
@@ -150,7 +150,7 @@ describe('a store that loses its data during a call', () => {
 
   it("gives the merchant's answer, and keeps it", async () => {
     const gateway = emptied();
-    assert.match(said(await gateway.run()), /^200 merchant /);
+    assert.match(said(await gateway.run()), /^200 backend /);
     assert.match(said(await afterwards().run()), /^200 kept /);
     assert.equal(said(await afterwards().run({ ...COMPLETE, body: {} })), 'conflict');
     assert.deepEqual(gateway.told, ['first']);

@@ -40,7 +40,7 @@ const at = { key: fc.nat(1), locked: fc.constantFrom(true, true, true, true, tru
 /** Mostly the attempt that was granted last, else any. */
 const attempt = fc.oneof(
   { weight: 5, arbitrary: fc.constant(undefined) },
-  { weight: 1, arbitrary: fc.record({ owner: fc.nat(2), token: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 1, arbitrary: fc.record({ owner: fc.nat(2), fence: fc.integer({ min: 1, max: 3 }) }) },
 );
 const claiming = fc.record({
   kind: fc.constant('claim' as const),
@@ -78,7 +78,9 @@ const pauses = fc.array(fc.constantFrom(0, 0, 0, 1, 1, 2, 5), { minLength: 24, m
 
 /** Every way in which a command can end. */
 const ENDS = [
-  ...['first', 'again', 'again other', 'done', 'in_flight', 'session_busy', 'conflict'].map((kind) => `claim ${kind}`),
+  ...['granted', 'granted earlier', 'granted otherKey', 'completed', 'in_flight', 'session_busy', 'conflict'].map(
+    (kind) => `claim ${kind}`,
+  ),
   ...['timeout', 'reset', 'status', 'invalid_document', 'in_progress', 'lease_expired', 'unopened'].map(
     (why) => `claim ${why}`,
   ),
@@ -139,7 +141,7 @@ describe('claims of checkout operations in the table, in the Lua scripts and in 
  */
 interface Lane {
   readonly family: number;
-  readonly granted: Map<number, { readonly owner: number; readonly token: number }>;
+  readonly granted: Map<number, { readonly owner: number; readonly fence: number }>;
 }
 
 function newLane(family: number): Lane {
@@ -178,21 +180,22 @@ function commandOf(one: Asked, { family, granted }: Lane): Sending['send'] {
     const claim = { ...names, owner: `owner-${one.owner}`, fingerprint: digestOf(`body ${body}`), leaseMs, keepMs };
     return (claims) => claims.claim({ ...claim, ...more });
   }
-  const { owner, token } = one.attempt ?? granted.get(one.key) ?? { owner: 0, token: 1 };
-  const hold: Hold = { ...names, fingerprint: digestOf('body 0'), owner: `owner-${owner}`, token };
+  const { owner, fence } = one.attempt ?? granted.get(one.key) ?? { owner: 0, fence: 1 };
+  const hold: Hold = { ...names, fingerprint: digestOf('body 0'), owner: `owner-${owner}`, fence };
   if (one.kind === 'finish') return (claims) => claims.finish(hold, one);
   return one.kind === 'unknown' ? (claims) => claims.unknown(hold, one) : (claims) => claims.release(hold);
 }
 
 /** Notes what was granted, and how the command ended. */
 function note(told: Record<string, number>, lane: Lane, one: Asked, answer: Answer | undefined): void {
-  if (typeof answer === 'object' && 'token' in answer && one.kind === 'claim')
-    lane.granted.set(one.key, { owner: one.owner, token: answer.token });
+  if (typeof answer === 'object' && 'fence' in answer && one.kind === 'claim')
+    lane.granted.set(one.key, { owner: one.owner, fence: answer.fence });
   for (const end of endsOf(answer)) told[`${one.kind} ${end}`] = (told[`${one.kind} ${end}`] ?? 0) + 1;
 }
 
 function endsOf(answer: Answer | undefined): readonly string[] {
   if (typeof answer !== 'object') return [`${answer}`];
-  if (answer.kind !== 'again') return [answer.kind];
-  return ['again', answer.why, ...(answer.other ? ['again other'] : [])];
+  if (answer.kind !== 'granted' || answer.earlier === undefined) return [answer.kind];
+  const { why, otherKey } = answer.earlier;
+  return ['granted earlier', why, ...(otherKey ? ['granted otherKey'] : [])];
 }

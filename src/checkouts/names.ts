@@ -32,7 +32,7 @@ export interface CallNames {
    * The merchant's own idempotency key: it depends on the record's name alone, so it outlives
    * retries, restarts and tokens.
    */
-  readonly merchantKey: string;
+  readonly backendKey: string;
 }
 
 /** No part can hold it: keys are header values, ids are checked for control characters. */
@@ -68,7 +68,7 @@ export function namesOf(
   return {
     record,
     session: sessionId === undefined ? undefined : named(secret, 'lock', deploymentId, sessionId),
-    merchantKey: named(secret, 'merchant', record),
+    backendKey: named(secret, 'merchant', record),
   };
 }
 

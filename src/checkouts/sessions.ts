@@ -1,8 +1,8 @@
 import type { Time } from '../time/time.ts';
 import type { CheckoutClaims, Ownership, Owning } from './claims.ts';
+import { unknownKeepMs } from './leases.ts';
 import { ownershipNamesOf } from './names.ts';
 import type { IdempotencySettings } from './settings.ts';
-import { unknownKeepMs } from './taking.ts';
 
 /**
  * Whose a session is. `owner`: as the store knows the client. `ends`: from then on there is no such

@@ -37,7 +37,7 @@ export function createLaws(): Laws {
     answered({ clientId, operation, sessionId, key }, { answer, from }, ordered) {
       // A conflict is told; whether it was kept as the answer to the key shows when it is given
       // again.
-      if (answer.status === 409 && from === 'merchant') return;
+      if (answer.status === 409 && from === 'backend') return;
       const text = `${answer.status} ${Buffer.from(answer.body).toString('latin1')}`;
       const name = `${clientId} ${operation} ${sessionId} ${key}`;
       const before = answers.get(name) ?? text;

@@ -44,10 +44,10 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     said += 1;
     return { status, body: Buffer.from(JSON.stringify({ what, said })) };
   };
-  const act = (call: KeyedCall, merchantKey: string): FinalAnswer => {
-    const kept = manner === 'deduplicates' ? byKey.get(merchantKey) : undefined;
+  const act = (call: KeyedCall, backendKey: string): FinalAnswer => {
+    const kept = manner === 'deduplicates' ? byKey.get(backendKey) : undefined;
     const answer = kept ?? carriedOut(call);
-    byKey.set(merchantKey, answer);
+    byKey.set(backendKey, answer);
     return answer;
   };
   const carriedOut = (call: KeyedCall): FinalAnswer => {
@@ -73,7 +73,7 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
 
   const attempt = async (
     call: KeyedCall,
-    merchantKey: string,
+    backendKey: string,
     asker: Parameters<World['hear']>[0],
   ): Promise<AttemptEnd<string>> => {
     if (!world.calm && chance.happens(0.08)) {
@@ -97,7 +97,7 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     let answer: FinalAnswer | undefined;
     world.later(effectMs, `merchant ${acts ? 'acts' : 'fails'}`, () => {
       session.atWork.delete(work);
-      if (acts) answer = act(call, merchantKey);
+      if (acts) answer = act(call, backendKey);
     });
     const heardMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
     await world.hear(asker, `merchant ${ends}`, Math.min(heardMs, TIMEOUT_MS));
@@ -129,7 +129,7 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     openedIn,
     orders: (sessionId) => sessionOf({ sessionId }).orders,
     work: (call, asker) => ({
-      attempt: ({ merchantKey }) => attempt(call, merchantKey, asker),
+      attempt: ({ backendKey }) => attempt(call, backendKey, asker),
       readBack: call.operation === 'createCheckoutSession' ? undefined : () => read(call, asker),
     }),
   };

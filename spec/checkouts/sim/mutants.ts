@@ -31,7 +31,8 @@ export const MUTANTS: readonly Mutant[] = [
       ...claims,
       async claim(claim) {
         const claimed = await claims.claim(claim);
-        return claimed.kind === 'again' && claimed.other ? { kind: 'first', token: claimed.token } : claimed;
+        if (claimed.kind !== 'granted' || claimed.earlier?.otherKey !== true) return claimed;
+        return { kind: 'granted', fence: claimed.fence };
       },
     }),
   },

@@ -27,7 +27,7 @@ describe('buyers, gateways that die and a merchant with moods', () => {
     // A storm in which nothing goes wrong, or nobody gets anything, would prove nothing.
     for (const what of ['again', 'lease expired', 'fenced', 'unstored', 'session_busy', 'timeout', 'reset', 'status'])
       assert.ok((tally.get(what) ?? 0) > RUNS / 100, `${what}: ${tally.get(what) ?? 0}`);
-    for (const from of ['merchant', 'kept', 'session'])
+    for (const from of ['backend', 'kept', 'session'])
       assert.ok((tally.get(`ended answered ${from}`) ?? 0) > RUNS / 10, from);
   });
 

@@ -20,7 +20,7 @@ import type { CheckoutCall } from './call.ts';
 /** What an exchange with the merchant is for. */
 export type OperationHeaders =
   /** The caller's own POST. `attempt`: the number of the attempt, from 1. */
-  | { readonly kind: 'write'; readonly merchantKey: string; readonly attempt: number }
+  | { readonly kind: 'write'; readonly backendKey: string; readonly attempt: number }
   /** The caller's own GET. */
   | { readonly kind: 'read' }
   /** The gateway wants to know what became of a POST. */
@@ -57,7 +57,7 @@ function operationHeaders(
   if (errand.kind !== 'read-back') for (const name of OF_THE_MESSAGE) pass(name, Number.POSITIVE_INFINITY);
   if (errand.kind === 'write') {
     if (call.body !== undefined && call.contentType !== undefined) headers['content-type'] = call.contentType;
-    headers['idempotency-key'] = errand.merchantKey;
+    headers['idempotency-key'] = errand.backendKey;
     headers['x-attempt'] = String(errand.attempt);
   }
   Object.assign(headers, traceOf(call));

@@ -111,8 +111,8 @@ export function createBackendService(parts: BackendServiceParts): MerchantSide {
         return outcome;
       };
       return {
-        attempt: async ({ merchantKey, number }) =>
-          endOf(call.operation, await ask({ kind: 'write', merchantKey, attempt: number })),
+        attempt: async ({ backendKey, number }) =>
+          endOf(call.operation, await ask({ kind: 'write', backendKey, attempt: number })),
         readBack: readsBack(call.operation)
           ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
           : undefined,

@@ -28,7 +28,7 @@ export interface CheckoutCall {
 /** An answer that went out, and where it came from. */
 export interface Delivered {
   readonly answer: FinalAnswer;
-  readonly from: 'merchant' | 'kept' | 'session';
+  readonly from: 'backend' | 'kept' | 'session';
 }
 
 /** One call on the merchant's side: its exchanges, its events and its receipt. */

@@ -22,7 +22,7 @@ export function deliveredBy(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Del
     case 'answered':
       return { answer: end.answer, from: end.from };
     case 'answer':
-      return { answer: end.answer, from: 'merchant' };
+      return { answer: end.answer, from: 'backend' };
     case 'failed':
     case 'not_executed':
     case 'unknown':

@@ -15,7 +15,7 @@ describe('the books of a checkout call', () => {
       const visit = ground.open({ operation: 'createCheckoutSession' });
       const end = await write(visit);
       assert.ok(end.kind === 'answer');
-      visit.delivered({ answer: end.answer, from: 'merchant' });
+      visit.delivered({ answer: end.answer, from: 'backend' });
       assert.deepEqual(told(ground), [
         ['resource.requested', undefined, TOLD],
         ['backend.called', 'ok', { ...TOLD, status: 201 }],
@@ -55,7 +55,7 @@ describe('the books of a checkout call', () => {
       const visit = ground.open({ operation: 'createCheckoutSession' });
       const end = await write(visit);
       assert.ok(end.kind === 'answer');
-      visit.delivered({ answer: end.answer, from: 'merchant' });
+      visit.delivered({ answer: end.answer, from: 'backend' });
       assert.deepEqual(told(ground), [
         ['resource.requested', undefined, TOLD],
         ['backend.called', 'ok', { ...TOLD, status: 422 }],
@@ -88,10 +88,10 @@ describe('the books of a checkout call', () => {
         caller,
         callerRequestId: 'canary-id',
       });
-      const end = await write(visit, { merchantKey: 'canary-key' });
+      const end = await write(visit, { backendKey: 'canary-key' });
       assert.ok(end.kind === 'answer');
       assert.equal(bodyOf(end.answer)['status'], 'completed');
-      visit.delivered({ answer: end.answer, from: 'merchant' });
+      visit.delivered({ answer: end.answer, from: 'backend' });
       const books = JSON.stringify([ground.events, ground.receipts]);
       assert.doesNotMatch(books, /canary/);
       assert.ok(!books.includes(sessionId));

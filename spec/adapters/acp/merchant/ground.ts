@@ -134,9 +134,9 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
 /** One attempt, as the first one of a key of its own unless said. */
 export function write(
   visit: Visit,
-  { merchantKey = randomUUID(), number = 1 }: { readonly merchantKey?: string; readonly number?: number } = {},
+  { backendKey = randomUUID(), number = 1 }: { readonly backendKey?: string; readonly number?: number } = {},
 ): ReturnType<Visit['attempt']> {
-  return visit.attempt({ merchantKey, number });
+  return visit.attempt({ backendKey, number });
 }
 
 /** The document of an end that is an answer. */

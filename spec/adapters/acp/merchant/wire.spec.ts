@@ -11,7 +11,7 @@ const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 async function sent(call: Partial<CheckoutCall>, options: GroundOptions = {}): Promise<MerchantCall> {
   let received: MerchantCall | undefined;
   await onGround(async ({ merchant, open }) => {
-    await write(open({ operation: 'createCheckoutSession', ...call }), { merchantKey: 'derived', number: 3 });
+    await write(open({ operation: 'createCheckoutSession', ...call }), { backendKey: 'derived', number: 3 });
     received = merchant.calls.at(-1);
   }, options);
   assert.ok(received);
