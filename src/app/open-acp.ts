@@ -110,7 +110,7 @@ function frontOf(
     admit: createAdmission({
       gate: lifecycle,
       shedding: loadShedding.sheddingFor(own),
-      places: [loadShedding.slots, own],
+      slots: [loadShedding.slots, own],
     }),
     idempotency: createIdempotency({
       claims: store.checkouts,
@@ -121,7 +121,7 @@ function frontOf(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...writeQueues, watch }),
+    backend: createBackendService({ exchange, backend, strictSemantics, authenticationErrors, ...writeQueues, watch }),
     entered: (step, res) => clocks[step](res),
   });
 }

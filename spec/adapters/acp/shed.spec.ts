@@ -102,12 +102,12 @@ describe('checkout calls beyond their number', () => {
 });
 
 describe('a checkout call at the gate', () => {
-  const places = [createSlots(1), createSlots(2)];
+  const slots = [createSlots(1), createSlots(2)];
   const admission = (accepting: boolean) =>
     createAdmission({
       gate: { accepting: () => accepting, begin: () => () => undefined },
       shedding: () => undefined,
-      places,
+      slots,
     });
   const answer = (): Response => new http.ServerResponse(new http.IncomingMessage(null as never)) as Response;
 
@@ -118,8 +118,8 @@ describe('a checkout call at the gate', () => {
     );
   });
 
-  it('holds its places until its connection and its work are done, in either order', async () => {
-    const held = () => places.map((place) => place.inFlight());
+  it('holds its slots until its connection and its work are done, in either order', async () => {
+    const held = () => slots.map((slot) => slot.inFlight());
     for (const order of ['work first', 'connection first']) {
       const res = answer();
       const leave = admission(true)(res);

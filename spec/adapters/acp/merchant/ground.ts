@@ -4,7 +4,7 @@ import {
   createBackendService,
   type InvalidDocument,
 } from '../../../../src/adapters/acp/backend-service.ts';
-import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
+import type { BackendCall, CheckoutCall } from '../../../../src/adapters/acp/call.ts';
 import { type BackendConnection, createExchange } from '../../../../src/backend/exchange.ts';
 import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
 import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
@@ -40,7 +40,7 @@ export interface Ground {
   readonly contradictions: readonly ContradictoryDocument[];
   /** Exchanges now. */
   exchanging(): number;
-  open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): Visit;
+  open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): BackendCall;
   /** The id of a fresh session. */
   session(): Promise<string>;
 }
@@ -133,14 +133,14 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
 
 /** One attempt, as the first one of a key of its own unless said. */
 export function write(
-  visit: Visit,
+  visit: BackendCall,
   { backendKey = randomUUID(), number = 1 }: { readonly backendKey?: string; readonly number?: number } = {},
-): ReturnType<Visit['attempt']> {
+): ReturnType<BackendCall['attempt']> {
   return visit.attempt({ backendKey, number });
 }
 
 /** The document of an end that is an answer. */
-export function documentIn(end: Awaited<ReturnType<Visit['attempt']>>): JsonObject {
+export function documentIn(end: Awaited<ReturnType<BackendCall['attempt']>>): JsonObject {
   if (end.kind !== 'answer') throw new Error(`no answer: ${end.kind}`);
   return bodyOf(end.answer);
 }

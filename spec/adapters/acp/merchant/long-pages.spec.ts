@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Visit } from '../../../../src/adapters/acp/call.ts';
+import type { BackendCall } from '../../../../src/adapters/acp/call.ts';
 import { type Ground, onGround, write } from './ground.ts';
 
 /** Declared as longer than any document may be. */
 const PAGE = { message: 'x'.repeat(300_000) };
 
-async function refuse({ merchant, open }: Ground, status: number): ReturnType<Visit['attempt']> {
+async function refuse({ merchant, open }: Ground, status: number): ReturnType<BackendCall['attempt']> {
   merchant.misbehave({ kind: 'status', status, acts: false, document: PAGE });
   return write(open({ operation: 'completeCheckoutSession', sessionId: 'cs_1' }));
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, it } from 'node:test';
-import { schemaOf } from '../../../../src/adapters/acp/backend-answer.ts';
+import { schemaOf } from '../../../../src/adapters/acp/backend-document.ts';
 import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
 import type { Operation } from '../../../../src/checkouts/operations.ts';
 import type { Json, JsonObject } from '../../../../src/json/types.ts';

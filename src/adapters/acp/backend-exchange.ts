@@ -1,3 +1,8 @@
+/**
+ * Makes one HTTP exchange of a checkout call with the backend: builds the request (acp 13.3), and
+ * reads what matters of the answer. backend-service.ts decides how often.
+ */
+
 import { validTraceparent, validTracestate } from '../../backend/trace-context.ts';
 import {
   type BackendAnswer,
@@ -17,28 +22,28 @@ import {
 import type { AcpBackend } from '../../checkouts/settings.ts';
 import type { CheckoutCall } from './call.ts';
 
-/** What an exchange with the merchant is for. */
-export type OperationHeaders =
+/** What an exchange is for. */
+export type Purpose =
   /** The caller's own POST. `attempt`: the number of the attempt, from 1. */
   | { readonly kind: 'write'; readonly backendKey: string; readonly attempt: number }
   /** The caller's own GET. */
   | { readonly kind: 'read' }
-  /** The gateway wants to know what became of a POST. */
+  /** The gateway's own GET, which shows what became of a POST. */
   | { readonly kind: 'read-back' };
 
-/** Fields of the caller's that are told to the merchant, and their greatest lengths. */
+/** Headers of the caller that go to the backend, and their greatest lengths. */
 const PASSED_ON = { 'accept-language': 256, 'user-agent': 512 } as const;
-/** Fields that speak of the caller's own message, so they go with it and with nothing else. */
+/** Headers about the caller's own message: they go with it and with nothing else. */
 const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
 const PRINTABLE = /^[\x20-\x7e]+$/;
 
 /**
- * The whole header block of an exchange (acp 13.3), lower-case names. `configured`: the operator's,
- * which nothing overrules. What is not in the table is dropped, whatever it is.
+ * The whole header block of an exchange (acp 13.3), lower-case names; other headers are dropped.
+ * `configured`: the operator's, which nothing replaces.
  */
-function operationHeaders(
+function headersOf(
   call: CheckoutCall,
-  errand: OperationHeaders,
+  purpose: Purpose,
   configured: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const headers: Record<string, string> = {
@@ -54,11 +59,11 @@ function operationHeaders(
     if (value !== undefined && value.length <= longest && PRINTABLE.test(value)) headers[name] = value;
   };
   for (const [name, longest] of Object.entries(PASSED_ON)) pass(name, longest);
-  if (errand.kind !== 'read-back') for (const name of OF_THE_MESSAGE) pass(name, Number.POSITIVE_INFINITY);
-  if (errand.kind === 'write') {
+  if (purpose.kind !== 'read-back') for (const name of OF_THE_MESSAGE) pass(name, Number.POSITIVE_INFINITY);
+  if (purpose.kind === 'write') {
     if (call.body !== undefined && call.contentType !== undefined) headers['content-type'] = call.contentType;
-    headers['idempotency-key'] = errand.backendKey;
-    headers['x-attempt'] = String(errand.attempt);
+    headers['idempotency-key'] = purpose.backendKey;
+    headers['x-attempt'] = String(purpose.attempt);
   }
   Object.assign(headers, traceOf(call));
   for (const [name, value] of Object.entries(configured)) headers[name.toLowerCase()] = value;
@@ -72,21 +77,15 @@ function traceOf({ caller }: CheckoutCall): Record<string, string> {
   return tracestate === undefined || !validTracestate(tracestate) ? { traceparent } : { traceparent, tracestate };
 }
 
-/**
- * A field that came twice has no one value, and whoever takes one of them may take another one than
- * the merchant.
- */
+/** The value of a header that came once: of two values the backend might take the other one. */
 function single(values: readonly string[] | undefined): string | undefined {
   const [value, ...others] = values ?? [];
   return others.length === 0 ? value : undefined;
 }
 
-/** What came back from the merchant. */
+/** What came back from the backend. */
 export type BackendReply =
-  /**
-   * `body`: undefined where nobody needs it, and where it could not be read and the status says
-   * enough.
-   */
+  /** `body`: undefined where the status is enough, read or not. */
   | {
       readonly kind: 'answer';
       readonly status: number;
@@ -96,45 +95,44 @@ export type BackendReply =
   | {
       readonly kind: 'failed';
       readonly reason: BackendFailure;
-      /** Of the head, where the answer broke off behind it. */
+      /** Of the head, where the answer broke off after it. */
       readonly status: number | undefined;
-      /** False only when it is certain that no byte of the request reached the merchant. */
+      /** False only when certainly no byte of the request reached the backend. */
       readonly written: boolean;
       readonly cause: BackendError;
     };
 
 /** Refusals whose document is read: it may be `requires_3ds` (acp 13.4). */
-const TELLING: ReadonlySet<number> = new Set([400, 422]);
+const READ_REFUSALS: ReadonlySet<number> = new Set([400, 422]);
 
 /**
- * Makes one exchange with the merchant and reads what matters of the answer. `signal` ends it
- * early: only a caller's own GET may have one, for a POST goes on when its caller leaves. Does not
- * reject.
+ * `signal` ends the exchange early: only a caller's own GET may have one, because a POST goes on
+ * when its caller leaves. Does not reject.
  */
-export async function callBackend(
+export async function exchangeWithBackend(
   exchange: Exchange,
   backend: AcpBackend,
   call: CheckoutCall,
-  errand: OperationHeaders,
+  purpose: Purpose,
   signal?: AbortSignal,
 ): Promise<BackendReply> {
-  const operation = errand.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
+  const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
   const { timeoutMs } = backend.operations[operation];
   const limits = { timeoutMs, maxResponseBytes: MAX_DOCUMENT_BYTES, ...(signal === undefined ? {} : { signal }) };
   const expected = OPERATION_RULES[operation].success;
   let answer: BackendAnswer;
   try {
-    answer = await exchange(requestOf(operation, backend, call, errand), limits);
+    answer = await exchange(requestOf(operation, backend, call, purpose), limits);
   } catch (thrown) {
     const status = thrown instanceof BackendError ? thrown.status : undefined;
-    // A refusal says what it says in however long a page.
+    // A refusal counts, however long its page is.
     if (status !== undefined && status !== expected) return { kind: 'answer', status, headers: {}, body: undefined };
     return failed(thrown, status);
   }
   const { status, headers } = answer;
   const success = status === expected;
-  if (!success && !TELLING.has(status)) {
-    // Nobody reads this one: its socket goes back at once.
+  if (!success && !READ_REFUSALS.has(status)) {
+    // This body is not read: its socket is free at once.
     answer.body.destroy();
     return { kind: 'answer', status, headers, body: undefined };
   }
@@ -146,23 +144,18 @@ export async function callBackend(
   }
 }
 
-function requestOf(
-  operation: Operation,
-  backend: AcpBackend,
-  call: CheckoutCall,
-  errand: OperationHeaders,
-): BackendRequest {
+function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall, purpose: Purpose): BackendRequest {
   const { method } = OPERATION_RULES[operation];
   const session = encodeURIComponent(call.sessionId ?? '');
   return {
     method,
     path: backend.operations[operation].path.replace(SESSION_PLACE, session),
-    headers: operationHeaders(call, errand, backend.headers),
-    body: errand.kind === 'write' ? call.body : undefined,
+    headers: headersOf(call, purpose, backend.headers),
+    body: purpose.kind === 'write' ? call.body : undefined,
   };
 }
 
-/** The bytes of the body; the exchange sees to their number. */
+/** The bytes of the body; the exchange limits their number. */
 async function collected({ body }: BackendAnswer): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
@@ -170,7 +163,7 @@ async function collected({ body }: BackendAnswer): Promise<Uint8Array> {
 }
 
 function failed(thrown: unknown, status: number | undefined): BackendReply {
-  // A bug behind the exchange: nobody can say any more what was sent.
+  // A bug in the exchange: what was sent is not known.
   const cause = thrown instanceof BackendError ? thrown : new BackendError('transport', true, thrown);
   return { kind: 'failed', reason: cause.reason, status, written: cause.requestWritten, cause };
 }
