@@ -6,7 +6,7 @@
 
 import type { Claim, Claimed, Hold, SealedAnswer, Unknown, UnknownEnd } from './claims.ts';
 
-/** The lowest status that tells a refusal. */
+/** The lowest status of a refusal. */
 const REFUSED_FROM = 300;
 
 /** An attempt whose end is unknown. `since`: when it was claimed last, milliseconds. */

@@ -89,7 +89,10 @@ export function checkDocument(received: ReceivedDocument): CheckedDocument {
   return { kind: 'valid', document, contradictions };
 }
 
-/** Compiles the schemas at the start: under the first answer that would keep all other calls waiting. */
+/**
+ * Compiles the schemas at the start: under the first answer that would keep all other calls
+ * waiting.
+ */
 export function compileDocumentSchemas(): void {
   for (const name of SCHEMAS) validatorOf('strict', name);
 }

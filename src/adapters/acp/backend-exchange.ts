@@ -22,6 +22,14 @@ import {
 import type { AcpBackend } from '../../checkouts/settings.ts';
 import type { CheckoutCall } from './call.ts';
 
+/** Headers of the caller that go to the backend, and their greatest lengths. */
+const PASSED_ON = { 'accept-language': 256, 'user-agent': 512 } as const;
+/** Headers about the caller's own message: they go with it and with nothing else. */
+const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
+const PRINTABLE = /^[\x20-\x7e]+$/;
+/** Refusals whose document is read: it may be `requires_3ds` (acp 13.4). */
+const READ_REFUSALS: ReadonlySet<number> = new Set([400, 422]);
+
 /** What an exchange is for. */
 export type Purpose =
   /** The caller's own POST. `attempt`: the number of the attempt, from 1. */
@@ -31,61 +39,9 @@ export type Purpose =
   /** The gateway's own GET, which shows what became of a POST. */
   | { readonly kind: 'read-back' };
 
-/** Headers of the caller that go to the backend, and their greatest lengths. */
-const PASSED_ON = { 'accept-language': 256, 'user-agent': 512 } as const;
-/** Headers about the caller's own message: they go with it and with nothing else. */
-const OF_THE_MESSAGE = ['signature', 'timestamp'] as const;
-const PRINTABLE = /^[\x20-\x7e]+$/;
-
-/**
- * The whole header block of an exchange (acp 13.3), lower-case names; other headers are dropped.
- * `configured`: the operator's, which nothing replaces.
- */
-function headersOf(
-  call: CheckoutCall,
-  purpose: Purpose,
-  configured: Readonly<Record<string, string>>,
-): Record<string, string> {
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-    'api-version': ACP_VERSION,
-    'request-id': call.callerRequestId ?? call.requestId,
-    'x-request-id': call.requestId,
-    'agent-commerce-client': call.clientId,
-  };
-  const pass = (name: string, longest: number): void => {
-    const value = single(call.caller[name]);
-    if (value !== undefined && value.length <= longest && PRINTABLE.test(value)) headers[name] = value;
-  };
-  for (const [name, longest] of Object.entries(PASSED_ON)) pass(name, longest);
-  if (purpose.kind !== 'read-back') for (const name of OF_THE_MESSAGE) pass(name, Number.POSITIVE_INFINITY);
-  if (purpose.kind === 'write') {
-    if (call.body !== undefined && call.contentType !== undefined) headers['content-type'] = call.contentType;
-    headers['idempotency-key'] = purpose.backendKey;
-    headers['x-attempt'] = String(purpose.attempt);
-  }
-  Object.assign(headers, traceOf(call));
-  for (const [name, value] of Object.entries(configured)) headers[name.toLowerCase()] = value;
-  return headers;
-}
-
-function traceOf({ caller }: CheckoutCall): Record<string, string> {
-  const traceparent = single(caller['traceparent']);
-  if (traceparent === undefined || !validTraceparent(traceparent)) return {};
-  const tracestate = single(caller['tracestate']);
-  return tracestate === undefined || !validTracestate(tracestate) ? { traceparent } : { traceparent, tracestate };
-}
-
-/** The value of a header that came once: of two values the backend might take the other one. */
-function single(values: readonly string[] | undefined): string | undefined {
-  const [value, ...others] = values ?? [];
-  return others.length === 0 ? value : undefined;
-}
-
 /** What came back from the backend. */
 export type BackendReply =
-  /** `body`: undefined where the status is enough, read or not. */
+  /** `body`: undefined where the status is enough, and the body not read or not readable. */
   | {
       readonly kind: 'answer';
       readonly status: number;
@@ -101,9 +57,6 @@ export type BackendReply =
       readonly written: boolean;
       readonly cause: BackendError;
     };
-
-/** Refusals whose document is read: it may be `requires_3ds` (acp 13.4). */
-const READ_REFUSALS: ReadonlySet<number> = new Set([400, 422]);
 
 /**
  * `signal` ends the exchange early: only a caller's own GET may have one, because a POST goes on
@@ -153,6 +106,52 @@ function requestOf(operation: Operation, backend: AcpBackend, call: CheckoutCall
     headers: headersOf(call, purpose, backend.headers),
     body: purpose.kind === 'write' ? call.body : undefined,
   };
+}
+
+/**
+ * The whole header block of an exchange (acp 13.3), lower-case names; other headers are dropped.
+ * `configured`: the operator's, which nothing replaces.
+ */
+function headersOf(
+  call: CheckoutCall,
+  purpose: Purpose,
+  configured: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+    'api-version': ACP_VERSION,
+    'request-id': call.callerRequestId ?? call.requestId,
+    'x-request-id': call.requestId,
+    'agent-commerce-client': call.clientId,
+  };
+  const pass = (name: string, longest: number): void => {
+    const value = single(call.caller[name]);
+    if (value !== undefined && value.length <= longest && PRINTABLE.test(value)) headers[name] = value;
+  };
+  for (const [name, longest] of Object.entries(PASSED_ON)) pass(name, longest);
+  if (purpose.kind !== 'read-back') for (const name of OF_THE_MESSAGE) pass(name, Number.POSITIVE_INFINITY);
+  if (purpose.kind === 'write') {
+    if (call.body !== undefined && call.contentType !== undefined) headers['content-type'] = call.contentType;
+    headers['idempotency-key'] = purpose.backendKey;
+    headers['x-attempt'] = String(purpose.attempt);
+  }
+  Object.assign(headers, traceOf(call));
+  for (const [name, value] of Object.entries(configured)) headers[name.toLowerCase()] = value;
+  return headers;
+}
+
+function traceOf({ caller }: CheckoutCall): Record<string, string> {
+  const traceparent = single(caller['traceparent']);
+  if (traceparent === undefined || !validTraceparent(traceparent)) return {};
+  const tracestate = single(caller['tracestate']);
+  return tracestate === undefined || !validTracestate(tracestate) ? { traceparent } : { traceparent, tracestate };
+}
+
+/** The value of a header that came once: of two values the backend might take the other one. */
+function single(values: readonly string[] | undefined): string | undefined {
+  const [value, ...others] = values ?? [];
+  return others.length === 0 ? value : undefined;
 }
 
 /** The bytes of the body; the exchange limits their number. */

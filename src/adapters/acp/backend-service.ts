@@ -46,22 +46,6 @@ const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
 /** The backend works on the session. */
 const BUSY: ReadonlySet<unknown> = new Set(['in_progress', 'complete_in_progress']);
 
-/**
- * What the session shows of an operation whose end is unknown. A completed one without its order
- * cannot be the answer to a complete, so it counts as not read.
- */
-function readBackOf(operation: Operation, read: Outcome): ReadBack {
-  if (read.kind !== 'document') return { kind: 'unreadable' };
-  const { document, body } = read;
-  const { status } = document;
-  if (BUSY.has(status)) return { kind: 'in_progress' };
-  if (status !== DONE_AT[operation]) return { kind: 'not_happened' };
-  const complete = operation === 'completeCheckoutSession';
-  if (complete && validatorOf('strict', 'CheckoutSessionWithOrder')(document) !== undefined)
-    return { kind: 'unreadable' };
-  return { kind: 'happened', answer: { status: OPERATION_RULES[operation].success, body } };
-}
-
 /** What the service works with. */
 interface BackendServiceParts extends CheckoutEventParts {
   /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
@@ -123,6 +107,22 @@ function report(
   if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
   if (outcome.kind === 'document')
     for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });
+}
+
+/**
+ * What the session shows of an operation whose end is unknown. A completed one without its order
+ * cannot be the answer to a complete, so it counts as not read.
+ */
+function readBackOf(operation: Operation, read: Outcome): ReadBack {
+  if (read.kind !== 'document') return { kind: 'unreadable' };
+  const { document, body } = read;
+  const { status } = document;
+  if (BUSY.has(status)) return { kind: 'in_progress' };
+  if (status !== DONE_AT[operation]) return { kind: 'not_happened' };
+  const complete = operation === 'completeCheckoutSession';
+  if (complete && validatorOf('strict', 'CheckoutSessionWithOrder')(document) !== undefined)
+    return { kind: 'unreadable' };
+  return { kind: 'happened', answer: { status: OPERATION_RULES[operation].success, body } };
 }
 
 /** A refusal goes out, and is kept, as the Error document in its final bytes. */

@@ -1,5 +1,17 @@
 /** Finds raw HTML in the Markdown of documents, which no document of ACP may hold (acp 10). */
 
+const BLANK = /^[ \t]*$/;
+const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})/;
+const CLOSING_FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
+/** A quotation or an item of a list begins. */
+const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
+/** May be a fence inside quotations and lists. */
+const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
+const URI_LINK = /<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>\p{Cc}]*>/uy;
+const MAIL_LINK =
+  /<[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*>/y;
+const TAG_BEGIN = /[A-Za-z/!?]/;
+
 /**
  * Whether a text has a `<` before a letter, `/`, `!` or `?` that is neither code nor an autolink,
  * by the blocks and inlines of CommonMark 0.31.2. In doubt it is text: a tag that only may be code
@@ -22,14 +34,6 @@ export function hasRawHtml(markdown: string): boolean {
   }
   return false;
 }
-
-const BLANK = /^[ \t]*$/;
-const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})/;
-const CLOSING_FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
-/** A quotation or an item of a list begins. */
-const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
-/** May be a fence inside quotations and lists. */
-const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
 
 /** Fenced code, line by line. In lists and quotations only the fences that certainly count do. */
 class Fences {
@@ -58,11 +62,6 @@ function closes(line: string, { mark, length }: { readonly mark: string; readonl
   const [, fence = ''] = CLOSING_FENCE.exec(line) ?? [];
   return fence.startsWith(mark) && fence.length >= length;
 }
-
-const URI_LINK = /<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>\p{Cc}]*>/uy;
-const MAIL_LINK =
-  /<[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*>/y;
-const TAG_BEGIN = /[A-Za-z/!?]/;
 
 /**
  * One line of text. `open`: a code span may begin on it that does not end on it. `trusted`: false

@@ -6,7 +6,10 @@
 import { canonicalJson } from '../../../json/canonical.ts';
 import type { Json } from '../../../json/types.ts';
 
-/** Whether two items are equal as JSON, in one pass: to compare every pair of one body takes seconds. */
+/**
+ * Whether two items are equal as JSON, in one pass: to compare every pair of one body takes
+ * seconds.
+ */
 export function hasEqualItems(items: readonly Json[]): boolean {
   return new Set(items.map((item) => canonicalJson(item))).size < items.length;
 }
