@@ -3,8 +3,8 @@ import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../../src/
 import { createIdempotency } from '../../../src/checkouts/machine.ts';
 import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { SETTINGS } from '../bed.ts';
+import type { SimMerchant } from './backend.ts';
 import type { Laws } from './laws.ts';
-import type { SimMerchant } from './merchant.ts';
 import { type Manner, type Mutant, TIMEOUT_MS } from './plan.ts';
 import type { Process, World } from './world.ts';
 

@@ -4,9 +4,9 @@ import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
 import { SETTINGS } from '../bed.ts';
 import { tableClaims } from '../table-claims.ts';
+import { type SimMerchant, simMerchant } from './backend.ts';
 import { DEPLOYMENT, type Gateways, type Heard, openGateways } from './gateways.ts';
 import { createLaws, type Laws } from './laws.ts';
-import { type SimMerchant, simMerchant } from './merchant.ts';
 import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
 import { createWorld, type World } from './world.ts';
 
