@@ -32,7 +32,7 @@ export interface RecordCase {
 export interface LockCase {
   readonly state: 'off' | 'none' | 'over' | 'running' | 'expired' | 'U';
   readonly holder: 'mine' | 'this key' | 'another key';
-  readonly before: 'nobody' | 'this key' | 'another key' | 'several';
+  readonly before: 'none' | 'this key' | 'another key' | 'several';
 }
 
 const BOOLEANS = [true, false];
@@ -48,12 +48,10 @@ export const RECORDS: readonly RecordCase[] = (['none', 'over', 'running', 'expi
 export const LOCKS: readonly LockCase[] = (['off', 'none', 'over', 'running', 'expired', 'U'] as const).flatMap(
   (state) =>
     (['mine', 'this key', 'another key'] as const).flatMap((holder) =>
-      (['nobody', 'this key', 'another key', 'several'] as const)
+      (['none', 'this key', 'another key', 'several'] as const)
         .map((before) => ({ state, holder, before }))
-        .filter(({ before }) => (state === 'U' ? before !== 'nobody' : true))
-        .filter(({ before }) =>
-          state === 'off' || state === 'none' ? holder === 'mine' && before === 'nobody' : true,
-        ),
+        .filter(({ before }) => (state === 'U' ? before !== 'none' : true))
+        .filter(({ before }) => (state === 'off' || state === 'none' ? holder === 'mine' && before === 'none' : true)),
     ),
 );
 
@@ -84,7 +82,7 @@ function lockOf({ state, holder, before }: LockCase): LockRecord | undefined {
 
 function beforeOf(before: LockCase['before']): SessionEnd | undefined {
   const names = { 'this key': KEY, 'another key': OTHER_KEY, several: undefined };
-  return before === 'nobody' ? undefined : { why: 'reset', since: SINCE.lock, name: names[before] };
+  return before === 'none' ? undefined : { why: 'reset', since: SINCE.lock, name: names[before] };
 }
 
 /** Every record with every lock. */

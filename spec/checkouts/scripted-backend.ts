@@ -14,7 +14,9 @@ export interface Turn {
   readonly opens?: string;
 }
 
-/** What a reading of the session shows instead of the truth, and how long it takes, milliseconds. */
+/**
+ * What a reading of the session shows instead of the truth, and how long it takes, milliseconds.
+ */
 export interface Reading {
   readonly shows?: 'unreadable' | 'in_progress';
   readonly tookMs?: number;
