@@ -156,15 +156,18 @@ describe('what certainly did not happen is released', () => {
 
   it('no socket was free in time: 504, and not a byte was sent', () =>
     withBackend(
-      async ({ backend, open }) => {
+      async ({ backend, connection, open }) => {
         backend.misbehave({ kind: 'hang', acts: false });
-        const first = write(open({ operation: 'createCheckoutSession' }));
+        const arrived = backend.arrived();
+        const first = write(open({ operation: 'cancelCheckoutSession', sessionId: 'cs_1' }));
+        await arrived;
         const second = await write(open({ operation: 'createCheckoutSession' }));
         assert.deepEqual(endIn(second), ['not_executed', 504, 'service_unavailable']);
-        assert.equal((await first).kind, 'unknown');
         assert.equal(backend.calls.length, 1);
+        await connection.abort();
+        assert.equal((await first).kind, 'unknown');
       },
-      { timeoutMs: 200, maxSockets: 1 },
+      { timeoutMs: { createCheckoutSession: 200 }, maxSockets: 1 },
     ));
 });
 

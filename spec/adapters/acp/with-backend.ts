@@ -17,7 +17,8 @@ import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/
 export interface BackendOptions {
   readonly strictSemantics?: boolean;
   readonly authenticationErrors?: boolean;
-  readonly timeoutMs?: number;
+  /** Of all operations, or of those named. */
+  readonly timeoutMs?: number | Partial<Record<Operation, number>>;
   readonly headers?: Readonly<Record<string, string>>;
   /** In place of the sample backend. */
   readonly origin?: string;
@@ -145,7 +146,8 @@ export function bodyOf({ body }: FinalAnswer): JsonObject {
 function backendAt(origin: string, { timeoutMs, headers = {}, prefix = '' }: BackendOptions): AcpBackend {
   const entries = OPERATIONS.map((operation) => {
     const rule = OPERATION_RULES[operation];
-    return [operation, { path: `${prefix}${rule.path}`, timeoutMs: timeoutMs ?? rule.timeoutMs }] as const;
+    const ofOperation = typeof timeoutMs === 'number' ? timeoutMs : timeoutMs?.[operation];
+    return [operation, { path: `${prefix}${rule.path}`, timeoutMs: ofOperation ?? rule.timeoutMs }] as const;
   });
   const operations = Object.fromEntries(entries) as unknown as AcpBackend['operations'];
   return { origin, headers, operations, scopesByClient: false };
