@@ -102,7 +102,7 @@ describe('attacks with the keys of checkouts', () => {
   proven(
     'A6',
     'spec/adapters/acp/response.spec.ts',
-    'is a conflict when the body is another one, and nobody else is asked',
+    'is a conflict when the body is another one, and the backend is not called',
   );
   proven('A6', 'spec/adapters/acp/response.spec.ts', 'is a new one for another client: each has its own keys');
   proven(['A6', 'H3'], 'spec/adapters/acp/clients.spec.ts', 'comes once: two are none, whichever of them is right');
