@@ -103,7 +103,7 @@ after(async () => {
 
 describe('claims of checkout operations in the table, in the Lua scripts and in SQLite', () => {
   it('answer the same, to the millisecond, to any sequence of commands, each sent once or twice', async (t) => {
-    const told: Record<string, number> = {};
+    const seen: Record<string, number> = {};
     const sequence = fc.array(commands, { minLength: 8, maxLength: 24 });
     const rounds = fc.array(sequence, { minLength: 1, maxLength: SIDE_BY_SIDE, size: 'max' });
     await fc.assert(
@@ -122,7 +122,7 @@ describe('claims of checkout operations in the table, in the Lua scripts and in 
             const expected = await ask(table);
             for (const [name, twin] of Object.entries(twins))
               assert.deepEqual(await ask(twin), expected, `${name} differs: ${JSON.stringify(sending)}`);
-            for (const [i, { lane, asked: one }] of sending.entries()) note(told, lane, one, expected[i]);
+            for (const [i, { lane, asked: one }] of sending.entries()) note(seen, lane, one, expected[i]);
             now += STEP_MS * pause;
           }
         } finally {
@@ -131,8 +131,8 @@ describe('claims of checkout operations in the table, in the Lua scripts and in 
       }),
       { numRuns: ROUNDS },
     );
-    t.diagnostic(JSON.stringify(told));
-    for (const end of ENDS) assert.ok((told[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
+    t.diagnostic(JSON.stringify(seen));
+    for (const end of ENDS) assert.ok((seen[end] ?? 0) >= ENOUGH, `rare: ${end}`);
   });
 });
 
@@ -156,7 +156,7 @@ interface Sending {
 
 type Answer = Claimed | boolean | Ownership;
 
-/** The command once or twice, with whatever it says of the lane now. */
+/** The command once or twice, by the state of the lane now. */
 function sendingsOf(drawn: { asked: Asked; twice: boolean } | undefined, lane: Lane): readonly Sending[] {
   if (drawn === undefined) return [];
   const { asked: one, twice } = drawn;
@@ -187,10 +187,10 @@ function commandOf(one: Asked, { family, granted }: Lane): Sending['send'] {
 }
 
 /** Notes what was granted, and how the command ended. */
-function note(told: Record<string, number>, lane: Lane, one: Asked, answer: Answer | undefined): void {
+function note(seen: Record<string, number>, lane: Lane, one: Asked, answer: Answer | undefined): void {
   if (typeof answer === 'object' && 'fence' in answer && one.kind === 'claim')
     lane.granted.set(one.key, { owner: one.owner, fence: answer.fence });
-  for (const end of endsOf(answer)) told[`${one.kind} ${end}`] = (told[`${one.kind} ${end}`] ?? 0) + 1;
+  for (const end of endsOf(answer)) seen[`${one.kind} ${end}`] = (seen[`${one.kind} ${end}`] ?? 0) + 1;
 }
 
 function endsOf(answer: Answer | undefined): readonly string[] {

@@ -42,7 +42,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
     };
     const later = async () => clockPast(store, (await clockOf(store())) + BRIEF_MS);
 
-    it('are answered by what they ended with, to everybody who asks with the same body', async () => {
+    it('answer with their end to every claim of the same body', async () => {
       const { finish } = store().checkouts;
       for (const sealed of ['', 'k1.sealed_-', 'x'.repeat(2 * MAX_DOCUMENT_BYTES)]) {
         const claim = await granted();
@@ -53,7 +53,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('run once: whoever else asks meanwhile is told since when, and how long at most', async () => {
+    it('run once: other claims get the age of the attempt and the rest of its lease', async () => {
       const claim = await granted();
       const told = await claimed(nextOf(claim));
       assert.ok(told.kind === 'in_flight');
@@ -62,7 +62,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(await claimed(claim), FIRST);
     });
 
-    it('are granted to one of fifty who ask at once', async () => {
+    it('are granted to one of fifty claims at once', async () => {
       const claim = checkoutClaim();
       const answers = await Promise.all(Array.from({ length: 50 }, () => asked(nextOf(claim))));
       const kinds = answers.map((answer) => JSON.stringify(answer)).sort();
@@ -79,7 +79,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(await asked(nextOf(open)), grantedAfter('timeout', 2));
     });
 
-    it('run again when nobody knows the end of the last attempt, and it can end nothing any more', async () => {
+    it('run again when the end of the last attempt is unknown, and that attempt can end nothing any more', async () => {
       const { finish, unknown, release } = store().checkouts;
       const claim = await granted();
       for (const _ of ['once', 'twice']) assert.equal(await unknown(holdOf(claim), TIMEOUT), true);
@@ -95,7 +95,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await release(holdOf(next, 2)), false);
     });
 
-    it('run again when a lease ended, and tell since when', async () => {
+    it('run again when a lease ended, with the age of the attempt', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
       const told = await claimed(nextOf(claim, { leaseMs: LONG_MS }));
@@ -105,7 +105,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
     });
 
-    it('get a new lease by the same claim, also when the last one ended and nobody took over', async () => {
+    it('get a new lease by the same claim, also when the last one ended without a take-over', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
       assert.deepEqual(await claimed({ ...claim, leaseMs: LONG_MS }), FIRST);
@@ -113,7 +113,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await store().checkouts.finish(holdOf(claim), ANSWER), true);
     });
 
-    it('leave nothing behind when they are released, and what was unknown before when there was such', async () => {
+    it('leave nothing behind when they are released, but for an earlier unknown end', async () => {
       const { unknown, release } = store().checkouts;
       const claim = await granted();
       for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(claim)), true);
@@ -164,7 +164,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('do not go on as if nothing had been when another key took the session over', async () => {
+    it('do not go on when another key took the session over', async () => {
       const { finish } = store().checkouts;
       const slow = await granted({ leaseMs: BRIEF_MS });
       await later();
@@ -188,7 +188,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { ...kept, sealed: 'newer' });
     });
 
-    it('are forgotten when their time is over, in every state, the session with them', async () => {
+    it('are forgotten when their time is over, in every state, with the session', async () => {
       const { finish, unknown } = store().checkouts;
       const keepMs = BRIEF_MS;
       const [running, open, done] = [await granted({ leaseMs: BRIEF_MS, keepMs }), await granted(), await granted()];
@@ -238,7 +238,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('a session is its first owner’s, whoever asks later, as long as it is remembered', async () => {
+    it('a session is its first owner’s as long as it is remembered', async () => {
       const { own, ownership } = store().checkouts;
       const [mine, theirs] = [owningOf('mine'), owningOf('theirs')];
       assert.equal(await ownership(mine), 'none');
@@ -250,7 +250,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await ownership(owningOf('mine', digestOf(randomUUID()))), 'none');
     });
 
-    it('one of fifty who are given a session at once has it', async () => {
+    it('one of fifty clients that open a session at once owns it', async () => {
       const session = digestOf(randomUUID());
       const given = await Promise.all(
         Array.from({ length: 50 }, (_, nth) => store().checkouts.own(owningOf(`client ${nth}`, session))),
@@ -258,7 +258,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(given.filter(Boolean), [true]);
     });
 
-    it('a session is forgotten after its time, and not before: its owner’s calls keep it, and nobody else’s', async () => {
+    it('a session is forgotten after its time, and not before: only its owner’s calls prolong it', async () => {
       const { own, ownership } = store().checkouts;
       const [used, left] = [digestOf(randomUUID()), digestOf(randomUUID())];
       for (const session of [used, left]) await own({ ...owningOf('mine', session), keepMs: BRIEF_MS });

@@ -55,7 +55,7 @@ describe('what lies in Redis of checkout operations', () => {
     assert.deepEqual(await lying(one), { record: {}, lock: {} });
   });
 
-  it('is measured by the clock of Redis, whatever the clock of the pod says', async (t) => {
+  it('is measured by the clock of Redis, not by that of the pod', async (t) => {
     t.mock.method(Date, 'now', () => 0);
     const one = checkoutClaim({ leaseMs: HOUR_MS });
     await bed.store.checkouts.claim(one);
@@ -78,7 +78,7 @@ describe('what lies in Redis of checkout operations', () => {
 describe('a command about a checkout operation whose reply is lost, sent again', () => {
   const over = lossyStore(bed);
 
-  it('claims once: the same attempt is granted, and nobody else', async () => {
+  it('claims once: the same attempt is granted, and no other', async () => {
     const { claim } = over.store.checkouts;
     const first = checkoutClaim();
     await over.lost(() => claim(first));

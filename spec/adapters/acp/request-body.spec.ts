@@ -75,10 +75,10 @@ describe('the body of a checkout call', () => {
 
   it('is not invited when it would be refused', async () => {
     const socket = await dial(open.shop.url);
-    const said = listen(socket);
+    const received = listen(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));
     await new Promise((resolve) => socket.once('close', resolve));
-    assert.equal(refusalIn(said()).status, 413);
+    assert.equal(refusalIn(received()).status, 413);
   });
 
   it('that breaks off leaves no claim behind', async () => {

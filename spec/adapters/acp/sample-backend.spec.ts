@@ -21,10 +21,10 @@ const DESTINATION = { name: 'A', line_one: '1', city: 'B', state: 'BE', country:
 /** Every kind of answer of the sample backend, with its operation. */
 function everything(): readonly (readonly [Operation, Said])[] {
   const desk = openDesk({ dedupe: true, shop: 'https://shop.example' });
-  const said: (readonly [Operation, Said])[] = [];
+  const answers: (readonly [Operation, Said])[] = [];
   const act = (operation: Operation, id: string | undefined, body: Json): Said => {
-    const answer = desk.act(operation, id, body as JsonObject, `key ${said.length}`);
-    said.push([operation, answer]);
+    const answer = desk.act(operation, id, body as JsonObject, `key ${answers.length}`);
+    answers.push([operation, answer]);
     return answer;
   };
   const complete = (id: string, body: string): Said => act('completeCheckoutSession', id, JSON.parse(body) as Json);
@@ -50,13 +50,15 @@ function everything(): readonly (readonly [Operation, Said])[] {
   complete(full, completeWith());
   act('cancelCheckoutSession', plain, {});
   act('getCheckoutSession', 'nobody', {});
-  return said;
+  return answers;
 }
 
 describe('the sample backend', () => {
   it('goes through every state it has', () => {
-    const said = everything().map(([, { status, document }]) => `${status} ${document['status'] ?? document['code']}`);
-    assert.deepEqual(said, [
+    const answers = everything().map(
+      ([, { status, document }]) => `${status} ${document['status'] ?? document['code']}`,
+    );
+    assert.deepEqual(answers, [
       '201 ready_for_payment',
       '201 ready_for_payment',
       '201 not_ready_for_payment',

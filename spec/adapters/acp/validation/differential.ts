@@ -10,7 +10,7 @@ import { mutated, shrunk } from './random/mutate.ts';
 export interface Disagreement {
   readonly name: DocumentName;
   readonly document: Json;
-  /** What the official schema says. */
+  /** The verdict of the official schema. */
   readonly official: boolean;
 }
 
