@@ -1,28 +1,34 @@
 import assert from 'node:assert/strict';
-import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import { afterEach, beforeEach, it } from 'node:test';
+import type { CheckoutClaims, Unknown } from '../../src/checkouts/claims.ts';
 import type { ClaimWatch, KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
+import { leaseFor } from '../../src/checkouts/leases.ts';
 import { createIdempotency } from '../../src/checkouts/machine.ts';
 import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
+import { StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import type { Time } from '../../src/time/time.ts';
 import { rest } from '../payments/settlement/virtual-time.ts';
-import { type ScriptedMerchant, scriptedMerchant } from './merchant.ts';
+import { type Reading, type ScriptedBackend, scriptedBackend, type Turn } from './scripted-backend.ts';
 
 /** Of the operation, milliseconds. */
 export const TIMEOUT_MS = 25_000;
+export const LEASE_MS = leaseFor(TIMEOUT_MS);
+export const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** Where the clock begins, Unix milliseconds. */
 const BEGIN_MS = 1_800_000_000_000;
 
 export const SETTINGS: IdempotencySettings = {
   retentionMs: 25 * HOUR_MS,
-  sessionKeepMs: 30 * 24 * HOUR_MS,
+  sessionKeepMs: 30 * DAY_MS,
   secret: Buffer.from('a secret of a test, long enough for it'),
   keys: [{ id: 'k1', key: Buffer.alloc(32, 1) }],
   merchant: 'derived-key',
   sessionLock: true,
 };
+export const OTHER_SECRET = { secret: Buffer.from('another secret of a test, as long as it') };
 
 export const COMPLETE: KeyedCall = {
   clientId: 'agent',
@@ -31,32 +37,51 @@ export const COMPLETE: KeyedCall = {
   key: 'key-1',
   body: { payment_data: { token: 'tok' } },
 };
+export const CANCEL: KeyedCall = { ...COMPLETE, operation: 'cancelCheckoutSession', key: 'key-cancel' };
+export const OTHER_KEY: KeyedCall = { ...COMPLETE, key: 'key-2' };
 
-/** One gateway more on the bed's store. */
+/** A POST that acts, or does not, and whose end the gateway does not learn. */
+export function unknown(acts: boolean, why: Unknown = 'timeout', tookMs = 0): Turn {
+  return { acts, ends: { unknown: why }, tookMs };
+}
+export const DECLINED: Turn = { acts: false, ends: 'declined' };
+export const REFUSED: Turn = { acts: false, ends: 'refusal' };
+export const NOT_EXECUTED: Turn = { acts: false, ends: 'not_executed' };
+/** The gateway dies while the backend works. */
+export const LOST: Turn = { acts: true, ends: 'lost' };
+
+/** A command of a store that is away. */
+export const away = (): Promise<never> => Promise.reject(new StoreError(new Error('connection lost')));
+
+/** One gateway on the bed's store. */
 export interface Gateway {
   run(call?: KeyedCall): Promise<KeyedEnd<string>>;
   access(clientId: string, sessionId: string): Promise<string>;
   /** Begins a call that comes to no end, and resolves when it stands still. */
   begin(call?: KeyedCall): Promise<void>;
-  readonly told: readonly string[];
+  /** What the watch of claims was called with. */
+  readonly reports: readonly string[];
 }
 
-/** A store, a merchant and their time, which passes only when somebody says so. */
+interface GatewayOptions {
+  /** What differs from SETTINGS. */
+  readonly settings?: Partial<IdempotencySettings>;
+  /** Commands of the store that this gateway reaches otherwise. */
+  readonly claims?: Partial<CheckoutClaims>;
+  readonly servesUnknown?: boolean;
+}
+
+/** A store, a backend and their time, which only tests advance. */
 export interface Bed {
   readonly claims: CheckoutClaims;
-  readonly merchant: ScriptedMerchant;
+  readonly backend: ScriptedBackend;
   now(): number;
   pass(ms: number): void;
-  /** `settings`: what is other than in SETTINGS. `claims`: how this gateway reaches the store. */
-  gateway(options?: {
-    readonly settings?: Partial<IdempotencySettings>;
-    readonly claims?: CheckoutClaims;
-    readonly servesUnknown?: boolean;
-  }): Gateway;
+  gateway(options?: GatewayOptions): Gateway;
   close(): Promise<void>;
 }
 
-/** The embedded store, in memory. */
+/** A bed on the embedded store, in memory. */
 export function openBed(): Bed {
   let clock = BEGIN_MS;
   const store = openSqliteStore({
@@ -71,38 +96,54 @@ export function openBed(): Bed {
   return bedOn({ claims: store.checkouts, time, pass, close: () => store.close() });
 }
 
-/** A bed on any store. `time`: what the gateways live by. */
+/** For each test of the suite a bed of its own; to be called inside `describe`. */
+export function freshBed(): Bed {
+  let bed: Bed;
+  beforeEach(() => {
+    bed = openBed();
+  });
+  afterEach(() => bed.close());
+  return {
+    get claims() {
+      return bed.claims;
+    },
+    get backend() {
+      return bed.backend;
+    },
+    now: () => bed.now(),
+    pass: (ms) => bed.pass(ms),
+    gateway: (options) => bed.gateway(options),
+    close: () => bed.close(),
+  };
+}
+
+/** A bed on any store. `time`: the gateways' own. */
 export function bedOn({
   claims: shared,
   time,
   pass,
   close,
 }: Pick<Bed, 'claims' | 'pass' | 'close'> & { readonly time: Time }): Bed {
-  const merchant = scriptedMerchant(pass);
+  const backend = scriptedBackend(pass);
   return {
     claims: shared,
-    merchant,
+    backend,
     now: time.now,
     pass,
     close,
-    gateway({ settings: changes = {}, claims = shared, servesUnknown = false } = {}) {
-      const { watch, told } = keptWatch();
-      const settings = { ...SETTINGS, ...changes };
-      const deploymentId = 'shop';
-      const sessions = createSessions({ claims, settings, deploymentId, servesUnknown, time });
-      const idempotency = createIdempotency({
-        claims,
-        sessions,
-        settings,
-        deploymentId,
-        longestTimeoutMs: TIMEOUT_MS,
-        watch,
+    gateway({ settings: changes = {}, claims: others = {}, servesUnknown = false } = {}) {
+      const { watch, reports } = recordingWatch();
+      const parts = {
+        claims: { ...shared, ...others },
+        settings: { ...SETTINGS, ...changes },
+        deploymentId: 'merchant',
         time,
-      });
-      const run = (call = COMPLETE): Promise<KeyedEnd<string>> =>
-        idempotency.run(call, TIMEOUT_MS, merchant.work(call));
+      };
+      const sessions = createSessions({ ...parts, servesUnknown });
+      const idempotency = createIdempotency({ ...parts, sessions, longestTimeoutMs: TIMEOUT_MS, watch });
+      const run = (call = COMPLETE): Promise<KeyedEnd<string>> => idempotency.run(call, TIMEOUT_MS, backend.work(call));
       return {
-        told,
+        reports,
         run,
         async access(clientId, sessionId) {
           const found = await sessions.access(clientId, sessionId);
@@ -117,31 +158,74 @@ export function bedOn({
   };
 }
 
-function keptWatch(): { readonly watch: ClaimWatch; readonly told: readonly string[] } {
-  const told: string[] = [];
+function recordingWatch(): { readonly watch: ClaimWatch; readonly reports: readonly string[] } {
+  const reports: string[] = [];
   return {
-    told,
+    reports,
     watch: {
-      claimed: (outcome) => void told.push(outcome),
-      leaseExpired: () => void told.push('lease expired'),
-      unknown: (why) => void told.push(`unknown: ${why}`),
-      fenced: () => void told.push('fenced'),
-      unstored: () => void told.push('unstored'),
-      unopened: () => void told.push('unopened'),
-      foreign: () => void told.push('foreign'),
+      claimed: (outcome) => void reports.push(outcome),
+      leaseExpired: () => void reports.push('lease expired'),
+      unknown: (why) => void reports.push(`unknown: ${why}`),
+      fenced: () => void reports.push('fenced'),
+      unstored: () => void reports.push('unstored'),
+      unopened: () => void reports.push('unopened'),
+      foreign: () => void reports.push('foreign'),
     },
   };
 }
 
-/** An answer as text: status, where it came from, and the bytes. */
-export function said(end: KeyedEnd<string>): string {
+/** One call of a story: how it ends, which call it is, and what comes before it. */
+export type Step = readonly [
+  end: string,
+  call?: KeyedCall,
+  before?: { readonly afterMs?: number; readonly reads?: readonly (Reading | Reading['shows'])[] },
+];
+
+interface StoryOptions extends GatewayOptions {
+  /** What the backend does with the POSTs. */
+  readonly turns?: readonly Turn[];
+  /** Orders of the session in the end, 1 unless given. */
+  readonly orders?: number;
+  /** POSTs in the end. */
+  readonly posts?: number;
+  /** Readings of the session in the end. */
+  readonly reads?: number;
+  readonly reports?: readonly string[];
+}
+
+/**
+ * A test of calls one after the other on one gateway. An end is the text of `textOf`, or its
+ * beginning up to a space.
+ */
+export function story(bed: Bed, title: string, options: StoryOptions, steps: readonly Step[]): void {
+  const { turns = [], orders = 1, posts, reads, reports, ...gatewayOptions } = options;
+  it(title, async () => {
+    bed.backend.next(...turns);
+    const gateway = bed.gateway(gatewayOptions);
+    for (const [index, [expected, call, { afterMs = 0, reads: readings = [] } = {}]] of steps.entries()) {
+      bed.pass(afterMs);
+      bed.backend.nextReads(
+        ...readings.map((one) => (typeof one === 'object' ? one : one === undefined ? {} : { shows: one })),
+      );
+      const end = textOf(await gateway.run(call));
+      assert.ok(end === expected || end.startsWith(`${expected} `), `call ${index + 1}: ${end}, not ${expected}`);
+    }
+    assert.equal(bed.backend.orders('cs_1'), orders, 'orders');
+    if (posts !== undefined) assert.equal(bed.backend.posts.length, posts, 'posts');
+    if (reads !== undefined) assert.equal(bed.backend.reads(), reads, 'reads');
+    if (reports !== undefined) assert.deepEqual(gateway.reports, reports);
+  });
+}
+
+/** An end as text: status, where the answer came from, and the bytes; or kind and wait. */
+export function textOf(end: KeyedEnd<string>): string {
   if (end.kind === 'answered')
     return `${end.answer.status} ${end.from} ${Buffer.from(end.answer.body).toString('utf8')}`;
   if (end.kind === 'failed') return end.failure;
   return 'retryAfterS' in end ? `${end.kind} ${end.retryAfterS}` : end.kind;
 }
 
-/** What a caller got, in bytes. */
+/** The bytes of an answer. */
 export function bytesOf(end: KeyedEnd<string>): Uint8Array {
-  return end.kind === 'answered' ? Uint8Array.from(end.answer.body) : assert.fail(`no answer: ${said(end)}`);
+  return end.kind === 'answered' ? Uint8Array.from(end.answer.body) : assert.fail(`no answer: ${textOf(end)}`);
 }

@@ -6,8 +6,8 @@ export const KEY = 'this key';
 export const OTHER_KEY = 'another key';
 export const ME = 'me';
 export const BODY = 'body';
-/** The token of every attempt that is found. */
-export const TOKEN = 4;
+/** The fence of every attempt that is found. */
+export const FENCE = 4;
 export const SEALED = 'sealed';
 /**
  * When the attempts that are found were claimed, and what was unknown before them. All differ, so
@@ -32,7 +32,7 @@ export interface RecordCase {
 export interface LockCase {
   readonly state: 'off' | 'none' | 'over' | 'running' | 'expired' | 'U';
   readonly holder: 'mine' | 'this key' | 'another key';
-  readonly before: 'nobody' | 'this key' | 'another key' | 'several';
+  readonly before: 'none' | 'this key' | 'another key' | 'several';
 }
 
 const BOOLEANS = [true, false];
@@ -48,19 +48,17 @@ export const RECORDS: readonly RecordCase[] = (['none', 'over', 'running', 'expi
 export const LOCKS: readonly LockCase[] = (['off', 'none', 'over', 'running', 'expired', 'U'] as const).flatMap(
   (state) =>
     (['mine', 'this key', 'another key'] as const).flatMap((holder) =>
-      (['nobody', 'this key', 'another key', 'several'] as const)
+      (['none', 'this key', 'another key', 'several'] as const)
         .map((before) => ({ state, holder, before }))
-        .filter(({ before }) => (state === 'U' ? before !== 'nobody' : true))
-        .filter(({ before }) =>
-          state === 'off' || state === 'none' ? holder === 'mine' && before === 'nobody' : true,
-        ),
+        .filter(({ before }) => (state === 'U' ? before !== 'none' : true))
+        .filter(({ before }) => (state === 'off' || state === 'none' ? holder === 'mine' && before === 'none' : true)),
     ),
 );
 
 const STATES = { over: 'P', running: 'P', expired: 'P', U: 'U', D: 'D' } as const;
 
-function times(state: string): { readonly leaseEnd: number; readonly ends: number } {
-  return { leaseEnd: state === 'running' ? NOW + 1 : NOW, ends: state === 'over' ? NOW : NOW + 1 };
+function times(state: string): { readonly leaseUntil: number; readonly ends: number } {
+  return { leaseUntil: state === 'running' ? NOW + 1 : NOW, ends: state === 'over' ? NOW : NOW + 1 };
 }
 
 export function standingOf(record: RecordCase, lock: LockCase): Standing {
@@ -71,20 +69,20 @@ function recordOf({ state, mine, before }: RecordCase): ClaimRecord | undefined 
   if (state === 'none') return undefined;
   const open: OpenEnd | undefined = before ? { why: 'timeout', since: SINCE.record } : undefined;
   const answer = state === 'D' ? { status: 201, sealed: SEALED } : undefined;
-  const attempt = { owner: mine ? ME : 'you', token: TOKEN, began: BEGAN.record, fingerprint: BODY };
+  const attempt = { owner: mine ? ME : 'you', fence: FENCE, began: BEGAN.record, fingerprint: BODY };
   return { state: STATES[state], ...attempt, ...times(state), open, answer };
 }
 
 function lockOf({ state, holder, before }: LockCase): LockRecord | undefined {
   if (state === 'off' || state === 'none') return undefined;
   const name = holder === 'another key' ? OTHER_KEY : KEY;
-  const attempt = { name, owner: holder === 'mine' ? ME : 'you', token: TOKEN, began: BEGAN.lock };
+  const attempt = { name, owner: holder === 'mine' ? ME : 'you', fence: FENCE, began: BEGAN.lock };
   return { state: STATES[state], ...attempt, ...times(state), open: beforeOf(before) };
 }
 
 function beforeOf(before: LockCase['before']): SessionEnd | undefined {
   const names = { 'this key': KEY, 'another key': OTHER_KEY, several: undefined };
-  return before === 'nobody' ? undefined : { why: 'reset', since: SINCE.lock, name: names[before] };
+  return before === 'none' ? undefined : { why: 'reset', since: SINCE.lock, name: names[before] };
 }
 
 /** Every record with every lock. */

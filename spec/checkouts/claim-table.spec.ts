@@ -13,6 +13,7 @@ import {
   BEGAN,
   BODY,
   CASES,
+  FENCE,
   KEY,
   type LockCase,
   ME,
@@ -21,13 +22,12 @@ import {
   SEALED,
   SINCE,
   standingOf,
-  TOKEN,
 } from './claim-cases.ts';
 
 const LEASE_MS = 10;
 const KEEP_MS = 100;
 const claim: Claim = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, leaseMs: LEASE_MS, keepMs: KEEP_MS };
-const hold: Hold = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, token: TOKEN };
+const hold: Hold = { name: KEY, lock: 'session', fingerprint: BODY, owner: ME, fence: FENCE };
 const kept = (status: number) => ({ status, sealed: 'new', keepMs: KEEP_MS });
 
 const CLAIMS: Readonly<Record<string, Claim>> = {
@@ -43,27 +43,27 @@ const ENDS: Readonly<Record<string, (found: Standing, by: Hold) => Outcome<boole
   release: (found, by) => releaseCheckout(found, by, NOW),
 };
 
-const words = (value: unknown): string => JSON.stringify(value);
+const text = (value: unknown): string => JSON.stringify(value);
 const gone = ({ state }: RecordCase | LockCase) => state === 'none' || state === 'over' || state === 'off';
 const off = ({ state }: LockCase) => state === 'off';
 const ours = (lock: LockCase) => lock.holder === 'mine' && (lock.state === 'running' || lock.state === 'expired');
 
-/** Claims in words: the rule of each row is told once more, without the arithmetic. */
+/** The answer in words: the rule of each row, without the arithmetic. */
 function expectedOf(record: RecordCase, lock: LockCase, how: string): string {
   if (!gone(record)) {
     if (how === 'claim of another body') return 'conflict';
-    if (record.state === 'D' && how !== 'claim that cannot open the answer') return 'done';
+    if (record.state === 'D' && how !== 'claim that cannot open the answer') return 'completed';
     if (record.state === 'running' && !record.mine) return 'in_flight';
   }
   if (lock.state === 'running' && lock.holder !== 'mine')
     return lock.holder === 'this key' ? 'in_flight' : 'session_busy';
   const goesOn = ['running', 'expired'].includes(record.state) && record.mine && (off(lock) || ours(lock));
-  const token = gone(record) ? 1 : goesOn ? TOKEN : TOKEN + 1;
+  const fence = gone(record) ? 1 : goesOn ? FENCE : FENCE + 1;
   const doubts = [...doubtsOfKey(record, goesOn), ...doubtsOfSession(lock)];
   const youngest = doubts.toSorted((a, b) => b.since - a.since)[0];
-  if (youngest === undefined) return `first ${token}`;
-  const other = !off(lock) && doubts.some(({ of }) => of !== 'this key');
-  return `again ${token} ${youngest.why} ${NOW - youngest.since}${other ? ' other' : ''}`;
+  if (youngest === undefined) return `granted ${fence}`;
+  const otherKey = !off(lock) && doubts.some(({ of }) => of !== 'this key');
+  return `granted ${fence} after ${youngest.why} ${NOW - youngest.since}${otherKey ? ' of another key' : ''}`;
 }
 
 interface Doubt {
@@ -82,16 +82,17 @@ function doubtsOfKey(record: RecordCase, goesOn: boolean): readonly Doubt[] {
 
 function doubtsOfSession(lock: LockCase): readonly Doubt[] {
   if (gone(lock)) return [];
-  const before = lock.before === 'nobody' ? [] : [{ why: 'reset', since: SINCE.lock, of: lock.before }];
+  const before = lock.before === 'none' ? [] : [{ why: 'reset', since: SINCE.lock, of: lock.before }];
   if (lock.state === 'U' || ours(lock)) return before;
   const of = lock.holder === 'another key' ? 'another key' : 'this key';
   return [...before, { why: 'lease_expired', since: BEGAN.lock, of }];
 }
 
-function toldBy(answer: Claimed): string {
-  if (answer.kind === 'first') return `first ${answer.token}`;
-  if (answer.kind !== 'again') return answer.kind;
-  return `again ${answer.token} ${answer.why} ${answer.sinceMs}${answer.other ? ' other' : ''}`;
+function wordsOf(answer: Claimed): string {
+  if (answer.kind !== 'granted') return answer.kind;
+  const { fence, earlier } = answer;
+  if (earlier === undefined) return `granted ${fence}`;
+  return `granted ${fence} after ${earlier.why} ${earlier.sinceMs}${earlier.otherKey ? ' of another key' : ''}`;
 }
 
 /** Every record with every lock and every claim; without a lock the claim asks for none. */
@@ -107,7 +108,7 @@ function* everyClaim() {
         found,
         asked,
         outcome: claimCheckout(found, asked, NOW),
-        what: words({ record, lock, how }),
+        what: text({ record, lock, how }),
       };
     }
 }
@@ -116,8 +117,8 @@ describe('the table of claims', () => {
   it('answers every claim on every record and every lock by its row', () => {
     const seen = new Set<string>();
     for (const { record, lock, how, outcome, what } of everyClaim()) {
-      assert.equal(toldBy(outcome.answer), expectedOf(record, lock, how), what);
-      seen.add(outcome.answer.kind);
+      assert.equal(wordsOf(outcome.answer), expectedOf(record, lock, how), what);
+      seen.add(`${outcome.answer.kind}${'earlier' in outcome.answer ? ' after' : ''}`);
     }
     assert.equal(seen.size, 6);
   });
@@ -125,17 +126,17 @@ describe('the table of claims', () => {
   it('writes nothing for a claim that is not granted, and the attempt on key and session for one that is', () => {
     for (const { lock, found, asked, outcome, what } of everyClaim()) {
       const { answer, next } = outcome;
-      if (!('token' in answer)) {
+      if (!('fence' in answer)) {
         assert.equal(next, found, what);
         continue;
       }
-      const { token } = answer;
+      const { fence } = answer;
       const attempt = {
         state: 'P',
         owner: ME,
-        token,
+        fence,
         began: NOW,
-        leaseEnd: NOW + LEASE_MS,
+        leaseUntil: NOW + LEASE_MS,
         ends: NOW + LEASE_MS + KEEP_MS,
       };
       assert.partialDeepStrictEqual(next.record, { ...attempt, fingerprint: asked.fingerprint }, what);
@@ -145,16 +146,16 @@ describe('the table of claims', () => {
     }
   });
 
-  it('tells how long an attempt runs, and has, where it is waited for', () => {
+  it('answers in flight with the age of the attempt and the rest of its lease', () => {
     for (const { record, outcome, what } of everyClaim()) {
       const { answer } = outcome;
       if (answer.kind !== 'in_flight' && answer.kind !== 'session_busy') continue;
       const began = record.state === 'running' && !record.mine ? BEGAN.record : BEGAN.lock;
-      assert.deepEqual(answer, { kind: answer.kind, ageMs: NOW - began, leftMs: 1 }, what);
+      assert.deepEqual(answer, { kind: answer.kind, ageMs: NOW - began, leaseLeftMs: 1 }, what);
     }
   });
 
-  it('never forgets sooner by a claim, nor lets a clock that was set back make an age negative', () => {
+  it('never shortens a record by a claim, nor makes an age negative when the clock was set back', () => {
     const U = { state: 'U', mine: false, before: true } as const;
     const found = standingOf(U, { state: 'U', holder: 'another key', before: 'another key' });
     const ends = NOW + 10 * KEEP_MS;
@@ -162,35 +163,38 @@ describe('the table of claims', () => {
     const { next } = claimCheckout(long, claim, NOW);
     assert.deepEqual([next.record?.ends, next.lock?.ends], [ends, ends]);
     assert.equal(claimCheckout({ ...long, record: undefined }, claim, NOW).next.lock?.ends, ends);
-    assert.partialDeepStrictEqual(claimCheckout(long, claim, SINCE.lock - 1).answer, { kind: 'again', sinceMs: 0 });
+    assert.partialDeepStrictEqual(claimCheckout(long, claim, SINCE.lock - 1).answer, {
+      kind: 'granted',
+      earlier: { sinceMs: 0 },
+    });
   });
 
-  it('answers whatever is sent again the same, and changes nothing by it', () => {
+  it('answers a repeated command the same, and changes nothing by it', () => {
     for (const { asked, outcome, what } of everyClaim())
-      if ('token' in outcome.answer) assert.deepEqual(claimCheckout(outcome.next, asked, NOW), outcome, what);
+      if ('fence' in outcome.answer) assert.deepEqual(claimCheckout(outcome.next, asked, NOW), outcome, what);
     for (const { record, lock } of CASES)
       for (const [how, end] of Object.entries(ENDS)) {
         const once = end(standingOf(record, lock), hold);
-        assert.deepEqual(end(once.next, hold), once, words({ record, lock, how }));
+        assert.deepEqual(end(once.next, hold), once, text({ record, lock, how }));
       }
   });
 
-  it('lets nobody end what is not of his owner and token', () => {
+  it('lets no attempt end what is not of its owner and fencing token', () => {
     for (const { record, lock } of CASES)
       for (const [how, end] of Object.entries(ENDS))
-        for (const by of [{ owner: 'he' }, { token: TOKEN - 1 }, { token: TOKEN + 1 }]) {
-          // What the store lost is nobody else's.
+        for (const by of [{ owner: 'another' }, { fence: FENCE - 1 }, { fence: FENCE + 1 }]) {
+          // A lost record has no other owner.
           if (gone(record)) continue;
           const found = standingOf(record, lock);
           const { answer, next } = end(found, { ...hold, ...by });
-          assert.equal(answer, false, words({ record, lock, how, by }));
-          assert.equal(next, found, words({ record, lock, how, by }));
+          assert.equal(answer, false, text({ record, lock, how, by }));
+          assert.equal(next, found, text({ record, lock, how, by }));
         }
   });
 
-  it('takes nobody for the holder of a session who holds it by another key, whoever he is', () => {
+  it('does not take an owner for the holder of a session that it holds by another key', () => {
     const record = { state: 'running', mine: true, before: false } as const;
-    const found = standingOf(record, { state: 'running', holder: 'another key', before: 'nobody' });
+    const found = standingOf(record, { state: 'running', holder: 'another key', before: 'none' });
     const lock = { ...found.lock, owner: ME } as Standing['lock'];
     assert.equal(claimCheckout({ record: undefined, lock }, claim, NOW).answer.kind, 'session_busy');
     for (const end of Object.values(ENDS)) assert.equal(end({ ...found, lock }, hold).next.lock, lock);
@@ -201,21 +205,21 @@ describe('the table of claims', () => {
       for (const [how, end] of Object.entries(ENDS)) {
         const found = standingOf(record, lock);
         const { answer, next } = end(found, off(lock) ? { ...hold, lock: undefined } : hold);
-        const what = words({ record, lock, how });
-        const [state, told] = endOf(record, how);
-        assert.equal(answer, told, what);
+        const what = text({ record, lock, how });
+        const [state, accepted] = endOf(record, how);
+        assert.equal(answer, accepted, what);
         assert.equal(next.record?.state ?? 'none', state, what);
         const stays = record.state === 'D' || (record.state === 'U' && !how.startsWith('finish'));
         const holds = lock.holder === 'mine' && !gone(lock);
         if (gone(record) && how === 'unknown' && gone(lock) && !off(lock)) assert.equal(next.lock?.state, 'U', what);
-        else if (told && !stays && holds) assert.equal(next.lock?.state ?? 'none', lockEndOf(lock, how), what);
+        else if (accepted && !stays && holds) assert.equal(next.lock?.state ?? 'none', lockEndOf(lock, how), what);
         else assert.equal(next.lock, found.lock, what);
       }
   });
 
-  it('writes down how an attempt ended that the store knows nothing of any more, and what it holds', () => {
+  it('writes the end of an attempt that the store lost, with its key and session', () => {
     const nothing: Standing = { record: undefined, lock: undefined };
-    const attempt = { fingerprint: BODY, owner: ME, token: TOKEN, began: NOW, ends: NOW + KEEP_MS };
+    const attempt = { fingerprint: BODY, owner: ME, fence: FENCE, began: NOW, ends: NOW + KEEP_MS };
     const finished = finishCheckout(nothing, hold, kept(200), NOW).next;
     assert.partialDeepStrictEqual(finished.record, { ...attempt, answer: { status: 200, sealed: 'new' } });
     assert.equal(finished.lock, undefined);
@@ -226,7 +230,7 @@ describe('the table of claims', () => {
     assert.partialDeepStrictEqual(lock, { ...held, name: KEY, open: { ...open, name: KEY } });
   });
 
-  it('notes with an unknown end when its attempt began, and gives back with a release what was noted before', () => {
+  it('notes the begin of the attempt with an unknown end, and restores the earlier end with a release', () => {
     const record = { state: 'running', mine: true, before: true } as const;
     const lock = { state: 'running', holder: 'mine', before: 'another key' } as const;
     const found = standingOf(record, lock);
@@ -242,8 +246,8 @@ describe('the table of claims', () => {
 });
 
 /**
- * The state of the record after an end of its own attempt, and what is said. Expired attempts end
- * like running ones.
+ * The state of the record after an end of its own attempt, and the answer; expired ones end like
+ * running ones.
  */
 function endOf({ state, mine, before }: RecordCase, how: string): readonly [string, boolean] {
   const release = how === 'release';
@@ -258,6 +262,6 @@ function endOf({ state, mine, before }: RecordCase, how: string): readonly [stri
 /** The state of the lock after an end of the attempt that holds it. */
 function lockEndOf({ before }: LockCase, how: string): string {
   if (how === 'unknown') return 'U';
-  if (how === 'release') return before === 'nobody' ? 'none' : 'U';
+  if (how === 'release') return before === 'none' ? 'none' : 'U';
   return how === 'finish 300' && (before === 'another key' || before === 'several') ? 'U' : 'none';
 }

@@ -17,7 +17,7 @@ describe('the fingerprint of a body', () => {
     ['white space', '{ "a" : [ 1 , 2 ] }\n', '{"a":[1,2]}'],
     ['an escape and its character', '{"a":"\\u00e9\\/"}', '{"a":"é/"}'],
   ] as const)
-    it(`does not tell ${name} apart`, () => assert.equal(print(one), print(other)));
+    it(`ignores ${name}`, () => assert.equal(print(one), print(other)));
 
   for (const [name, one, other] of [
     ['null from absent', '{"a":null}', '{}'],
@@ -25,9 +25,9 @@ describe('the fingerprint of a body', () => {
     ['a number from its text', '{"a":1}', '{"a":"1"}'],
     ['composed from decomposed letters', '{"a":"\\u00e9"}', '{"a":"e\\u0301"}'],
     ['an empty list from an empty object', '{"a":[]}', '{"a":{}}'],
-    ['a member nobody knows from none', '{"a":1,"x_extension":{"b":2}}', '{"a":1}'],
+    ['an unknown member from none', '{"a":1,"x_extension":{"b":2}}', '{"a":1}'],
   ] as const)
-    it(`tells ${name}`, () => assert.notEqual(print(one), print(other)));
+    it(`distinguishes ${name}`, () => assert.notEqual(print(one), print(other)));
 
   it('cannot be made without the secret', () => {
     assert.notEqual(print('{}'), print('{}', Buffer.from('another secret of a test, as long as it')));
@@ -42,7 +42,7 @@ const CALL: Omit<KeyedCall, 'body'> = {
   key: 'key-1',
 };
 
-const named = (change: Partial<KeyedCall> = {}, secret: Uint8Array = SECRET, deployment = 'shop') =>
+const named = (change: Partial<KeyedCall> = {}, secret: Uint8Array = SECRET, deployment = 'merchant') =>
   namesOf(secret, deployment, { ...CALL, ...change });
 
 describe('the names of a call', () => {
@@ -62,7 +62,7 @@ describe('the names of a call', () => {
       named({}, SECRET, 'other'),
     ];
     assert.equal(new Set(records.map(({ record }) => record)).size, records.length);
-    assert.equal(new Set(records.map(({ merchantKey }) => merchantKey)).size, records.length);
+    assert.equal(new Set(records.map(({ backendKey }) => backendKey)).size, records.length);
   });
 
   it('do not let one part run over into the next', () => {
@@ -77,8 +77,8 @@ describe('the names of a call', () => {
     assert.equal(named({ operation: 'createCheckoutSession', sessionId: undefined }).session, undefined);
   });
 
-  it('tell nothing of what they are made of', () => {
+  it('reveal nothing of what they are made of', () => {
     const text = JSON.stringify(named());
-    for (const part of ['agent', 'cs_1', 'key-1', 'shop']) assert.ok(!text.includes(part), part);
+    for (const part of ['agent', 'cs_1', 'key-1', 'merchant']) assert.ok(!text.includes(part), part);
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { createAnswerSeal } from '../../src/checkouts/answer-seal.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
-import { createAnswerSeal } from '../../src/checkouts/taking.ts';
 import { keyIdOf, type SealingKey, seal } from '../../src/crypto/seal.ts';
 
 const OLD: SealingKey = { id: '2026-01', key: Buffer.alloc(32, 1) };

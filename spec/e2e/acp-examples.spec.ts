@@ -5,7 +5,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { schemaOf } from '../../src/adapters/acp/backend-answer.ts';
+import { schemaOf } from '../../src/adapters/acp/backend-document.ts';
 import type { DocumentName } from '../../src/adapters/acp/validation/types.ts';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';

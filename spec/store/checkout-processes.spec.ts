@@ -24,11 +24,11 @@ after(async () => {
 
 describe('two processes that claim checkout operations at once', () => {
   for (const engine of ['redis', 'sqlite'] as const)
-    for (const [what, told] of [
+    for (const [what, claims] of [
       ['key', 'one key'],
       ['session', 'as many keys of one session'],
     ] as const)
-      it(`${engine}: of 200 claims of ${told} exactly one is the first`, async () => {
+      it(`${engine}: of 200 claims of ${claims} exactly one is granted`, async () => {
         const name = randomUUID();
         const at = engine === 'redis' ? redis.url : join(directory, `${name}.db`);
         const order = [engine, at, what, name, `${EACH}`];

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Claim, Claimed, Hold } from '../../src/checkouts/claims.ts';
+import type { Claim, Claimed, Hold, Unknown } from '../../src/checkouts/claims.ts';
 
 /** Longer than any test lasts, milliseconds. */
 export const LONG_MS = 600_000;
@@ -30,12 +30,19 @@ export function nextOf(claim: Claim, changes: Partial<Claim> = {}): Claim {
 }
 
 /** What ends an attempt that was granted. */
-export function holdOf({ name, lock, fingerprint, owner }: Claim, token = 1): Hold {
-  return { name, lock, fingerprint, owner, token };
+export function holdOf({ name, lock, fingerprint, owner }: Claim, fence = 1): Hold {
+  return { name, lock, fingerprint, owner, fence };
 }
 
-/** An answer without the times of it. */
+/** A first attempt that is granted, and a later one whose earlier attempt has an unknown end. */
+export const FIRST: Claimed = { kind: 'granted', fence: 1 };
+export function grantedAfter(why: Unknown, fence: number, otherKey = false): object {
+  return { kind: 'granted', fence, earlier: { why, otherKey } };
+}
+
+/** An answer without its times. */
 export function timeless(claimed: Claimed): object {
-  const { ageMs: _age, leftMs: _left, sinceMs: _since, ...rest } = { ageMs: 0, leftMs: 0, sinceMs: 0, ...claimed };
-  return rest;
+  return JSON.parse(
+    JSON.stringify(claimed, (name, value) => (/^(?:age|leaseLeft|since)Ms$/.test(name) ? undefined : value)),
+  );
 }

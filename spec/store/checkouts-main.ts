@@ -28,6 +28,6 @@ const answers = await Promise.all(
     return insist(() => store.checkouts.claim(claim));
   }),
 );
-process.stdout.write(`${answers.filter(({ kind }) => kind === 'first').length}\n`);
+process.stdout.write(`${answers.filter(({ kind }) => kind === 'granted').length}\n`);
 await store.close();
 process.exit(0);

@@ -1,17 +1,25 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
-import type { Claim, Owning, Unknown } from '../../src/checkouts/claims.ts';
+import type { Claim, Owning } from '../../src/checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { StoreError } from '../../src/store/port/store.ts';
-import { BRIEF_MS, checkoutClaim, digestOf, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
+import {
+  BRIEF_MS,
+  checkoutClaim,
+  digestOf,
+  FIRST,
+  grantedAfter,
+  holdOf,
+  LONG_MS,
+  nextOf,
+  timeless,
+} from './checkout-samples.ts';
 import { clockOf, clockPast, type OpenStore, opened } from './opened.ts';
 
-const FIRST = { kind: 'first', token: 1 };
 const ANSWER = { status: 200, sealed: 'k1.sealed_-', keepMs: LONG_MS };
 const REFUSED = { ...ANSWER, status: 409 };
 const TIMEOUT = { why: 'timeout', keepMs: LONG_MS } as const;
-const again = (token: number, why: Unknown, other = false) => ({ kind: 'again', token, why, other });
 /** Longest that a store may take to answer here, milliseconds. */
 const SLOW_MS = 60_000;
 
@@ -34,27 +42,27 @@ export function checkoutContract(name: string, open: OpenStore): void {
     };
     const later = async () => clockPast(store, (await clockOf(store())) + BRIEF_MS);
 
-    it('are answered by what they ended with, to everybody who asks with the same body', async () => {
+    it('answer with their end to every claim of the same body', async () => {
       const { finish } = store().checkouts;
       for (const sealed of ['', 'k1.sealed_-', 'x'.repeat(2 * MAX_DOCUMENT_BYTES)]) {
         const claim = await granted();
         const answer = { status: 201, sealed, keepMs: LONG_MS };
         for (const _ of ['once', 'twice']) assert.equal(await finish(holdOf(claim), answer), true);
         for (const next of [claim, nextOf(claim), nextOf(claim, { lock: undefined })])
-          assert.deepEqual(await claimed(next), { kind: 'done', status: 201, sealed });
+          assert.deepEqual(await claimed(next), { kind: 'completed', status: 201, sealed });
       }
     });
 
-    it('run once: whoever else asks meanwhile is told since when, and how long at most', async () => {
+    it('run once: other claims get the age of the attempt and the rest of its lease', async () => {
       const claim = await granted();
       const told = await claimed(nextOf(claim));
       assert.ok(told.kind === 'in_flight');
       assert.ok(told.ageMs >= 0 && told.ageMs < SLOW_MS, `${told.ageMs} ms`);
-      assert.ok(told.leftMs > LONG_MS - SLOW_MS && told.leftMs <= LONG_MS, `${told.leftMs} ms`);
+      assert.ok(told.leaseLeftMs > LONG_MS - SLOW_MS && told.leaseLeftMs <= LONG_MS, `${told.leaseLeftMs} ms`);
       assert.deepEqual(await claimed(claim), FIRST);
     });
 
-    it('are granted to one of fifty who ask at once', async () => {
+    it('are granted to one of fifty claims at once', async () => {
       const claim = checkoutClaim();
       const answers = await Promise.all(Array.from({ length: 50 }, () => asked(nextOf(claim))));
       const kinds = answers.map((answer) => JSON.stringify(answer)).sort();
@@ -68,35 +76,36 @@ export function checkoutContract(name: string, open: OpenStore): void {
       await finish(holdOf(done), ANSWER);
       for (const claim of [running, open, done])
         assert.deepEqual(await claimed({ ...claim, fingerprint: digestOf('another') }), { kind: 'conflict' });
-      assert.deepEqual(await asked(nextOf(open)), again(2, 'timeout'));
+      assert.deepEqual(await asked(nextOf(open)), grantedAfter('timeout', 2));
     });
 
-    it('run again when nobody knows the end of the last attempt, and it can end nothing any more', async () => {
+    it('run again when the end of the last attempt is unknown, and that attempt can end nothing any more', async () => {
       const { finish, unknown, release } = store().checkouts;
       const claim = await granted();
       for (const _ of ['once', 'twice']) assert.equal(await unknown(holdOf(claim), TIMEOUT), true);
       const next = nextOf(claim);
-      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(next), again(2, 'timeout'));
+      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(next), grantedAfter('timeout', 2));
       assert.equal(await finish(holdOf(claim), ANSWER), false);
       assert.equal(await unknown(holdOf(claim), TIMEOUT), false);
       assert.equal(await release(holdOf(claim)), false);
-      assert.equal(await finish(holdOf(next), ANSWER), false, 'of the right attempt, but not of its token');
+      assert.equal(await finish(holdOf(next), ANSWER), false, 'of the right attempt, but not of its fence');
       assert.equal(await finish(holdOf(next, 2), ANSWER), true);
-      assert.deepEqual(await asked(claim), { kind: 'done', status: 200, sealed: ANSWER.sealed });
+      assert.deepEqual(await asked(claim), { kind: 'completed', status: 200, sealed: ANSWER.sealed });
       assert.equal(await unknown(holdOf(next, 2), TIMEOUT), false, 'what is done stays');
       assert.equal(await release(holdOf(next, 2)), false);
     });
 
-    it('run again when a lease ended, and tell since when', async () => {
+    it('run again when a lease ended, with the age of the attempt', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
       const told = await claimed(nextOf(claim, { leaseMs: LONG_MS }));
-      assert.deepEqual(timeless(told), again(2, 'lease_expired'));
-      assert.ok(told.kind === 'again' && told.sinceMs > BRIEF_MS && told.sinceMs < SLOW_MS);
+      assert.deepEqual(timeless(told), grantedAfter('lease_expired', 2));
+      const { sinceMs } = (told.kind === 'granted' ? told.earlier : undefined) ?? assert.fail();
+      assert.ok(sinceMs > BRIEF_MS && sinceMs < SLOW_MS);
       assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
     });
 
-    it('get a new lease by the same claim, also when the last one ended and nobody took over', async () => {
+    it('get a new lease by the same claim, also when the last one ended without a take-over', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
       assert.deepEqual(await claimed({ ...claim, leaseMs: LONG_MS }), FIRST);
@@ -104,7 +113,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await store().checkouts.finish(holdOf(claim), ANSWER), true);
     });
 
-    it('leave nothing behind when they are released, and what was unknown before when there was such', async () => {
+    it('leave nothing behind when they are released, but for an earlier unknown end', async () => {
       const { unknown, release } = store().checkouts;
       const claim = await granted();
       for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(claim)), true);
@@ -113,9 +122,9 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await release(holdOf(claim)), false, 'another attempt began');
       await unknown(holdOf(next), TIMEOUT);
       const third = nextOf(next);
-      assert.deepEqual(await asked(third), again(2, 'timeout'));
+      assert.deepEqual(await asked(third), grantedAfter('timeout', 2));
       for (const _ of ['once', 'twice']) assert.equal(await release(holdOf(third, 2)), true);
-      assert.deepEqual(await asked(nextOf(next)), again(3, 'timeout'));
+      assert.deepEqual(await asked(nextOf(next)), grantedAfter('timeout', 3));
     });
 
     it('exclude one another on a session, whatever their keys, until the end is known', async () => {
@@ -123,19 +132,19 @@ export function checkoutContract(name: string, open: OpenStore): void {
       const one = await granted();
       const other = () => checkoutClaim({ lock: one.lock });
       const busy = await claimed(other());
-      assert.ok(busy.kind === 'session_busy' && busy.leftMs > LONG_MS - SLOW_MS && busy.ageMs < SLOW_MS);
+      assert.ok(busy.kind === 'session_busy' && busy.leaseLeftMs > LONG_MS - SLOW_MS && busy.ageMs < SLOW_MS);
       assert.deepEqual(await claimed(checkoutClaim({ lock: undefined })), FIRST);
       await finish(holdOf(one), ANSWER);
       const two = other();
       assert.deepEqual(await claimed(two), FIRST);
       await unknown(holdOf(two), TIMEOUT);
       const three = other();
-      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(three), again(1, 'timeout', true));
+      for (const _ of ['once', 'twice']) assert.deepEqual(await asked(three), grantedAfter('timeout', 1, true));
       assert.deepEqual(await asked(nextOf(two)), { kind: 'session_busy' });
       await release(holdOf(three));
       assert.deepEqual(
         await asked(other()),
-        again(1, 'timeout', true),
+        grantedAfter('timeout', 1, true),
         'a release tells nothing of the attempt before',
       );
     });
@@ -144,42 +153,42 @@ export function checkoutContract(name: string, open: OpenStore): void {
       const { finish, unknown } = store().checkouts;
       for (const [answer, after] of [
         [ANSWER, FIRST],
-        [REFUSED, again(1, 'timeout', true)],
+        [REFUSED, grantedAfter('timeout', 1, true)],
       ] as const) {
         const one = await granted();
         await unknown(holdOf(one), TIMEOUT);
         const two = checkoutClaim({ lock: one.lock });
-        assert.deepEqual(await asked(two), again(1, 'timeout', true));
+        assert.deepEqual(await asked(two), grantedAfter('timeout', 1, true));
         await finish(holdOf(two), answer);
         assert.deepEqual(await asked(checkoutClaim({ lock: one.lock })), after);
       }
     });
 
-    it('do not go on as if nothing had been when another key took the session over', async () => {
+    it('do not go on when another key took the session over', async () => {
       const { finish } = store().checkouts;
       const slow = await granted({ leaseMs: BRIEF_MS });
       await later();
       const other = checkoutClaim({ lock: slow.lock });
-      assert.deepEqual(await asked(other), again(1, 'lease_expired', true));
+      assert.deepEqual(await asked(other), grantedAfter('lease_expired', 1, true));
       assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), { kind: 'session_busy' });
       await finish(holdOf(other), ANSWER);
-      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), again(2, 'lease_expired'));
+      assert.deepEqual(await asked({ ...slow, leaseMs: LONG_MS }), grantedAfter('lease_expired', 2));
     });
 
     it('run again when the kept answer cannot be opened, and only for this one', async () => {
       const { finish } = store().checkouts;
       const claim = await granted();
       await finish(holdOf(claim), ANSWER);
-      const kept = { kind: 'done', status: 200, sealed: ANSWER.sealed };
+      const kept = { kind: 'completed', status: 200, sealed: ANSWER.sealed };
       assert.deepEqual(await asked(nextOf(claim, { unopened: 'older' })), kept);
       const next = nextOf(claim, { unopened: ANSWER.sealed });
-      assert.deepEqual(await asked(next), again(2, 'unopened'));
+      assert.deepEqual(await asked(next), grantedAfter('unopened', 2));
       assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { kind: 'in_flight' });
       await finish(holdOf(next, 2), { ...ANSWER, sealed: 'newer' });
       assert.deepEqual(await asked(nextOf(claim, { unopened: ANSWER.sealed })), { ...kept, sealed: 'newer' });
     });
 
-    it('are forgotten when their time is over, in every state, the session with them', async () => {
+    it('are forgotten when their time is over, in every state, with the session', async () => {
       const { finish, unknown } = store().checkouts;
       const keepMs = BRIEF_MS;
       const [running, open, done] = [await granted({ leaseMs: BRIEF_MS, keepMs }), await granted(), await granted()];
@@ -206,13 +215,13 @@ export function checkoutContract(name: string, open: OpenStore): void {
         for (const doubted of [open, off]) assert.equal(await unknown(holdOf(doubted, 2), TIMEOUT), true);
         assert.equal(await release(holdOf(none)), true);
       }
-      assert.deepEqual(await claimed(nextOf(done)), { kind: 'done', status: 200, sealed: ANSWER.sealed });
+      assert.deepEqual(await claimed(nextOf(done)), { kind: 'completed', status: 200, sealed: ANSWER.sealed });
       assert.deepEqual(await claimed(checkoutClaim({ lock: done.lock })), FIRST);
       assert.deepEqual(await claimed(nextOf(open, { fingerprint: digestOf('another') })), { kind: 'conflict' });
       const second = checkoutClaim({ lock: open.lock });
-      assert.deepEqual(await asked(second), again(1, 'timeout', true));
+      assert.deepEqual(await asked(second), grantedAfter('timeout', 1, true));
       assert.equal(await release(holdOf(second)), true);
-      for (const doubted of [open, off]) assert.deepEqual(await asked(nextOf(doubted)), again(3, 'timeout'));
+      for (const doubted of [open, off]) assert.deepEqual(await asked(nextOf(doubted)), grantedAfter('timeout', 3));
       assert.deepEqual(await claimed(none), FIRST);
     });
 
@@ -229,7 +238,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       }
     });
 
-    it('a session is its first owner’s, whoever asks later, as long as it is remembered', async () => {
+    it('a session is its first owner’s as long as it is remembered', async () => {
       const { own, ownership } = store().checkouts;
       const [mine, theirs] = [owningOf('mine'), owningOf('theirs')];
       assert.equal(await ownership(mine), 'none');
@@ -241,7 +250,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.equal(await ownership(owningOf('mine', digestOf(randomUUID()))), 'none');
     });
 
-    it('one of fifty who are given a session at once has it', async () => {
+    it('one of fifty clients that open a session at once owns it', async () => {
       const session = digestOf(randomUUID());
       const given = await Promise.all(
         Array.from({ length: 50 }, (_, nth) => store().checkouts.own(owningOf(`client ${nth}`, session))),
@@ -249,7 +258,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(given.filter(Boolean), [true]);
     });
 
-    it('a session is forgotten after its time, and not before: its owner’s calls keep it, and nobody else’s', async () => {
+    it('a session is forgotten after its time, and not before: only its owner’s calls prolong it', async () => {
       const { own, ownership } = store().checkouts;
       const [used, left] = [digestOf(randomUUID()), digestOf(randomUUID())];
       for (const session of [used, left]) await own({ ...owningOf('mine', session), keepMs: BRIEF_MS });
@@ -277,7 +286,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(await claimed(claim), FIRST);
     });
 
-    it('refuse odd names, owners, tokens, answers and times as a bug of the caller', async () => {
+    it('refuse odd names, owners, fencing tokens, answers and times as a bug of the caller', async () => {
       const { claim, finish, unknown, release, own, ownership } = store().checkouts;
       const sound = await granted();
       for (const odd of [{ session: '' }, { owner: 'short' }, { keepMs: 0 }, { keepMs: 367 * 86_400_000 }])
@@ -295,7 +304,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       await assert.rejects(finish(holdOf(sound), tooLong), RangeError);
       await assert.rejects(unknown(holdOf(sound), { ...TIMEOUT, keepMs: 0 }), RangeError);
       await assert.rejects(release({ ...holdOf(sound), fingerprint: '' }), RangeError);
-      for (const token of [0, 0.5]) await assert.rejects(release(holdOf(sound, token)), RangeError);
+      for (const fence of [0, 0.5]) await assert.rejects(release(holdOf(sound, fence)), RangeError);
       assert.deepEqual(await claimed(sound), FIRST);
     });
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { MAX_DOCUMENT_BYTES } from '../../src/checkouts/operations.ts';
 import { StoreError } from '../../src/store/port/store.ts';
 import { until } from '../support/redis-replicas.ts';
-import { checkoutClaim, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
+import { checkoutClaim, FIRST, grantedAfter, holdOf, LONG_MS, nextOf, timeless } from './checkout-samples.ts';
 import { lossyStore } from './lossy-store.ts';
 import { redisBed } from './redis-bed.ts';
 
@@ -55,13 +55,13 @@ describe('what lies in Redis of checkout operations', () => {
     assert.deepEqual(await lying(one), { record: {}, lock: {} });
   });
 
-  it('is measured by the clock of Redis, whatever the clock of the pod says', async (t) => {
+  it('is measured by the clock of Redis, not by that of the pod', async (t) => {
     t.mock.method(Date, 'now', () => 0);
     const one = checkoutClaim({ leaseMs: HOUR_MS });
     await bed.store.checkouts.claim(one);
     const [seconds] = await bed.redis.time();
-    const leaseEnd = Number(await bed.redis.hget(`${PREFIX}idem:1:${one.name}`, 'ls'));
-    const left = leaseEnd - Number(seconds) * 1_000;
+    const leaseUntil = Number(await bed.redis.hget(`${PREFIX}idem:1:${one.name}`, 'ls'));
+    const left = leaseUntil - Number(seconds) * 1_000;
     assert.ok(left > HOUR_MS - SLOW_MS && left <= HOUR_MS + 1_000, `${left} ms`);
   });
 
@@ -78,17 +78,16 @@ describe('what lies in Redis of checkout operations', () => {
 describe('a command about a checkout operation whose reply is lost, sent again', () => {
   const over = lossyStore(bed);
 
-  it('claims once: the same attempt is granted, and nobody else', async () => {
+  it('claims once: the same attempt is granted, and no other', async () => {
     const { claim } = over.store.checkouts;
     const first = checkoutClaim();
     await over.lost(() => claim(first));
     assert.deepEqual(await claim(nextOf(first)).then(timeless), { kind: 'in_flight' });
-    assert.deepEqual(await claim(first), { kind: 'first', token: 1 });
+    assert.deepEqual(await claim(first), FIRST);
     await over.store.checkouts.unknown(holdOf(first), TIMEOUT);
     const next = nextOf(first);
     await over.lost(() => claim(next));
-    const again = { kind: 'again', token: 2, why: 'timeout', other: false };
-    assert.deepEqual(timeless(await claim(next)), again);
+    assert.deepEqual(timeless(await claim(next)), grantedAfter('timeout', 2));
   });
 
   for (const [name, end] of [
@@ -123,7 +122,7 @@ describe('checkout operations when Redis fails', () => {
     }
     assert.deepEqual(timeless(await claim(nextOf(one))), { kind: 'in_flight' });
     assert.equal(await finish(holdOf(one), largest), true);
-    assert.partialDeepStrictEqual(await claim(nextOf(one)), { kind: 'done', sealed: largest.sealed });
+    assert.partialDeepStrictEqual(await claim(nextOf(one)), { kind: 'completed', sealed: largest.sealed });
   });
 
   it('are refused while it is down, and what it had acknowledged is there afterwards', async () => {
@@ -141,7 +140,7 @@ describe('checkout operations when Redis fails', () => {
     await bed.server.restart();
     await until(async () => (await bed.store.check()).status === 'ok', 'the store does not reconnect');
     assert.deepEqual(timeless(await claim(nextOf(running))), { kind: 'in_flight' });
-    assert.deepEqual(await claim(nextOf(done)), { kind: 'done', status: 200, sealed: ANSWER.sealed });
+    assert.deepEqual(await claim(nextOf(done)), { kind: 'completed', status: 200, sealed: ANSWER.sealed });
     assert.equal(await finish(holdOf(running), { ...ANSWER, keepMs: LONG_MS }), true);
   });
 });

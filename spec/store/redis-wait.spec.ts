@@ -149,12 +149,12 @@ describe('a primary with two replicas', () => {
       }
       // What writes nothing needs no replica, nor does an end after which the merchant is asked
       // again.
-      assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'done' });
+      assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(done)), { kind: 'completed' });
       assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'in_flight' });
       assert.equal(await store.checkouts.finish(holdOf(claim, 2), answer), false);
       assert.equal(await store.checkouts.unknown(holdOf(claim), { why: 'timeout', keepMs: LEASE_MS }), true);
     });
-    assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'again', token: 2 });
+    assert.partialDeepStrictEqual(await store.checkouts.claim(nextOf(claim)), { kind: 'granted', fence: 2 });
     assert.equal(await store.checkouts.finish(holdOf(running), answer), true);
     assert.equal(await store.checkouts.own(owning), true);
     assert.equal(await store.checkouts.ownership(owning), 'own');

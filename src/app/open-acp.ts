@@ -112,7 +112,7 @@ function openAdapter(
     admit: createAdmission({
       gate: lifecycle,
       shedding: loadShedding.sheddingFor(own),
-      places: [loadShedding.slots, own],
+      slots: [loadShedding.slots, own],
     }),
     idempotency: createIdempotency({
       claims: store.checkouts,
@@ -123,7 +123,7 @@ function openAdapter(
       watch,
       time: REAL_TIME,
     }),
-    merchant: createBackendService({
+    backend: createBackendService({
       exchange,
       backend,
       strictSemantics,

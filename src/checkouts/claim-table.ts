@@ -1,4 +1,13 @@
+/**
+ * The claim machine of checkout operations as a pure table: record and command in, answer and
+ * record out. SQLite runs it; `checkouts.lua` and the scripts that follow it are its twins in
+ * Redis.
+ */
+
 import type { Claim, Claimed, Hold, SealedAnswer, Unknown, UnknownEnd } from './claims.ts';
+
+/** The lowest status of a refusal. */
+const REFUSED_FROM = 300;
 
 /** An attempt whose end is unknown. `since`: when it was claimed last, milliseconds. */
 export interface OpenEnd {
@@ -6,27 +15,25 @@ export interface OpenEnd {
   readonly since: number;
 }
 
-/**
- * The youngest one on a session. `name`: the key that all of them belong to; undefined: several
- * keys.
- */
+/** The youngest open end of a session. `name`: the key of all of them; undefined: several keys. */
 export interface SessionEnd extends OpenEnd {
   readonly name: string | undefined;
 }
 
 /** The last attempt. Times: milliseconds of the store's clock. */
 interface Attempted<State, End> {
-  /** P: it runs. U: nobody knows. D: it is done. */
+  /** P: it runs. U: its end is unknown. D: it is done. */
   readonly state: State;
   readonly owner: string;
-  readonly token: number;
-  /** When it was claimed last: the merchant is called after that. */
+  /** Fencing token. */
+  readonly fence: number;
+  /** When it was claimed last: the backend is called after that. */
   readonly began: number;
-  /** How long it has, while it runs. */
-  readonly leaseEnd: number;
-  /** What is unknown: in P of attempts before it, in U of any. */
+  /** End of its lease, while it runs. */
+  readonly leaseUntil: number;
+  /** The unknown end: in P of attempts before it, in U of any. */
   readonly open: End | undefined;
-  /** From then on there is no such record. */
+  /** From then on the record does not count. */
   readonly ends: number;
 }
 
@@ -38,87 +45,58 @@ export interface ClaimRecord extends Attempted<'P' | 'U' | 'D', OpenEnd> {
 }
 
 /**
- * One session, held by the attempt of one key. There is none when nothing runs on it and every end
- * is known.
+ * One session, held by the attempt of one key. There is none when nothing runs on the session and
+ * every end is known.
  */
 export interface LockRecord extends Attempted<'P' | 'U', SessionEnd> {
   readonly name: string;
 }
 
-/** What stands of a key and of its session; no lock when the operation has none. */
+/** What is stored of a key and of its session; no lock when the operation has none. */
 export interface Standing {
   readonly record: ClaimRecord | undefined;
   readonly lock: LockRecord | undefined;
 }
 
-/** What is not over yet. */
-function living<Kept extends ClaimRecord | LockRecord>(kept: Kept | undefined, now: number): Kept | undefined {
-  return kept !== undefined && kept.ends > now ? kept : undefined;
-}
-
-/** Two ends of one session as one: the younger, and whether they belong to one key. */
-function joined(one: SessionEnd | undefined, other: SessionEnd): SessionEnd {
-  if (one === undefined) return other;
-  const { why, since } = one.since > other.since ? one : other;
-  return { why, since, name: one.name === other.name ? one.name : undefined };
-}
-
-/**
- * Of an attempt that the store knows nothing of any more: it counts as claimed now, and its lease
- * as over.
- */
-function recordBegunBy({ fingerprint, owner, token }: Hold, now: number): ClaimRecord {
-  return { ...begun, fingerprint, owner, token, began: now, leaseEnd: now, ends: now, answer: undefined };
-}
-
-/** Its session, which nobody else holds. */
-function lockBegunBy({ name, owner, token }: Hold, now: number): LockRecord {
-  return { ...begun, name, owner, token, began: now, leaseEnd: now, ends: now };
-}
-
-const begun = { state: 'P', open: undefined } as const;
-
-/** `next` has the very objects that were found where nothing is to be written. */
+/** `next` holds the very objects that were found where nothing is to be written. */
 export interface Outcome<Answer> {
   readonly answer: Answer;
   readonly next: Standing;
 }
 
-const REFUSED_FROM = 300;
-
 /**
- * The table of claims (acp 12.4); `checkouts.lua` and the scripts that follow it are its twins. P:
- * an attempt runs, D: it is done, U: nobody knows. The first row that fits decides; what is over
- * (`ends`) is not there.
+ * The table of claims (acp 12.4). P: an attempt runs, D: it is done, U: its end is unknown. The
+ * first row that fits decides; a record whose time is over (`ends`) counts as none.
  *
- *     claim  record                                 lock                     answer         record   lock
- *       1    of another fingerprint                 any                      conflict       -        -
- *       2    D, but not the unopened one            any                      done           -        -
- *       3    P of another owner, lease running      any                      in_flight      -        -
- *       4    any                                    P of another attempt, lease running:
- *                                                     of this name           in_flight      -        -
- *                                                     of another name        session_busy   -        -
- *       5    P of this owner                        none asked, or its own   as before      P, the same token, a new lease (both)
- *       6    none                                   any                      first, again   P, 1     P
- *       7    U, P, or D that cannot be opened       any                      again          P, + 1   P
+ *     claim  record                            lock                    answer        record   lock
+ *       1    of another fingerprint            any                     conflict      -        -
+ *       2    D, but not the unopened one       any                     completed     -        -
+ *       3    P of another owner, lease runs    any                     in_flight     -        -
+ *       4    any                               P of another attempt, lease runs:
+ *                                                of this name          in_flight     -        -
+ *                                                of another name       session_busy  -        -
+ *       5    P of this owner                   none asked, or its own  granted       P, same  P
+ *       6    none                              any                     granted       P, 1     P
+ *       7    U, P, or D that cannot be opened  any                     granted       P, + 1   P
  *
- * Rows 5 to 7 answer `again` when the end of an attempt is unknown: of the key itself (a U; a P:
- * its lease ended, or another key took the session over; a D that cannot be opened), or of the
- * session (U; a P that is not this attempt: its lease ended). What was unknown before stays noted
- * beside P, for the key and for the session, until an end replaces it.
+ * Beside P stands the fencing token; each grant begins a new lease of key and session. A grant
+ * names the earlier attempt when the end of one is unknown: of the key itself (a U; a P whose lease
+ * ended, or whose session another key took over; a D that cannot be opened), or of the session (U;
+ * a P of another attempt whose lease ended); in row 5 the one that it named before. An unknown end
+ * stays noted beside P, for the key and for the session, until an end replaces it.
  *
- *     end       record of this owner and token                     lock that this attempt holds
- *     finish    P, U -> D; D stays: true                           goes; refused (300 and above) while an attempt of another key
- *                                                                    is unknown -> U
- *     unknown   P -> U; U stays: true; D: false                    P -> U
- *     release   P -> U as before it, else goes; U stays: true;     P -> U as before it, else goes
- *                 D: false
+ *     end      record of this owner and fence         lock that this attempt holds
+ *     finish   P, U -> D; D stays: true               deleted; a refusal (300 and above) while the
+ *                                                       end of another key is unknown -> U
+ *     unknown  P -> U; U stays: true; D: false        P -> U
+ *     release  P -> U as before it, else deleted;     P -> U as before it, else deleted
+ *                U stays: true; D: false
  *
- * No end touches the record or the lock of another attempt. A record that is not there was lost by
- * the store, for an attempt ends only once: finish and unknown write it as if it were P (unknown
- * also a lock that is not there), and release says true, as there is nothing to undo. Records live
- * until lease + keep of a claim (and never shorter than before it), until keep of an end; `release`
- * leaves that as it is.
+ * No end touches the record or the lock of another attempt. An attempt ends only once, so a missing
+ * record was lost by the store: finish and unknown write it as if it were P (unknown writes a
+ * missing lock too), and release answers true, as there is nothing to undo. Records live until
+ * lease + keep of a claim (and never shorter than before it), until keep of an end; `release` does
+ * not change that.
  */
 export function claimCheckout(found: Standing, claim: Claim, now: number): Outcome<Claimed> {
   const record = living(found.record, now);
@@ -128,13 +106,13 @@ export function claimCheckout(found: Standing, claim: Claim, now: number): Outco
   const taken = takenRecord({ record, lock }, claim, now);
   if (claim.lock === undefined) return { answer: granted(taken, false, now), next: { ...found, record: taken } };
   const held = takenLock(lock, claim, taken);
-  const other = held.open !== undefined && held.open.name !== claim.name;
-  return { answer: granted(held, other, now), next: { record: taken, lock: held } };
+  const otherKey = held.open !== undefined && held.open.name !== claim.name;
+  return { answer: granted(held, otherKey, now), next: { record: taken, lock: held } };
 }
 
-/** It ended with this answer. False: it is not this attempt's any more. */
+/** Ends an attempt with this answer. False: another attempt took over. */
 export function finishCheckout(found: Standing, hold: Hold, answer: SealedAnswer, now: number): Outcome<boolean> {
-  const record = living(found.record, now) ?? recordBegunBy(hold, now);
+  const record = living(found.record, now) ?? lostRecord(hold, now);
   if (!isOf(record, hold)) return { answer: false, next: found };
   if (record.state === 'D') return { answer: true, next: found };
   const { status, sealed, keepMs } = answer;
@@ -152,7 +130,7 @@ export function finishCheckout(found: Standing, hold: Hold, answer: SealedAnswer
   return { answer: true, next: { record: done, lock } };
 }
 
-/** Nobody knows whether it happened. False: it is not this attempt's any more, or done. */
+/** Ends an attempt that may have happened. False: another attempt took over, or it is done. */
 export function unknownCheckout(
   found: Standing,
   hold: Hold,
@@ -160,7 +138,7 @@ export function unknownCheckout(
   now: number,
 ): Outcome<boolean> {
   const kept = living(found.record, now);
-  const record = kept ?? recordBegunBy(hold, now);
+  const record = kept ?? lostRecord(hold, now);
   if (!isOf(record, hold)) return { answer: false, next: found };
   if (record.state !== 'P') return { answer: record.state === 'U', next: found };
   const open = { why, since: record.began };
@@ -169,13 +147,11 @@ export function unknownCheckout(
     return { ...held, state: 'U', open: joined(held.open, { ...open, name: hold.name }), ends };
   };
   const lost = kept === undefined && hold.lock !== undefined && living(found.lock, now) === undefined;
-  const lock = lost ? doubted(lockBegunBy(hold, now)) : endedLock(found, hold, now, doubted);
+  const lock = lost ? doubted(lostLock(hold, now)) : endedLock(found, hold, now, doubted);
   return { answer: true, next: { record: { ...record, state: 'U', open, ends }, lock } };
 }
 
-/**
- * It certainly did not happen in this attempt. False: it is not this attempt's any more, or done.
- */
+/** Ends an attempt that certainly did not happen. False: another took over, or it is done. */
 export function releaseCheckout(found: Standing, hold: Hold, now: number): Outcome<boolean> {
   const record = living(found.record, now);
   if (record !== undefined && (!isOf(record, hold) || record.state === 'D')) return { answer: false, next: found };
@@ -184,50 +160,51 @@ export function releaseCheckout(found: Standing, hold: Hold, now: number): Outco
   return { answer: true, next: { record: record && reopened(record), lock } };
 }
 
-/** Whether an answer of this status tells that the operation was refused. */
+/** Whether an answer of this status refuses the operation. */
 export function isRefusal(status: number): boolean {
   return status >= REFUSED_FROM;
 }
 
-/** Why it cannot be claimed: rows 1 to 4. */
+/** Why the claim is not granted: rows 1 to 4. */
 function hindranceOf({ record, lock }: Standing, claim: Claim, now: number): Claimed | undefined {
   if (record !== undefined && record.fingerprint !== claim.fingerprint) return { kind: 'conflict' };
   if (record?.answer !== undefined && record.answer.sealed !== claim.unopened)
-    return { kind: 'done', ...record.answer };
+    return { kind: 'completed', ...record.answer };
   if (record !== undefined && record.owner !== claim.owner && runs(record, now))
     return { kind: 'in_flight', ...spanOf(record, now) };
   if (lock === undefined || !runs(lock, now) || isHeldBy(lock, claim)) return undefined;
   return { kind: lock.name === claim.name ? 'in_flight' : 'session_busy', ...spanOf(lock, now) };
 }
 
-/** The attempt that begins, or goes on. */
+/** The record of the attempt that begins, or goes on. */
 function takenRecord({ record, lock }: Standing, claim: Claim, now: number): ClaimRecord {
   const { fingerprint, owner, leaseMs, keepMs } = claim;
-  const leaseEnd = now + leaseMs;
-  const ends = Math.max(record?.ends ?? 0, leaseEnd + keepMs);
-  const begun = { state: 'P', fingerprint, owner, began: now, leaseEnd, ends, answer: undefined } as const;
-  if (record === undefined) return { ...begun, token: 1, open: undefined };
-  const { token, open } = record;
+  const leaseUntil = now + leaseMs;
+  const ends = Math.max(record?.ends ?? 0, leaseUntil + keepMs);
+  const begun = { state: 'P', fingerprint, owner, began: now, leaseUntil, ends, answer: undefined } as const;
+  if (record === undefined) return { ...begun, fence: 1, open: undefined };
+  const { fence, open } = record;
   const ours = claim.lock === undefined || (lock !== undefined && isHeldBy(lock, claim));
-  if (record.state === 'P' && record.owner === owner && ours) return { ...begun, token, open };
-  return { ...begun, token: token + 1, open: openEndOf(record) };
+  if (record.state === 'P' && record.owner === owner && ours) return { ...begun, fence, open };
+  return { ...begun, fence: fence + 1, open: openEndOf(record) };
 }
 
-/** What was unknown on the session, of this key or of another one, is noted with it. */
+/** The session of that attempt, with the unknown ends of this key and of others. */
 function takenLock(lock: LockRecord | undefined, claim: Claim, record: ClaimRecord): LockRecord {
-  const { owner, token, began, leaseEnd, open: own, ends } = record;
+  const { owner, fence, began, leaseUntil, open: own, ends } = record;
   const { name } = claim;
   const before = lock && (isHeldBy(lock, claim) ? lock.open : sessionEndOf(lock));
   const open = own === undefined ? before : joined(before, { ...own, name });
-  return { state: 'P', name, owner, token, began, leaseEnd, open, ends: Math.max(lock?.ends ?? 0, ends) };
+  return { state: 'P', name, owner, fence, began, leaseUntil, open, ends: Math.max(lock?.ends ?? 0, ends) };
 }
 
-function granted({ token, open }: ClaimRecord | LockRecord, other: boolean, now: number): Claimed {
-  if (open === undefined) return { kind: 'first', token };
-  return { kind: 'again', token, why: open.why, sinceMs: Math.max(0, now - open.since), other };
+function granted({ fence, open }: ClaimRecord | LockRecord, otherKey: boolean, now: number): Claimed {
+  if (open === undefined) return { kind: 'granted', fence };
+  const { why, since } = open;
+  return { kind: 'granted', fence, earlier: { why, sinceMs: Math.max(0, now - since), otherKey } };
 }
 
-/** What a new attempt has to know of the last one. */
+/** The end of the last attempt, where it is unknown. */
 function openEndOf({ state, began, open }: ClaimRecord): OpenEnd | undefined {
   if (state === 'U') return open;
   return { why: state === 'D' ? 'unopened' : 'lease_expired', since: began };
@@ -237,12 +214,12 @@ function sessionEndOf({ state, name, began, open }: LockRecord): SessionEnd | un
   return state === 'U' ? open : joined(open, { why: 'lease_expired', since: began, name });
 }
 
-/** As it was before the attempt; nothing when nothing was unknown then. */
+/** The state before the attempt; undefined when every end was known then. */
 function reopened<Kept extends ClaimRecord | LockRecord>(kept: Kept): Kept | undefined {
   return kept.open === undefined ? undefined : { ...kept, state: 'U' };
 }
 
-/** The lock after an end of an attempt, which is nobody's business who does not hold it. */
+/** The lock after an end of an attempt; only the attempt that holds it changes it. */
 function endedLock(
   { lock }: Standing,
   hold: Hold,
@@ -253,18 +230,41 @@ function endedLock(
   return held !== undefined && held.name === hold.name && isOf(held, hold) ? end(held) : lock;
 }
 
-function isOf({ owner, token }: ClaimRecord | LockRecord, hold: Hold): boolean {
-  return owner === hold.owner && token === hold.token;
+function isOf({ owner, fence }: ClaimRecord | LockRecord, hold: Hold): boolean {
+  return owner === hold.owner && fence === hold.fence;
 }
 
 function isHeldBy({ state, name, owner }: LockRecord, claim: Claim): boolean {
   return state === 'P' && name === claim.name && owner === claim.owner;
 }
 
-function runs({ state, leaseEnd }: ClaimRecord | LockRecord, now: number): boolean {
-  return state === 'P' && leaseEnd > now;
+function runs({ state, leaseUntil }: ClaimRecord | LockRecord, now: number): boolean {
+  return state === 'P' && leaseUntil > now;
 }
 
-function spanOf({ began, leaseEnd }: ClaimRecord | LockRecord, now: number) {
-  return { ageMs: Math.max(0, now - began), leftMs: leaseEnd - now };
+function spanOf({ began, leaseUntil }: ClaimRecord | LockRecord, now: number) {
+  return { ageMs: Math.max(0, now - began), leaseLeftMs: leaseUntil - now };
+}
+
+/** Undefined when its time is over. */
+function living<Kept extends ClaimRecord | LockRecord>(kept: Kept | undefined, now: number): Kept | undefined {
+  return kept !== undefined && kept.ends > now ? kept : undefined;
+}
+
+/** Two open ends of one session as one: the younger, and whether they belong to one key. */
+function joined(one: SessionEnd | undefined, other: SessionEnd): SessionEnd {
+  if (one === undefined) return other;
+  const { why, since } = one.since > other.since ? one : other;
+  return { why, since, name: one.name === other.name ? one.name : undefined };
+}
+
+/** The record of an attempt that the store lost: claimed now, with a lease that is over. */
+function lostRecord({ fingerprint, owner, fence }: Hold, now: number): ClaimRecord {
+  const times = { began: now, leaseUntil: now, ends: now };
+  return { state: 'P', fingerprint, owner, fence, ...times, open: undefined, answer: undefined };
+}
+
+/** The lock of such an attempt, when no other attempt holds the session. */
+function lostLock({ name, owner, fence }: Hold, now: number): LockRecord {
+  return { state: 'P', name, owner, fence, began: now, leaseUntil: now, ends: now, open: undefined };
 }

@@ -1,22 +1,21 @@
 /**
- * What is remembered of one idempotency key, and of one session. Names: base64url HMAC-SHA256, 43
- * characters; they tell nothing of the client, the key or the session (acp 12.1). Times:
- * milliseconds of the store's own clock.
+ * The port of the checkout claims: what a store remembers of one idempotency key and of one
+ * session. The machine (machine.ts) asks it before each call of the backend; claim-table.ts is its
+ * meaning.
+ */
+
+/**
+ * One attempt asks for one key. Names: base64url HMAC-SHA256, 43 characters, which reveal no
+ * client, key or session (acp 12.1). Times: milliseconds of the store's own clock.
  */
 export interface Claim {
   /** Of the key: client, operation, session and key. */
   readonly name: string;
-  /**
-   * Of the session, for operations that exclude one another there whatever their keys are (acp
-   * 12.7).
-   */
+  /** Of the session, for operations that exclude one another on it under any key (acp 12.7). */
   readonly lock: string | undefined;
   /** Keyed digest of the body's canonical form. */
   readonly fingerprint: string;
-  /**
-   * Random, one for each attempt: whoever repeats a command whose reply was lost is recognised by
-   * it.
-   */
+  /** Random, one for each attempt: a command that is repeated after a lost reply is known by it. */
   readonly owner: string;
   /** How long the attempt has, milliseconds. Afterwards another one may take over. */
   readonly leaseMs: number;
@@ -29,7 +28,7 @@ export interface Claim {
   readonly unopened?: string;
 }
 
-/** Why nobody knows what became of an attempt. */
+/** Why the end of an attempt is unknown. */
 export const UNKNOWNS = [
   'timeout',
   'reset',
@@ -42,59 +41,58 @@ export const UNKNOWNS = [
 ] as const;
 export type Unknown = (typeof UNKNOWNS)[number];
 
-/**
- * An attempt that may call the merchant. `token` grows with every attempt of a name: a later one
- * fences off the earlier (acp 12.6).
- */
+/** The claim of an attempt that may call the backend; each of its ends carries it. */
 export interface Hold {
   readonly name: string;
   readonly lock: string | undefined;
   /** For a store that lost its data meanwhile: an end still belongs to this body only. */
   readonly fingerprint: string;
   readonly owner: string;
-  readonly token: number;
+  /** Fencing token: grows with every attempt of a name; older ones are refused (acp 12.6). */
+  readonly fence: number;
 }
 
+/** An attempt that may have reached the backend, and whose end is unknown. */
+export interface EarlierAttempt {
+  readonly why: Unknown;
+  /** Since it began, milliseconds; of several attempts, the last one. */
+  readonly sinceMs: number;
+  /** Whether one of them had another key: the backend cannot know that one by this key. */
+  readonly otherKey: boolean;
+}
+
+/** The answer to a claim; the kinds are those of the payment ledger where both have them. */
 export type Claimed =
-  /** The first attempt of this key, and no other one on the session whose end is unknown. */
-  | { readonly kind: 'first'; readonly token: number }
   /**
-   * An earlier attempt, of this key or of another one on the session, may have reached the
-   * merchant. `sinceMs`: since it began (the last of them). `other`: one of them had another key,
-   * so the merchant cannot know it by this one's.
+   * This attempt may call the backend. `earlier`: it must find out first what became of that one.
    */
-  | {
-      readonly kind: 'again';
-      readonly token: number;
-      readonly why: Unknown;
-      readonly sinceMs: number;
-      readonly other: boolean;
-    }
-  /** It ended: the status and the sealed body are given again. */
-  | { readonly kind: 'done'; readonly status: number; readonly sealed: string }
-  /** An attempt of this key runs: since when, and how long it has at most. */
-  | { readonly kind: 'in_flight'; readonly ageMs: number; readonly leftMs: number }
+  | { readonly kind: 'granted'; readonly fence: number; readonly earlier?: EarlierAttempt }
+  /** Nothing is left to do: the status and the sealed body are the answer. */
+  | { readonly kind: 'completed'; readonly status: number; readonly sealed: string }
+  /** An attempt of this key runs: since when, and how long its lease lasts. */
+  | { readonly kind: 'in_flight'; readonly ageMs: number; readonly leaseLeftMs: number }
   /** An attempt of another key runs on the session. */
-  | { readonly kind: 'session_busy'; readonly ageMs: number; readonly leftMs: number }
+  | { readonly kind: 'session_busy'; readonly ageMs: number; readonly leaseLeftMs: number }
   /** The key belongs to another body. */
   | { readonly kind: 'conflict' };
 
-/** What is given again. `sealed`: printable ASCII. `keepMs`: how long from now on, milliseconds. */
+/** A kept answer. `sealed`: printable ASCII. `keepMs`: how long from now on, milliseconds. */
 export interface SealedAnswer {
   readonly status: number;
   readonly sealed: string;
   readonly keepMs: number;
 }
 
-/** `keepMs`: how long from now on it is remembered that nobody knows, milliseconds. */
+/** An end that is unknown. `keepMs`: how long from now on it is remembered, milliseconds. */
 export interface UnknownEnd {
   readonly why: Unknown;
   readonly keepMs: number;
 }
 
 /**
- * One session and one client. `session`, `owner`: base64url HMAC-SHA256, 43 characters; the owner's
- * is another one for each session, so that the store does not tell which sessions have one owner.
+ * One session and one client. `session`, `owner`: base64url HMAC-SHA256, 43 characters; a client
+ * has another owner name for each session, so the store does not show which sessions have one
+ * owner.
  */
 export interface Owning {
   readonly session: string;
@@ -107,27 +105,24 @@ export interface Owning {
 export type Ownership = 'own' | 'other' | 'none';
 
 /**
- * The claims of checkout operations (acp 12.4): each command is one write, answers the same when it
- * is repeated after a lost reply, and is undone by nobody whose token is older. A store that lost
- * its data writes down an end all the same: otherwise the next attempt would be a first one. Every
- * command throws StoreError when the store gave no answer, and RangeError for a bug of the caller.
+ * The claims of checkout operations (acp 12.4). Each command is one write, answers the same when it
+ * is repeated after a lost reply, and no older fencing token can undo it. A store that lost its
+ * data writes an end all the same, so the next attempt knows of the earlier one. Every command
+ * throws StoreError when the store gives no answer, and RangeError for a bug of the caller.
  */
 export interface CheckoutClaims {
   claim(claim: Claim): Promise<Claimed>;
   /** It ended with this answer. False: another attempt took over, and nothing was written. */
   finish(hold: Hold, answer: SealedAnswer): Promise<boolean>;
-  /** Nobody knows whether it happened. False: another attempt took over. */
+  /** It may have happened. False: another attempt took over. */
   unknown(hold: Hold, end: UnknownEnd): Promise<boolean>;
   /**
-   * It certainly did not happen in this attempt. The record goes, unless an earlier attempt may
-   * have reached the merchant.
+   * It certainly did not happen in this attempt. The record is deleted, unless an earlier attempt
+   * may have reached the backend.
    */
   release(hold: Hold): Promise<boolean>;
-  /**
-   * Writes down whose a session is; the first owner stays. False: it is another's, and nothing was
-   * written.
-   */
+  /** Writes whose a session is; the first owner stays. False: it is another client's. */
   own(owning: Owning): Promise<boolean>;
-  /** Whose it is. What is its own is remembered for longer by that, and nothing else is. */
+  /** Whose a session is. Being asked by its owner prolongs how long that is remembered. */
   ownership(owning: Owning): Promise<Ownership>;
 }

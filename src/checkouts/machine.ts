@@ -1,55 +1,52 @@
+/**
+ * The idempotency machine of checkout calls (acp 12): claims the key in the store, then does what
+ * the answer asks for. The ACP adapter runs every keyed call through it.
+ */
+
 import { randomBytes } from 'node:crypto';
 import type { Time } from '../time/time.ts';
+import { createAnswerSeal } from './answer-seal.ts';
 import { createAttempts, type Run } from './attempts.ts';
+import { type ClaimReply, createClaimCommands } from './claim-commands.ts';
 import type { CheckoutClaims, Claim, Claimed } from './claims.ts';
-import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
+import type { ClaimOutcome, ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from './idempotency.ts';
+import { leaseFor, retryAfterS, unknownKeepMs } from './leases.ts';
 import { type CallNames, fingerprintOf, namesOf } from './names.ts';
 import type { KeyedOperation } from './operations.ts';
 import type { Sessions } from './sessions.ts';
 import type { IdempotencySettings } from './settings.ts';
 import { passed } from './steps.ts';
-import {
-  createAnswerSeal,
-  createEnding,
-  leaseFor,
-  retryAfterS,
-  type Taken,
-  take,
-  tell,
-  unknownKeepMs,
-} from './taking.ts';
+
+/** Operations that exclude one another on a session under any key: they move money (acp 12.7). */
+const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);
+const OWNER_BYTES = 16;
+/** How often a call asks the store again when the first answer no longer holds. */
+const ROUNDS = 3;
+const GIVEN_UP: ClaimReply = { kind: 'unavailable', cause: new Error('the claim changed hands too often') };
 
 /** What the machine works with. */
 interface IdempotencyOptions {
   readonly claims: CheckoutClaims;
   readonly sessions: Pick<Sessions, 'open'>;
   readonly settings: IdempotencySettings;
-  /** The merchant's id: two shops on one store share no claims. */
+  /** The merchant's id: two merchants on one store share no claims. */
   readonly deploymentId: string;
-  /** Longest wait for the merchant of all operations, milliseconds. */
+  /** Longest wait for the backend of all operations, milliseconds. */
   readonly longestTimeoutMs: number;
   readonly watch: ClaimWatch;
   readonly time: Time;
 }
 
 /**
- * Operations that move money, or end that they could: on one session they exclude one another,
- * whatever their keys are (acp 12.7).
- */
-const EXCLUSIVE: ReadonlySet<KeyedOperation> = new Set(['completeCheckoutSession', 'cancelCheckoutSession']);
-const OWNER_BYTES = 16;
-/** How often a call asks the store anew when what it was told no longer holds. */
-const ROUNDS = 3;
-
-/**
- * The idempotency machine over the claims of a store (acp 12). Whoever has claimed calls the
- * merchant, and keeps the answer before it goes out; everybody else is told the kept answer, or to
- * come again. Nothing in here listens to the caller: a call that began is ended.
+ * The attempt that holds the claim calls the backend, and keeps the answer before it goes out;
+ * every other call gets the kept answer, or has to come again. A caller that leaves stops nothing:
+ * a call that began is ended.
  */
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
-  const { claims, sessions, settings, deploymentId, watch, time } = options;
-  const ring = createAnswerSeal(settings.keys);
-  const attempts = createAttempts({ ...options, ring, ending: createEnding(options) });
+  const { sessions, settings, deploymentId, watch } = options;
+  const seal = createAnswerSeal(settings.keys);
+  const commands = createClaimCommands(options);
+  const attempts = createAttempts({ ...options, commands, seal });
 
   const claimOf = (call: KeyedCall, { record, session }: CallNames, timeoutMs: number): Claim => ({
     name: record,
@@ -61,59 +58,73 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
     keepMs: unknownKeepMs(settings.retentionMs),
   });
 
-  /**
-   * Does what the store's answer to a claim asks for. `rounds`: how often the store may be asked
-   * anew.
-   */
-  const meet = async <Failure>(run: Run<Failure>, taken: Taken, rounds: number): Promise<KeyedEnd<Failure>> => {
-    tell(watch, taken);
-    if (taken.kind === 'unavailable') return taken;
-    const { claimed, sentAt } = taken;
-    switch (claimed.kind) {
+  /** Does what the store's answer asks for. `rounds`: how often the store may be asked again. */
+  const follow = async <Failure>(run: Run<Failure>, reply: ClaimReply, rounds: number): Promise<KeyedEnd<Failure>> => {
+    report(watch, reply);
+    if (reply.kind === 'unavailable') return reply;
+    const { answer, sentAt } = reply;
+    switch (answer.kind) {
       case 'conflict':
         return { kind: 'conflict' };
       case 'in_flight':
       case 'session_busy':
-        return { kind: claimed.kind, retryAfterS: retryAfterS(claimed.ageMs, claimed.leftMs) };
-      case 'done':
-        return replay(run, claimed, rounds);
-      default: {
-        const result = await attempts(run, claimed, sentAt);
-        return result.kind === 'taken' ? meetAgain(run, result.taken, rounds) : result;
+        return { kind: answer.kind, retryAfterS: retryAfterS(answer.ageMs, answer.leaseLeftMs) };
+      case 'completed':
+        return replay(run, answer, rounds);
+      case 'granted': {
+        const result = await attempts(run, answer, sentAt);
+        return result.kind === 'lost' ? followAgain(run, result.reply, rounds) : result;
       }
     }
   };
 
-  const meetAgain = <Failure>(run: Run<Failure>, taken: Taken, rounds: number): Promise<KeyedEnd<Failure>> =>
-    meet(run, rounds > 0 ? taken : GIVEN_UP, rounds - 1);
+  const followAgain = <Failure>(run: Run<Failure>, reply: ClaimReply, rounds: number): Promise<KeyedEnd<Failure>> =>
+    follow(run, rounds > 0 ? reply : GIVEN_UP, rounds - 1);
 
-  const replay = async <Failure>(run: Run<Failure>, done: Done, rounds: number): Promise<KeyedEnd<Failure>> => {
+  const replay = async <Failure>(
+    run: Run<Failure>,
+    { status, sealed }: Extract<Claimed, { readonly kind: 'completed' }>,
+    rounds: number,
+  ): Promise<KeyedEnd<Failure>> => {
     const { name, fingerprint } = run.claim;
-    const { status, sealed } = done;
-    const body = ring.open(sealed, { name, fingerprint, status });
+    const body = seal.open(sealed, { name, fingerprint, status });
     if (body !== undefined) return { kind: 'answered', answer: { status, body }, from: 'kept' };
     watch.unopened();
-    // The call was made, only nobody can tell how it ended: from here on it counts as any other
-    // unknown end, never as a new call.
+    // The call was made, and its end cannot be read: it counts as any other unknown end from here
+    // on, never as a new call.
     const claim = { ...run.claim, unopened: sealed };
-    return meetAgain({ ...run, claim }, await take({ claims, time }, claim), rounds);
+    return followAgain({ ...run, claim }, await commands.claim(claim), rounds);
   };
 
   return {
     async run(call, timeoutMs, work) {
       const { operation } = call;
       const names = namesOf(settings.secret, deploymentId, call);
-      const { merchantKey } = names;
+      const { backendKey } = names;
       const claim = claimOf(call, names, timeoutMs);
       passed('before_claim', operation);
-      const taken = await take({ claims, time }, claim);
+      const reply = await commands.claim(claim);
       passed('after_claim', operation);
       const own = (sessionId: string) => sessions.open(call.clientId, sessionId);
-      return meet({ operation, claim, merchantKey, timeoutMs, work, own }, taken, ROUNDS);
+      return follow({ operation, claim, backendKey, timeoutMs, work, own }, reply, ROUNDS);
     },
   };
 }
 
-type Done = Extract<Claimed, { readonly kind: 'done' }>;
+function report(watch: ClaimWatch, reply: ClaimReply): void {
+  watch.claimed(reply.kind === 'answered' ? outcomeOf(reply.answer) : reply.kind);
+  if (reply.kind !== 'answered' || reply.answer.kind !== 'granted') return;
+  if (reply.answer.earlier?.why === 'lease_expired') watch.leaseExpired();
+}
 
-const GIVEN_UP: Taken = { kind: 'unavailable', cause: new Error('the claim changed hands too often') };
+/** An answer in the words of the metric `acg_checkout_claims_total`, which are older. */
+function outcomeOf(answer: Claimed): ClaimOutcome {
+  switch (answer.kind) {
+    case 'granted':
+      return answer.earlier === undefined ? 'first' : 'again';
+    case 'completed':
+      return 'done';
+    default:
+      return answer.kind;
+  }
+}

@@ -1,4 +1,9 @@
-/** The checkout service of ACP 2026-04-17, by the operation ids of its OpenAPI (acp 2). */
+/**
+ * The five operations of the checkout service of ACP: their ids, paths, statuses and limits (acp
+ * 2).
+ */
+
+/** By the operation ids of the OpenAPI of ACP 2026-04-17. */
 export const OPERATIONS = [
   'createCheckoutSession',
   'updateCheckoutSession',
@@ -8,27 +13,24 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** Every operation but the reading one is a POST, and is made at most once for a key. */
+/** Every operation but the reading one is a POST, and happens at most once for a key. */
 export type KeyedOperation = Exclude<Operation, 'getCheckoutSession'>;
 
-/**
- * The one version that is served: it is the value of `API-Version`, of `protocol.version` and of
- * the adapter's `supportedSpec`.
- */
+/** The one version served: `API-Version`, `protocol.version`, the adapter's `supportedSpec`. */
 export const ACP_VERSION = '2026-04-17';
 
-/** What an operation is, whatever the merchant calls its paths. */
+/** An operation, independent of the backend's own paths. */
 interface OperationRule {
   readonly method: 'GET' | 'POST';
-  /** Below the mount, and below the merchant's base URL unless configured otherwise. */
+  /** Below the mount, and below the backend's base URL unless configured otherwise. */
   readonly path: string;
-  /** The one status that the merchant answers when it worked. */
+  /** The one status by which the backend reports success. */
   readonly success: 200 | 201;
-  /** Longest wait for the merchant unless configured, milliseconds. */
+  /** Longest wait for the backend unless configured, milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Where a path template has the id of the session. */
+/** Stands for the id of the session in a path template. */
 export const SESSION_PLACE = '{checkout_session_id}';
 
 const SESSION = `/checkout_sessions/${SESSION_PLACE}`;
@@ -41,8 +43,5 @@ export const OPERATION_RULES: Readonly<Record<Operation, OperationRule>> = {
   cancelCheckoutSession: { method: 'POST', path: `${SESSION}/cancel`, success: 200, timeoutMs: 10_000 },
 };
 
-/**
- * Largest document in either direction, bytes: what the merchant may answer, and what is kept for a
- * repetition.
- */
+/** Largest answer of the backend, bytes, and so the largest that is kept for a repetition. */
 export const MAX_DOCUMENT_BYTES = 262_144;

@@ -1,11 +1,11 @@
+/**
+ * Publishes the steps of keyed calls, so that tests can end a process at each of them (acp 12.9).
+ */
+
 import { channel } from 'node:diagnostics_channel';
 import type { KeyedOperation } from './operations.ts';
 
-/**
- * The steps of a keyed call, in order. Whoever subscribes to the diagnostics channel `acg.checkout`
- * is told of each one at once, in the same turn: `{ step, operation }`. The tests that end the
- * process exactly there use it (acp 12.9).
- */
+/** In order. Subscribers of the channel get each one in the same turn: `{ step, operation }`. */
 export type CheckoutStep =
   | 'before_claim'
   | 'after_claim'
@@ -13,7 +13,7 @@ export type CheckoutStep =
   | 'after_read'
   | 'before_send'
   | 'after_merchant'
-  /** It is written down whose the session is that the merchant opened. */
+  /** The owner of the session that the backend opened is stored. */
   | 'after_own'
   | 'after_finish';
 
@@ -21,7 +21,7 @@ export const CHECKOUT_CHANNEL = 'acg.checkout';
 
 const checkouts = channel(CHECKOUT_CHANNEL);
 
-/** Says that a keyed call has passed a step; costs a comparison when nobody listens. */
+/** Publishes a step; costs a comparison without subscribers. */
 export function passed(step: CheckoutStep, operation: KeyedOperation): void {
   if (checkouts.hasSubscribers) checkouts.publish({ step, operation });
 }

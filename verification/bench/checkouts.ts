@@ -10,9 +10,9 @@ import http from 'node:http';
 import { type CheckoutShop, openCheckoutShop, rightHeaders } from '../../spec/adapters/acp/shop.ts';
 import { checkoutClaim, holdOf, LONG_MS } from '../../spec/store/checkout-samples.ts';
 import { startRedis } from '../../spec/support/redis.ts';
+import { createAnswerSeal } from '../../src/checkouts/answer-seal.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import { fingerprintOf, namesOf } from '../../src/checkouts/names.ts';
-import { createAnswerSeal } from '../../src/checkouts/taking.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { openStore } from '../../src/store/open.ts';
 import { percentile } from './numbers.ts';
@@ -35,7 +35,7 @@ const PAYMENT = {
   },
 };
 const NOBODY: CheckoutClaims = {
-  claim: async () => ({ kind: 'first', token: 1 }),
+  claim: async () => ({ kind: 'granted', fence: 1 }),
   finish: async () => true,
   unknown: async () => true,
   release: async () => true,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { acpDiscovery } from '../../../src/adapters/acp/discovery.ts';
 import type { AcpDiscoverySettings } from '../../../src/checkouts/settings.ts';
 import { ask } from '../../e2e/ask.ts';
-import { type CheckoutShop, openCheckoutShop } from './shop.ts';
+import { sharedCheckoutShop } from './shop.ts';
 
 const PATH = '/.well-known/acp.json';
 const NOTHING: AcpDiscoverySettings = {
@@ -26,7 +26,7 @@ describe('the discovery document of the checkout service', () => {
         '"api_base_url":"https://shop.example/acp","transports":["rest"],"capabilities":{"services":["checkout"]}}',
     ));
 
-  it('has each optional member in its place, and only when it is configured', () => {
+  it('has each optional member at its path, and only when it is configured', () => {
     const document = JSON.parse(
       textOf({
         documentationUrl: 'https://shop.example/docs',
@@ -44,17 +44,13 @@ describe('the discovery document of the checkout service', () => {
     });
   });
 
-  it('does not come into being when it would be wrong', () => {
+  it('is not made when it would be wrong', () => {
     assert.throws(() => textOf({ supportedCurrencies: ['USD'] }), /supported_currencies/);
     assert.throws(() => textOf({ interventionTypes: ['sms'] }), /intervention_types/);
   });
 
   describe('as it is served', () => {
-    let open: CheckoutShop;
-    before(async () => {
-      open = await openCheckoutShop();
-    });
-    after(() => open.close());
+    const open = sharedCheckoutShop();
     const look = (method: string, headers: Record<string, string> = {}) =>
       ask(open.shop.url, { method, path: PATH, headers });
 
@@ -69,7 +65,7 @@ describe('the discovery document of the checkout service', () => {
         `${open.shop.config.merchant.publicBaseUrl}/acp`,
       );
     });
-    it('is not sent again to who has it', async () => {
+    it('is not sent again to a client that has it', async () => {
       const { etag = '' } = (await look('GET')).headers;
       const again = await look('GET', { 'if-none-match': etag });
       assert.deepEqual([again.status, again.text], [304, '']);

@@ -5,7 +5,7 @@ import { CART, TOKEN } from './shop.ts';
 const nameOf = (line: string): string => line.slice(0, line.indexOf(':')).toLowerCase();
 
 /**
- * The head of a create with these header lines, byte for byte; what they do not name is right.
+ * The head of a create with these header lines, byte for byte; the others are right.
  * `Connection: close`.
  */
 export function createHead(lines: readonly string[]): string {
@@ -20,7 +20,7 @@ export function createHead(lines: readonly string[]): string {
   return head(['POST /acp/checkout_sessions HTTP/1.1', 'Connection: close', ...right, ...lines]);
 }
 
-/** Makes such a create with the smallest cart, and returns all that is said. */
+/** Sends such a create with the smallest cart, and returns the whole answer. */
 export function rawCreate(url: string, lines: readonly string[]): Promise<string> {
   const body = JSON.stringify(CART);
   return exchange(url, [Buffer.from(`${createHead([...lines, `Content-Length: ${body.length}`])}${body}`, 'latin1')]);

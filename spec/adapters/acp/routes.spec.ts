@@ -95,13 +95,13 @@ describe('the routes of the checkout service', () => {
     ['get', '/checkout_sessions/cs_1/cancel', 'POST'],
   ] as const;
   for (const [method, path, allow] of refused)
-    it(`tells ${method} ${path} what is allowed there`, () =>
+    it(`refuses ${method} ${path} with the methods of the path`, () =>
       assert.throws(
         () => routeOf(method, path),
         (error) => error instanceof AcpError && error.code === 'method_not_allowed' && error.headers['allow'] === allow,
       ));
 
-  it('shows a path without what callers and merchants made up', () => {
+  it('shows a path without ids and other text of callers', () => {
     assert.equal(withoutIds('/checkout_sessions/cs_1/complete'), '/checkout_sessions/*/complete');
     assert.equal(withoutIds('/checkout_sessions/cs_1/../token'), '/checkout_sessions/*/*/*');
   });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { after, before } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
@@ -11,7 +12,7 @@ export const OTHER_TOKEN = 'token-of-the-other-assistant';
 export const SECRET = 'secret-of-these-tests-with-40-characters';
 export const SEALING_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** Nobody pays anything here, so nobody asks a chain. */
+/** Checkouts need no chain. */
 export const NO_CHAIN = {
   rpcUrl: 'http://127.0.0.1:1',
   chainId: 31_337,
@@ -19,7 +20,7 @@ export const NO_CHAIN = {
   relayerKey: `0x${'1'.repeat(64)}`,
 } as const;
 
-/** A shop that serves checkouts and nothing else, before a merchant of its own. */
+/** A gateway that serves checkouts and nothing else, before a backend of its own. */
 export interface CheckoutShop {
   readonly shop: Shop;
   readonly merchant: CheckoutMerchant;
@@ -58,7 +59,25 @@ export async function openCheckoutShop({
   };
 }
 
-/** `protocols.acp` of a shop with two assistants. `changes` replace its members. */
+/** One gateway for all tests of a suite; to be called inside `describe` or at the top of a file. */
+export function sharedCheckoutShop(parts?: CheckoutShopParts): CheckoutShop {
+  let open: CheckoutShop;
+  before(async () => {
+    open = await openCheckoutShop(parts);
+  });
+  after(() => open.close());
+  return {
+    get shop() {
+      return open.shop;
+    },
+    get merchant() {
+      return open.merchant;
+    },
+    close: () => open.close(),
+  };
+}
+
+/** `protocols.acp` with two assistants. `changes` replace its members. */
 export function checkoutProtocol(changes: ConfigObject = {}): ConfigObject {
   return {
     enabled: true,
@@ -76,7 +95,7 @@ export function checkoutProtocol(changes: ConfigObject = {}): ConfigObject {
 /** A header of `undefined` is not sent. */
 export type Headers = Readonly<Record<string, string | undefined>>;
 
-/** What an agent asks; whatever is not said is right. */
+/** What an agent sends; members that are missing are right. */
 export interface Asked {
   readonly method?: string;
   /** Below the mount. */
@@ -88,7 +107,7 @@ export interface Asked {
 /** The smallest cart. */
 export const CART = { line_items: [{ id: 'item_1' }], currency: 'usd', capabilities: {} } as const;
 
-/** The head of a call that is right, with a key of its own. */
+/** The headers of a right call, with a key of its own. */
 export function rightHeaders(method: string, changes: Headers = {}): Record<string, string> {
   const headers: Headers = {
     authorization: `Bearer ${TOKEN}`,
@@ -101,7 +120,7 @@ export function rightHeaders(method: string, changes: Headers = {}): Record<stri
   );
 }
 
-/** Asks the shop; a POST is a create with the smallest cart unless said. */
+/** Calls the gateway; a POST is a create with the smallest cart unless given. */
 export function askAcp(
   base: string,
   { method = 'POST', path = '/checkout_sessions', headers, body }: Asked = {},

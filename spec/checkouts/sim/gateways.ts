@@ -3,24 +3,23 @@ import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../../src/
 import { createIdempotency } from '../../../src/checkouts/machine.ts';
 import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { SETTINGS } from '../bed.ts';
+import type { SimBackend } from './backend.ts';
 import type { Laws } from './laws.ts';
-import type { SimMerchant } from './merchant.ts';
 import { type Manner, type Mutant, TIMEOUT_MS } from './plan.ts';
 import type { Process, World } from './world.ts';
 
-/** How a call ended for who made it: `gone`: the gateway died; `left`: the caller did not wait. */
-export type Heard = KeyedEnd<string> | { readonly kind: 'gone' | 'left' };
+/** How a call ended for its caller. `gone`: the gateway died; `left`: the caller did not wait. */
+export type CallEnd = KeyedEnd<string> | { readonly kind: 'gone' | 'left' };
 
-/** Gateways on one store. One that died is replaced at once. */
+/** Gateways on one store. A dead one is replaced at once. */
 export interface Gateways {
-  /** `patienceMs`: how long the caller waits. The gateway does not listen to that. */
-  call(which: number, call: KeyedCall, patienceMs: number): Promise<Heard>;
-  /** How often something came to pass. */
+  /** `patienceMs`: how long the caller waits; the gateway does not know it. */
+  call(which: number, call: KeyedCall, patienceMs: number): Promise<CallEnd>;
+  /** How often each thing happened. */
   readonly tally: ReadonlyMap<string, number>;
 }
 
-/** The shop. */
-export const DEPLOYMENT = 'shop';
+export const DEPLOYMENT = 'merchant';
 
 interface Running {
   readonly process: Process;
@@ -29,11 +28,11 @@ interface Running {
 
 export function openGateways(
   world: World,
-  parts: { readonly claims: CheckoutClaims; readonly merchant: SimMerchant; readonly laws: Laws },
+  parts: { readonly claims: CheckoutClaims; readonly backend: SimBackend; readonly laws: Laws },
   manner: Manner,
   mutant: Mutant,
 ): Gateways {
-  const { claims, merchant, laws } = parts;
+  const { claims, backend, laws } = parts;
   const tally = new Map<string, number>();
   const running = new Map<number, Running>();
   let started = 0;
@@ -93,7 +92,7 @@ export function openGateways(
         const gone = (): void => world.later(50, 'connection ends', () => resolve({ kind: 'gone' }));
         process.atEnd.add(gone);
         if (Number.isFinite(patienceMs)) world.later(patienceMs, 'caller leaves', () => resolve({ kind: 'left' }));
-        const work = merchant.work(call, process);
+        const work = backend.work(call, process);
         void idempotency.run(call, TIMEOUT_MS, mutant.work?.(work) ?? work).then((end) => {
           process.atEnd.delete(gone);
           count(`ended ${end.kind}${end.kind === 'answered' ? ` ${end.from}` : ''}`);

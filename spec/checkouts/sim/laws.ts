@@ -1,19 +1,16 @@
 import type { KeyedCall, KeyedEnd } from '../../../src/checkouts/idempotency.ts';
 
-/** What must hold, whatever happens. */
+/** What must always hold. */
 export interface Laws {
   readonly violations: readonly string[];
   broken(what: string): void;
   /** A caller got an answer. */
   answered(call: KeyedCall, end: Extract<KeyedEnd<string>, { kind: 'answered' }>, ordered: boolean): void;
-  /** A caller was told of a session that was opened for it. */
+  /** A caller got a session that was opened for it. */
   opened(call: KeyedCall, sessionId: string): void;
-  /** Every session that a caller was told of, and who that was. */
+  /** Every session that a caller got, and its client. */
   readonly sessions: ReadonlyMap<string, string>;
-  /**
-   * The store took no end of an attempt: its answer could not be kept, so a later one may be
-   * another.
-   */
+  /** The store lost the end of an attempt: its answer is not kept, so a later one may differ. */
   unstored(): void;
 }
 
@@ -35,16 +32,15 @@ export function createLaws(): Laws {
       unstored = true;
     },
     answered({ clientId, operation, sessionId, key }, { answer, from }, ordered) {
-      // A conflict is told; whether it was kept as the answer to the key shows when it is given
-      // again.
-      if (answer.status === 409 && from === 'merchant') return;
+      // A conflict goes out; whether it was kept as the answer shows when it is sent again.
+      if (answer.status === 409 && from === 'backend') return;
       const text = `${answer.status} ${Buffer.from(answer.body).toString('latin1')}`;
       const name = `${clientId} ${operation} ${sessionId} ${key}`;
       const before = answers.get(name) ?? text;
       answers.set(name, text);
       if (before !== text && !unstored) violations.push(`two answers to ${name}: ${before}; ${text} (${from})`);
       if (operation === 'completeCheckoutSession' && answer.status === 200 && !ordered)
-        violations.push(`${name} is told of an order that is not there (${from})`);
+        violations.push(`${name} names an order that is not there (${from})`);
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The simulation of keyed calls by hand: `node spec/checkouts/sim/main.ts --seed 7` tells every
- * step of one seed, `--runs 5000` runs so many seeds and tells those that break a law.
+ * The simulation of keyed calls by hand: `node spec/checkouts/sim/main.ts --seed 7` prints every
+ * step of one seed, `--runs 5000` runs so many seeds and prints those that break a law.
  */
 import { parseArgs } from 'node:util';
 import { report, runSeed } from './run.ts';
@@ -16,7 +16,7 @@ async function many(runs: number): Promise<void> {
     const { manner, violations } = await runSeed(seed);
     if (violations.length === 0) continue;
     broken += 1;
-    process.stdout.write(`${seed} (the merchant ${manner}): ${violations.join('; ')}\n`);
+    process.stdout.write(`${seed} (the backend ${manner}): ${violations.join('; ')}\n`);
   }
   process.stdout.write(`${runs} seeds, ${broken} broke a law\n`);
   process.exitCode = broken === 0 ? 0 : 1;

@@ -1,8 +1,6 @@
 import type { Mutant } from './plan.ts';
 
-/**
- * Wrong machines, most of them what others have built. Each is one port that does something else.
- */
+/** Wrong machines, each with one port that does something else. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an unknown end frees the key, as the letter of the specification has it',
@@ -10,12 +8,12 @@ export const MUTANTS: readonly Mutant[] = [
     claims: (claims) => ({ ...claims, unknown: (hold) => claims.release(hold) }),
   },
   {
-    name: 'nobody reads the session back',
+    name: 'the session is not read back',
     shows: /has 2 orders/,
     work: (work) => ({ ...work, readBack: undefined }),
   },
   {
-    name: 'a merchant that looks at no key is called again at once',
+    name: 'a backend that looks at no key is called again at once',
     shows: /has 2 orders/,
     settings: { merchant: 'derived-key' },
   },
@@ -31,12 +29,13 @@ export const MUTANTS: readonly Mutant[] = [
       ...claims,
       async claim(claim) {
         const claimed = await claims.claim(claim);
-        return claimed.kind === 'again' && claimed.other ? { kind: 'first', token: claimed.token } : claimed;
+        if (claimed.kind !== 'granted' || claimed.earlier?.otherKey !== true) return claimed;
+        return { kind: 'granted', fence: claimed.fence };
       },
     }),
   },
   {
-    name: 'nobody looks at the lease before the merchant is called',
+    name: 'the lease is not checked before the backend is called',
     shows: /two calls at once|has 2 orders/,
     time: ({ sleep }) => ({ now: () => 0, sleep }),
   },
@@ -63,7 +62,7 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
-    name: 'the last one that is given a session has it',
+    name: 'the last client that opens a session has it',
     shows: /was shown to/,
     claims: (claims) => ({
       ...claims,
@@ -74,7 +73,7 @@ export const MUTANTS: readonly Mutant[] = [
     }),
   },
   {
-    name: 'whoever was overtaken tells its own answer',
+    name: 'the attempt that lost its claim sends its own answer',
     shows: /two answers/,
     claims: (claims) => ({
       ...claims,

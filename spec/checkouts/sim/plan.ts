@@ -4,15 +4,14 @@ import type { IdempotencySettings } from '../../../src/checkouts/settings.ts';
 import type { Time } from '../../../src/time/time.ts';
 
 /**
- * What the merchant is like, and with it what the machine may rely on (acp 12.5). `tells`: looks at
- * no key, acts within the timeout or says that it is at it, and can always be read. `settles`:
- * looks at no key, may act long after the timeout, says nothing meanwhile, and can often not be
- * read: read-back-only. `deduplicates`: goes by keys, may act whenever it likes, and can often not
- * be read.
+ * How the backend behaves, and so what the machine may rely on (acp 12.5). `reports`: looks at no
+ * key, acts within the timeout or shows that it works, and can always be read. `settles`: looks at
+ * no key, may act long after the timeout without a sign of it, and often cannot be read:
+ * read-back-only. `deduplicates`: goes by keys, may act at any time, and often cannot be read.
  */
-export type Manner = 'tells' | 'settles' | 'deduplicates';
+export type Manner = 'reports' | 'settles' | 'deduplicates';
 
-/** A wrong machine, made of ports that do something else: the laws must notice it. */
+/** A wrong machine, which the laws must notice. */
 export interface Mutant {
   readonly name: string;
   /** One of the laws that it breaks. */

@@ -4,16 +4,16 @@ import { createSessions } from '../../../src/checkouts/sessions.ts';
 import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
 import { SETTINGS } from '../bed.ts';
 import { tableClaims } from '../table-claims.ts';
-import { DEPLOYMENT, type Gateways, type Heard, openGateways } from './gateways.ts';
+import { type SimBackend, simBackend } from './backend.ts';
+import { type CallEnd, DEPLOYMENT, type Gateways, openGateways } from './gateways.ts';
 import { createLaws, type Laws } from './laws.ts';
-import { type SimMerchant, simMerchant } from './merchant.ts';
 import { type Manner, type Mutant, NO_MUTANT } from './plan.ts';
 import { createWorld, type World } from './world.ts';
 
-const MANNERS: readonly Manner[] = ['tells', 'settles', 'deduplicates'];
+const MANNERS: readonly Manner[] = ['reports', 'settles', 'deduplicates'];
 /**
- * How long things go wrong, and how long nothing does, milliseconds: enough for everybody to come
- * to an end.
+ * How long things go wrong, and then how long nothing does, milliseconds: enough for every call to
+ * end.
  */
 const STORM_MS = 3_600_000;
 const CALM_MS = 600_000;
@@ -44,27 +44,27 @@ export interface RunOptions {
 interface Sim {
   readonly world: World;
   readonly gateways: Gateways;
-  readonly merchant: SimMerchant;
+  readonly backend: SimBackend;
   readonly laws: Laws;
   readonly chance: Chance;
 }
 
 /**
- * Buyers on one session, gateways that die, a merchant with moods; then calm, in which every key
- * must come to an answer.
+ * Buyers on one session, gateways that die, a faulty backend; then calm, in which every key gets an
+ * answer.
  */
 export async function runSeed(
   seed: number,
   { mutant = NO_MUTANT, traced = false, openClaims = tableClaims }: RunOptions = {},
 ): Promise<Outcome> {
   const chance = chanceOf(seed);
-  const manner = MANNERS[seed % MANNERS.length] ?? 'tells';
+  const manner = MANNERS[seed % MANNERS.length] ?? 'reports';
   const world = createWorld(chanceOf(~seed), traced);
   const laws = createLaws();
-  const merchant = simMerchant(world, laws, manner, chanceOf(seed ^ 0x5eed));
+  const backend = simBackend(world, laws, manner, chanceOf(seed ^ 0x5eed));
   const claims = openClaims(() => Math.floor(world.schedule.now));
-  const gateways = openGateways(world, { claims, merchant, laws }, manner, mutant);
-  const sim: Sim = { world, gateways, merchant, laws, chance };
+  const gateways = openGateways(world, { claims, backend, laws }, manner, mutant);
+  const sim: Sim = { world, gateways, backend, laws, chance };
 
   const last = crowd(sim, manner);
   await world.pass(STORM_MS);
@@ -77,15 +77,14 @@ export async function runSeed(
   return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };
 }
 
-/** Sends everybody on their way. Returns the calls that must come to an answer in the end. */
+/** Starts all callers. Returns the calls that must get an answer in the end. */
 function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
   const { chance, world } = sim;
   const last = new Map<string, KeyedCall>();
   const begin = (name: string, walk: () => Promise<void>): void =>
     world.later(chance.pick([0, chance.below(500), chance.below(40_000)]), `${name} comes`, () => void walk());
-  // Several connections of one buyer use one key. One that changes its key does so when it was told
-  // of a failure: who heard nothing must not, for it may have been done, and then only the merchant
-  // could tell.
+  // Several connections of one buyer use one key. A buyer changes its key only after an answer that
+  // reports a failure: without an answer the call may have happened, and only the backend knows.
   const copies = chance.pick([1, 1, 2, 4]);
   const changes = copies === 1 && manner !== 'deduplicates' && chance.happens(0.6);
   for (let copy = 1; copy <= copies; copy += 1)
@@ -97,7 +96,7 @@ function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
   return () => [...last.values()];
 }
 
-/** A client that wants a session, by one key or by the next one. */
+/** A client that wants a session, by one key or the next. */
 async function open(sim: Sim, clientId: string, uses: (call: KeyedCall) => void): Promise<void> {
   for (let key = 1; key <= MOST_SESSIONS; key += 1) {
     const call: KeyedCall = {
@@ -109,14 +108,14 @@ async function open(sim: Sim, clientId: string, uses: (call: KeyedCall) => void)
     };
     uses(call);
     for (let calls = 0; calls < MOST_CALLS; calls += 1) {
-      const heard = await make(sim, call, sim.chance.happens(0.8) ? Number.POSITIVE_INFINITY : 5_000);
-      if (heard.kind === 'answered') break;
-      await pause(sim, heard);
+      const end = await make(sim, call, sim.chance.happens(0.8) ? Number.POSITIVE_INFINITY : 5_000);
+      if (end.kind === 'answered') break;
+      await pause(sim, end);
     }
   }
 }
 
-/** A session that a client was told of is his, and for the others there is none. */
+/** A session that a client got is its own, and does not exist for others. */
 async function checkOwners({ laws, world }: Sim, claims: CheckoutClaims): Promise<void> {
   const time = { now: () => world.schedule.now, sleep: async () => undefined };
   const sessions = createSessions({ claims, settings: SETTINGS, deploymentId: DEPLOYMENT, servesUnknown: false, time });
@@ -134,10 +133,10 @@ async function buy(sim: Sim, changesKey: boolean, uses: (call: KeyedCall) => voi
     const call = callOf('completeCheckoutSession', `buy-${key}`);
     uses(call);
     const patienceMs = changesKey || sim.chance.happens(0.7) ? Number.POSITIVE_INFINITY : sim.chance.below(40_000);
-    const heard = await make(sim, call, patienceMs);
-    if (heard.kind === 'answered' && heard.answer.status === 200) return;
-    if (changesKey && heard.kind === 'failed' && sim.chance.happens(0.7)) key += 1;
-    await pause(sim, heard);
+    const end = await make(sim, call, patienceMs);
+    if (end.kind === 'answered' && end.answer.status === 200) return;
+    if (changesKey && end.kind === 'failed' && sim.chance.happens(0.7)) key += 1;
+    await pause(sim, end);
   }
 }
 
@@ -145,35 +144,35 @@ async function cancel(sim: Sim, uses: (call: KeyedCall) => void): Promise<void> 
   const call = callOf('cancelCheckoutSession', 'cancel-1');
   uses(call);
   for (let calls = 0; calls < MOST_CALLS; calls += 1) {
-    const heard = await make(sim, call, Number.POSITIVE_INFINITY);
-    if (heard.kind === 'answered') return;
-    await pause(sim, heard);
+    const end = await make(sim, call, Number.POSITIVE_INFINITY);
+    if (end.kind === 'answered') return;
+    await pause(sim, end);
   }
 }
 
 async function untilAnswered(sim: Sim, call: KeyedCall): Promise<void> {
   for (;;) {
-    const heard = await make(sim, call, Number.POSITIVE_INFINITY);
-    if (heard.kind === 'answered') return;
-    await pause(sim, heard);
+    const end = await make(sim, call, Number.POSITIVE_INFINITY);
+    if (end.kind === 'answered') return;
+    await pause(sim, end);
   }
 }
 
 async function make(
-  { world, gateways, merchant, laws, chance }: Sim,
+  { world, gateways, backend, laws, chance }: Sim,
   call: KeyedCall,
   patienceMs: number,
-): Promise<Heard> {
-  const heard = await gateways.call(chance.below(GATEWAYS), call, patienceMs);
-  if (heard.kind === 'answered') laws.answered(call, heard, merchant.orders(SESSION) > 0);
-  if (heard.kind === 'answered' && heard.answer.status === 201) laws.opened(call, merchant.openedIn(heard.answer));
-  if (world.schedule.trace !== undefined) world.schedule.tell(`${call.key} hears ${JSON.stringify(heard)}`);
-  return heard;
+): Promise<CallEnd> {
+  const end = await gateways.call(chance.below(GATEWAYS), call, patienceMs);
+  if (end.kind === 'answered') laws.answered(call, end, backend.orders(SESSION) > 0);
+  if (end.kind === 'answered' && end.answer.status === 201) laws.opened(call, backend.openedIn(end.answer));
+  if (world.schedule.trace !== undefined) world.schedule.tell(`${call.key} gets ${JSON.stringify(end)}`);
+  return end;
 }
 
-/** As long as the caller was told to wait, or as it likes. */
-function pause({ world, chance }: Sim, heard: Heard): Promise<void> {
-  const ms = 'retryAfterS' in heard ? heard.retryAfterS * 1_000 : chance.pick([10, 1_000, 20_000]);
+/** As long as Retry-After, or as the caller likes. */
+function pause({ world, chance }: Sim, end: CallEnd): Promise<void> {
+  const ms = 'retryAfterS' in end ? end.retryAfterS * 1_000 : chance.pick([10, 1_000, 20_000]);
   return new Promise((resolve) => world.later(ms, 'waits', resolve));
 }
 
@@ -183,5 +182,5 @@ function callOf(operation: KeyedCall['operation'], key: string): KeyedCall {
 
 /** What a reader needs of a failed run: what broke, how to see it again, and every step. */
 export function report({ seed, manner, violations, trace }: Outcome): string {
-  return [...violations, `seed ${seed}, the merchant ${manner}`, ...trace].join('\n');
+  return [...violations, `seed ${seed}, the backend ${manner}`, ...trace].join('\n');
 }

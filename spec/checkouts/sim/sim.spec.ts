@@ -9,13 +9,10 @@ import { report, runSeed } from './run.ts';
 const RUNS = 300;
 /** Runs of which each is made on the embedded store too. */
 const STORED = 25;
-/**
- * The laws must notice a wrong machine within so many seeds: the rarest shows in one of two
- * hundred.
- */
+/** The laws must notice a wrong machine within so many seeds: the rarest shows in one of 200. */
 const WITHIN = 1_500;
 
-describe('buyers, gateways that die and a merchant with moods', () => {
+describe('buyers, gateways that die and a faulty backend', () => {
   it(`${RUNS} seeds: one order for a session at most, one answer for a key, and an answer in the end`, async () => {
     const tally = new Map<string, number>();
     for (let seed = 1; seed <= RUNS; seed += 1) {
@@ -24,10 +21,10 @@ describe('buyers, gateways that die and a merchant with moods', () => {
       for (const [what, times] of run.tally) tally.set(what, (tally.get(what) ?? 0) + times);
     }
     process.stdout.write(`${JSON.stringify({ sim: 'checkouts', runs: RUNS, ...Object.fromEntries(tally) })}\n`);
-    // A storm in which nothing goes wrong, or nobody gets anything, would prove nothing.
+    // A storm without faults, or without answers, would prove nothing.
     for (const what of ['again', 'lease expired', 'fenced', 'unstored', 'session_busy', 'timeout', 'reset', 'status'])
       assert.ok((tally.get(what) ?? 0) > RUNS / 100, `${what}: ${tally.get(what) ?? 0}`);
-    for (const from of ['merchant', 'kept', 'session'])
+    for (const from of ['backend', 'kept', 'session'])
       assert.ok((tally.get(`ended answered ${from}`) ?? 0) > RUNS / 10, from);
   });
 

@@ -6,7 +6,7 @@ import { type Actor, Schedule, type Step } from '../../../verification/chaos/sim
 /** Longest that a command of the store is waited for, milliseconds. */
 const COMMAND_MS = 500;
 
-/** A process: it ends, or stands still for a while, whenever it is about to hear something. */
+/** A process: it ends, or stands still for a while, before any reply that it gets. */
 export interface Process extends Actor {
   alive: boolean;
   pausedUntil: number;
@@ -19,9 +19,9 @@ export interface World {
   readonly schedule: Schedule;
   /** Nothing goes wrong any more. */
   calm: boolean;
-  /** Something that happens whoever lives. */
+  /** Happens whichever process lives. */
   later(ms: number, label: string, run: () => void): void;
-  /** Resolves when a process hears something; never when it has died before. */
+  /** Resolves when a process gets a reply; never when it has died before. */
   hear(process: Process, label: string, ms: number): Promise<void>;
   /** The store as a process reaches it: over a line that loses commands and replies. */
   line(process: Process, claims: CheckoutClaims): CheckoutClaims;

@@ -1,3 +1,8 @@
+/**
+ * The ACP adapter: the checkout service over REST, passed on to a backend that speaks it too. Every
+ * request at the mount or below it ends here (`serve`), and so does every failure (`acpFailures`).
+ */
+
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import type { Idempotency } from '../../checkouts/idempotency.ts';
 import type { Sessions } from '../../checkouts/sessions.ts';
@@ -8,40 +13,37 @@ import { clientGone } from '../../server/http/respond.ts';
 import { belowMount, rawPath } from '../../server/http/target.ts';
 import type { Guesses } from '../../server/rate-limit/failed-attempts.ts';
 import type { Admission } from './admission.ts';
-import type { MerchantSide } from './call.ts';
+import type { BackendService } from './call.ts';
 import { clientsByToken } from './clients.ts';
-import { assertAccess, deliveredBy } from './delivered.ts';
 import { type AcpError, asAcpError } from './error.ts';
-import { callerRequestIdOf, checkMediaType, checkVersion, idempotencyKeyOf, readBody } from './request.ts';
-import { outcomeOfError, sendAnswer, sendFailure } from './response.ts';
+import { bodyChecks, callerRequestIdOf, checkMediaType, checkVersion, idempotencyKeyOf, readBody } from './request.ts';
+import { assertAccess, deliveredOf, outcomeOfError, sendAnswer, sendFailure } from './response.ts';
 import { routeOf } from './routes.ts';
-import { requestSchemas } from './schemas.ts';
 
 /** What the adapter is made of. */
 interface AcpAdapterParts {
   readonly mountPath: string;
   readonly settings: Pick<AcpSettings, 'clients' | 'backend' | 'acceptLineItemQuantity'>;
-  /** What every call passes before anything is compared or read; each says no by throwing. */
+  /** Middleware that every call passes before anything of it is compared or read. */
   readonly entrance: readonly RequestHandler[];
-  /** Where wrong tokens are counted. */
+  /** Counts wrong tokens. */
   readonly guesses: Guesses;
   readonly admit: Admission;
   readonly sessions: Pick<Sessions, 'access'>;
   readonly idempotency: Idempotency;
-  readonly merchant: MerchantSide;
-  /** Told how far a call has come. */
+  readonly backend: BackendService;
+  /** Notes how far a call has come. */
   readonly entered: (step: 'admit' | 'validate' | 'forward' | 'conclude', res: Response) => void;
 }
 
 /**
- * The ACP adapter: the checkout service over REST, passed on to a merchant who speaks it too. All
- * that comes to the mount or below it ends here. The order of the lines in `serve` is the order in
- * which a call is checked, and the first failure is the answer (acp 13.1).
+ * The order of the lines in `serve` is the order in which a call is checked, and the first failure
+ * is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
-  const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, merchant, entered } = parts;
+  const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, backend, entered } = parts;
   const clientOf = clientsByToken(settings.clients, guesses);
-  const checkBody = requestSchemas(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
+  const checkBody = bodyChecks(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
 
   async function serve(path: string, req: Request, res: Response): Promise<void> {
     const startedAt = performance.now();
@@ -62,7 +64,7 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
       checkBody(operation, value);
       if (sessionId !== undefined) assertAccess(await sessions.access(clientId, sessionId));
       entered('forward', res);
-      const visit = merchant.open({
+      const call = backend.open({
         operation,
         sessionId,
         clientId,
@@ -76,26 +78,26 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
       const { timeoutMs } = settings.backend.operations[operation];
       const end =
         keyed === undefined
-          ? await visit.read(left)
-          : await idempotency.run({ ...keyed, clientId, sessionId, body: value }, timeoutMs, visit);
+          ? await call.read(left)
+          : await idempotency.run({ ...keyed, clientId, sessionId, body: value }, timeoutMs, call);
       entered('conclude', res);
-      const delivered = deliveredBy(end);
+      const delivered = deliveredOf(end);
       sendAnswer(res, delivered);
-      if (await wentOut(res)) visit.delivered(delivered);
+      if (await wentOut(res)) call.delivered(delivered);
     } finally {
       leave();
     }
   }
 
-  return function acpFrontLayer(req, res, next) {
+  return function serveCheckout(req, res, next) {
     const path = belowMount(mountPath, rawPath(req.url));
     return path === undefined ? next() : serve(path, req, res);
   };
 }
 
 /**
- * Answers everything that is thrown below the mount, by whichever layer, with an Error document:
- * the envelope of the gateway's own routes never leaves it there.
+ * Answers everything that is thrown below the mount with an Error document: the envelope of the
+ * gateway's own routes never leaves it there.
  */
 export function acpFailures(
   mountPath: string,
@@ -104,7 +106,7 @@ export function acpFailures(
     ids: CallIds,
   ) => void,
 ): ErrorRequestHandler {
-  return function acpFailuresLayer(thrown: unknown, req, res, next) {
+  return function answerCheckoutFailure(thrown: unknown, req, res, next) {
     if (belowMount(mountPath, rawPath(req.url)) === undefined) return next(thrown);
     const error = asAcpError(thrown);
     const { status, message, cause } = error;
@@ -113,11 +115,11 @@ export function acpFailures(
   };
 }
 
-/** Passes middleware one after the other. Rejects with what one of them says no with. */
-async function pass(layers: readonly RequestHandler[], req: Request, res: Response): Promise<void> {
-  for (const layer of layers)
+/** Passes middleware one after the other. Rejects with the refusal of the first that refuses. */
+async function pass(middleware: readonly RequestHandler[], req: Request, res: Response): Promise<void> {
+  for (const step of middleware)
     await new Promise<void>((resolve, reject) => {
-      layer(req, res, (refusal?: unknown) => (refusal === undefined ? resolve() : reject(refusal)));
+      step(req, res, (refusal?: unknown) => (refusal === undefined ? resolve() : reject(refusal)));
     });
 }
 

@@ -1,20 +1,21 @@
+/**
+ * The backend of the checkouts: each exchange of a call is made, judged, recorded as an event, and
+ * reported to the watch. The adapter opens a call here; the idempotency machine makes its attempts.
+ */
+
 import type { Exchange } from '../../backend/exchange.ts';
 import type { AttemptEnd, ReadBack } from '../../checkouts/idempotency.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
-import type { Contradiction, DocumentFault } from './backend-answer.ts';
-import { callBackend, type OperationHeaders } from './backend-call.ts';
-import type { CheckoutCall, MerchantSide } from './call.ts';
+import { type Contradiction, compileDocumentSchemas, type DocumentFault } from './backend-document.ts';
+import { exchangeWithBackend, type Purpose } from './backend-exchange.ts';
+import type { BackendService, CheckoutCall } from './call.ts';
 import { AcpError } from './error.ts';
 import { type CheckoutEventParts, openCheckoutEvents } from './events.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
-import { compileAnswerSchemas } from './schemas.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/**
- * A document of the merchant's that was refused: where it is wrong, and nothing of what stands in
- * it.
- */
+/** A document of the backend that was refused: its fault, without any value of it. */
 export interface InvalidDocument extends DocumentFault {
   readonly operation: Operation;
   readonly requestId: string;
@@ -29,7 +30,7 @@ export interface ContradictoryDocument {
   readonly contradiction: Contradiction;
 }
 
-/** Told of what the merchant does. */
+/** Receives what the backend does. */
 interface BackendWatch {
   /** An exchange begins; the result is called when it is over. */
   exchanging(): () => void;
@@ -37,25 +38,80 @@ interface BackendWatch {
   contradiction(found: ContradictoryDocument): void;
 }
 
-/**
- * The operations that move money or end a session, and the status that tells they happened (acp
- * 12.5).
- */
+/** The operations that are read back, and the status that shows they happened (acp 12.5). */
 const DONE_AT: Readonly<Partial<Record<Operation, string>>> = {
   completeCheckoutSession: 'completed',
   cancelCheckoutSession: 'canceled',
 };
-/** The merchant is at the session. */
+/** The backend works on the session. */
 const BUSY: ReadonlySet<unknown> = new Set(['in_progress', 'complete_in_progress']);
 
-/** Whether the session tells what became of an operation. */
-function readsBack(operation: Operation): boolean {
-  return DONE_AT[operation] !== undefined;
+/** What the service works with. */
+interface BackendServiceParts extends CheckoutEventParts {
+  /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
+  readonly exchange: Exchange;
+  readonly backend: AcpBackend;
+  /** Whether a document that contradicts itself or the call is refused, not only reported. */
+  readonly strictSemantics: boolean;
+  /** Whether a refusal for want of 3D Secure is passed on by its code. */
+  readonly authenticationErrors: boolean;
+  readonly watch: BackendWatch;
+}
+
+export function createBackendService(parts: BackendServiceParts): BackendService {
+  const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
+  compileDocumentSchemas();
+
+  const exchangeFor = async (call: CheckoutCall, purpose: Purpose, signal?: AbortSignal): Promise<Outcome> => {
+    const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
+    const over = watch.exchanging();
+    try {
+      const reply = await exchangeWithBackend(exchange, backend, call, purpose, signal);
+      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, reply);
+      report(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
+      return outcome;
+    } catch (bug) {
+      return bugOutcome(bug);
+    } finally {
+      over();
+    }
+  };
+
+  return {
+    open(call) {
+      const events = openCheckoutEvents(call, parts);
+      events.requested();
+      const ask = async (purpose: Purpose, signal?: AbortSignal): Promise<Outcome> => {
+        const outcome = await exchangeFor(call, purpose, signal);
+        events.exchanged(outcome, purpose.kind === 'read-back');
+        return outcome;
+      };
+      return {
+        attempt: async ({ backendKey, number }) =>
+          endOf(call.operation, await ask({ kind: 'write', backendKey, attempt: number })),
+        readBack: DONE_AT[call.operation]
+          ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
+          : undefined,
+        read: async (signal) => endOf(call.operation, await ask({ kind: 'read' }, signal)),
+        delivered: (answer) => events.delivered(answer),
+      };
+    },
+  };
+}
+
+function report(
+  watch: BackendWatch,
+  asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
+  outcome: Outcome,
+): void {
+  if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
+  if (outcome.kind === 'document')
+    for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });
 }
 
 /**
- * What a session that was read tells of an operation whose end is unknown. A completed one without
- * its order cannot be given as the answer of a complete, and is as good as not read.
+ * What the session shows of an operation whose end is unknown. A completed one without its order
+ * cannot be the answer to a complete, so it counts as not read.
  */
 function readBackOf(operation: Operation, read: Outcome): ReadBack {
   if (read.kind !== 'document') return { kind: 'unreadable' };
@@ -67,70 +123,6 @@ function readBackOf(operation: Operation, read: Outcome): ReadBack {
   if (complete && validatorOf('strict', 'CheckoutSessionWithOrder')(document) !== undefined)
     return { kind: 'unreadable' };
   return { kind: 'happened', answer: { status: OPERATION_RULES[operation].success, body } };
-}
-
-/** What the merchant's side works with. */
-interface BackendServiceParts extends CheckoutEventParts {
-  /** To `backend.origin`, a connection for each exchange: see `reuse` of `createExchange`. */
-  readonly exchange: Exchange;
-  readonly backend: AcpBackend;
-  /** Whether a document that contradicts itself or the call is refused, and not only told of. */
-  readonly strictSemantics: boolean;
-  /** Whether a refusal for want of 3D Secure is passed on by its code. */
-  readonly authenticationErrors: boolean;
-  readonly watch: BackendWatch;
-}
-
-/** The merchant as calls meet it: each exchange is made, judged, and told to whoever watches. */
-export function createBackendService(parts: BackendServiceParts): MerchantSide {
-  const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
-  compileAnswerSchemas();
-
-  const meet = async (call: CheckoutCall, errand: OperationHeaders, signal?: AbortSignal): Promise<Outcome> => {
-    const operation = errand.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
-    const over = watch.exchanging();
-    try {
-      const heard = await callBackend(exchange, backend, call, errand, signal);
-      const outcome = outcomeOf({ operation, sessionId: call.sessionId, strictSemantics, authenticationErrors }, heard);
-      tell(watch, { operation, requestId: call.requestId, callId: call.callId }, outcome);
-      return outcome;
-    } catch (bug) {
-      return bugOutcome(bug);
-    } finally {
-      over();
-    }
-  };
-
-  return {
-    open(call) {
-      const books = openCheckoutEvents(call, parts);
-      books.requested();
-      const ask = async (errand: OperationHeaders, signal?: AbortSignal): Promise<Outcome> => {
-        const outcome = await meet(call, errand, signal);
-        books.asked(outcome, errand.kind === 'read-back');
-        return outcome;
-      };
-      return {
-        attempt: async ({ merchantKey, number }) =>
-          endOf(call.operation, await ask({ kind: 'write', merchantKey, attempt: number })),
-        readBack: readsBack(call.operation)
-          ? async () => readBackOf(call.operation, await ask({ kind: 'read-back' }))
-          : undefined,
-        read: async (signal) => endOf(call.operation, await ask({ kind: 'read' }, signal)),
-        delivered: (answer) => books.delivered(answer),
-      };
-    },
-  };
-}
-
-function tell(
-  watch: BackendWatch,
-  asked: Pick<CheckoutCall, 'operation' | 'requestId' | 'callId'>,
-  outcome: Outcome,
-): void {
-  if (outcome.kind === 'failure' && outcome.fault !== undefined) watch.invalidDocument({ ...asked, ...outcome.fault });
-  if (outcome.kind === 'document')
-    for (const contradiction of outcome.contradictions) watch.contradiction({ ...asked, contradiction });
 }
 
 /** A refusal goes out, and is kept, as the Error document in its final bytes. */
@@ -152,7 +144,7 @@ function endOf(operation: Operation, outcome: Outcome): AttemptEnd<AcpError> {
   }
 }
 
-/** A create makes a session; that its document has an id the schema has seen to. */
+/** A create makes a session; the schema has checked that its document has an id. */
 function openedBy(
   operation: Operation,
   { document: { id } }: Extract<Outcome, { readonly kind: 'document' }>,
@@ -160,7 +152,7 @@ function openedBy(
   return operation === 'createCheckoutSession' && typeof id === 'string' ? { opened: id } : {};
 }
 
-/** A bug of ours: what the merchant did is not known. */
+/** A bug of the gateway: what the backend did is not known. */
 function bugOutcome(cause: unknown): Outcome {
   const error = new AcpError('internal_error', { cause });
   return { kind: 'failure', why: 'reset', error, status: undefined, reason: undefined, fault: undefined };

@@ -1,3 +1,5 @@
+/** Recognises the client of a checkout call by its bearer token (acp 8). */
+
 import type { IncomingMessage } from 'node:http';
 import type { AcpClient } from '../../checkouts/settings.ts';
 import { ownersOf, readHeader } from '../../server/http/headers.ts';
@@ -9,9 +11,9 @@ import { AcpError, retryAfter } from './error.ts';
 const BEARER = /^Bearer ([!-~]{1,512})$/i;
 
 /**
- * Who calls, by the bearer token (acp 8). A client may have several tokens, so that one can follow
- * another while calls are open. An address with too many wrong ones is told to wait; a right one
- * always passes, because clients and those who guess may have one address.
+ * A client may have several tokens, so that one can follow another while calls are open. An address
+ * with too many wrong tokens has to wait; a right token always passes, because clients and
+ * attackers may share an address.
  * @throws AcpError unauthorized, rate_limited
  */
 export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses = {}): (req: IncomingMessage) => string {
@@ -21,7 +23,7 @@ export function clientsByToken(clients: readonly AcpClient[], guesses: Guesses =
     const header = readHeader(req, 'authorization');
     const client = ownerOf(header.kind === 'single' ? BEARER.exec(header.value)?.[1] : undefined);
     if (client !== undefined) return client;
-    // A call without a token guesses nothing.
+    // A call without a token is no guess.
     const waitS = header.kind === 'absent' ? undefined : wrongTries.note(addressOf(req));
     if (waitS !== undefined) {
       onLimited?.();

@@ -1,12 +1,14 @@
+/** The discovery document of the checkout service (acp 7), built once at the start. */
+
 import { ACP_VERSION } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { type StaticDocument, staticDocument } from '../../resources/static-document.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** Where agents look for the service: at the root of the origin. */
+/** Agents look for the service at the root of the origin. */
 export const DISCOVERY_PATH = '/.well-known/acp.json';
-/** How long they may go by what they found, seconds (specification 8). */
+/** How long they may keep the document, seconds (specification 8). */
 export const DISCOVERY_MAX_AGE_S = 3_600;
 
 /** What the document is made from. */
@@ -18,10 +20,8 @@ interface DiscoveryParts {
 }
 
 /**
- * The discovery document (acp 7), built once. It tells nothing of the merchant, the payment
- * handlers or the backend.
- * @throws Error when it does not match its schema: a configuration that should not have been let
- * pass
+ * The document reveals nothing of the merchant, the payment handlers or the backend.
+ * @throws Error when it does not match its schema: the configuration should have been refused
  */
 export function acpDiscovery({ publicBaseUrl, mountPath, settings }: DiscoveryParts): StaticDocument {
   const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = settings;

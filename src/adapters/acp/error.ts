@@ -1,11 +1,13 @@
+/**
+ * The failures of the checkout service in the words of ACP: a closed list, and what becomes one of
+ * it.
+ */
+
 import { asGatewayError, type ErrorCode, GatewayError } from '../../errors.ts';
 import type { JsonObject } from '../../json/types.ts';
 import { RETRY_AFTER_SECONDS } from '../../server/load-shedding/load-shedder.ts';
 
-/**
- * `type` of the Error document (acp 6). There is none for authentication: that is
- * `invalid_request`.
- */
+/** `type` of the Error document (acp 6). Authentication has none: that is `invalid_request`. */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';
 
 interface AcpErrorRule {
@@ -15,8 +17,8 @@ interface AcpErrorRule {
 }
 
 /**
- * Every failure that a caller of this adapter can meet, by its `code` (acp 13.4). No text of the
- * merchant is ever among them.
+ * Every failure that a caller of this adapter can get, by its `code` (acp 13.4); no text of the
+ * backend.
  */
 export const ACP_ERRORS = {
   not_found: {
@@ -106,12 +108,9 @@ export const ACP_ERRORS = {
 } as const satisfies Record<string, AcpErrorRule>;
 export type AcpErrorName = keyof typeof ACP_ERRORS;
 
-/** What one failure says beside its rule. */
+/** What one failure has beside its rule. */
 interface AcpErrorFacts {
-  /**
-   * When the status of the rule is not the one: the merchant's refusal of a body is 422, its
-   * timeout 504.
-   */
+  /** Instead of the status of the rule: the backend's refusal of a body is 422, its timeout 504. */
   readonly status?: number;
   /** One of our own sentences. */
   readonly message?: string;
@@ -124,10 +123,7 @@ interface AcpErrorFacts {
   readonly cause?: unknown;
 }
 
-/**
- * A failure in the words of ACP. Whoever throws it has decided everything but the headers that
- * every answer carries.
- */
+/** It holds the whole answer but the headers that every answer carries. */
 export class AcpError extends Error {
   readonly code: AcpErrorName;
   readonly status: number;
@@ -154,8 +150,8 @@ export class AcpError extends Error {
 }
 
 /**
- * What the shared middleware throws, in the words of ACP. Whatever is not named here cannot happen
- * below the mount: it is a bug.
+ * What the shared middleware throws. A code that is missing here cannot happen below the mount: a
+ * bug.
  */
 const NAMES: Partial<Readonly<Record<ErrorCode, AcpErrorName>>> = {
   INPUT_INVALID: 'invalid_request',
@@ -169,7 +165,7 @@ const NAMES: Partial<Readonly<Record<ErrorCode, AcpErrorName>>> = {
   STORAGE_ERROR: 'service_unavailable',
 };
 
-/** Anything thrown becomes an AcpError; the text of a bug stays in `cause`, for the log. */
+/** Anything thrown as an AcpError; the text of a bug stays in `cause`, for the log. */
 export function asAcpError(thrown: unknown): AcpError {
   if (thrown instanceof AcpError) return thrown;
   // Express's router cannot percent-decode the path.
@@ -180,12 +176,12 @@ export function asAcpError(thrown: unknown): AcpError {
   return new AcpError(name, {
     headers,
     cause,
-    // What is wrong with the bytes of a request, or with its framing, has sentences of its own.
+    // Faults in the bytes of a request, or in its framing, have sentences of their own.
     ...(name === 'invalid_request' ? { message } : {}),
   });
 }
 
-/** Nothing was done, and the same call may come again soon. */
+/** Nothing happened, and the same call may come again soon. */
 export function busy(facts: Pick<AcpErrorFacts, 'cause'> = {}): AcpError {
   return new AcpError('service_unavailable', { ...facts, headers: retryAfter(RETRY_AFTER_SECONDS) });
 }

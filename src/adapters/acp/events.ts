@@ -1,3 +1,7 @@
+/**
+ * The events and the receipt of one checkout call, which the backend service records (acp 13.6).
+ */
+
 import { isRefusal } from '../../checkouts/claim-table.ts';
 import type { EventType } from '../../events/event.ts';
 import { type EventFacts, type EventSink, openJournal } from '../../events/journal.ts';
@@ -14,19 +18,16 @@ export interface CheckoutEventParts {
 }
 
 /**
- * What operators can read of one call (acp 13.6). It holds nothing of the caller and of the
- * merchant only the status.
+ * What operators can read of one call: nothing of the caller, and of the backend only the status.
  */
 interface CheckoutEvents {
   requested(): void;
-  /** The merchant was asked. `readback`: by the gateway itself. */
-  asked(outcome: Outcome, readback: boolean): void;
+  /** An exchange ended. `readback`: the gateway's own. */
+  exchanged(outcome: Outcome, readback: boolean): void;
   delivered(answer: Delivered): void;
 }
 
-/**
- * Opens the books of one call. No payment carries these events, so each goes to the feed at once.
- */
+/** No payment carries these events, so each goes to the feed at once. */
 export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts): CheckoutEvents {
   const { operation, requestId, callId } = call;
   const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
@@ -36,7 +37,7 @@ export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: Che
   };
   return {
     requested: () => record('resource.requested'),
-    asked(outcome, readback) {
+    exchanged(outcome, readback) {
       const mark = readback ? { readback: true } : {};
       const durationMs = elapsedMs(call);
       if (outcome.kind !== 'failure') {
@@ -49,7 +50,7 @@ export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: Che
       record('backend.failed', { code, ...known, ...mark }, { status: 'error', durationMs });
     },
     delivered({ answer, from }) {
-      // A refusal was told, and nothing delivered.
+      // A refusal delivers nothing.
       if (isRefusal(answer.status)) return;
       const replayed = from === 'kept';
       record('resource.delivered', replayed ? { replayed } : {}, { status: 'ok', durationMs: elapsedMs(call) });

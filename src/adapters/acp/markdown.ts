@@ -1,8 +1,21 @@
+/** Finds raw HTML in the Markdown of documents, which no document of ACP may hold (acp 10). */
+
+const BLANK = /^[ \t]*$/;
+const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})/;
+const CLOSING_FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
+/** A quotation or an item of a list begins. */
+const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
+/** May be a fence inside quotations and lists. */
+const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
+const URI_LINK = /<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>\p{Cc}]*>/uy;
+const MAIL_LINK =
+  /<[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*>/y;
+const TAG_BEGIN = /[A-Za-z/!?]/;
+
 /**
- * Whether a Markdown text holds raw HTML, which no document of this protocol may (acp 10): a `<`
- * before a letter, `/`, `!` or `?` that is neither code nor an autolink. Blocks and inlines are
- * told apart as CommonMark 0.31.2 does, and wherever the text leaves a doubt it counts as text: a
- * tag that is only perhaps code is refused. Takes linear time.
+ * Whether a text has a `<` before a letter, `/`, `!` or `?` that is neither code nor an autolink,
+ * by the blocks and inlines of CommonMark 0.31.2. In doubt it is text: a tag that only may be code
+ * is refused. Takes linear time.
  */
 export function hasRawHtml(markdown: string): boolean {
   const fences = new Fences();
@@ -10,30 +23,19 @@ export function hasRawHtml(markdown: string): boolean {
   // on this one.
   let certain = true;
   for (const line of markdown.split(/\r\n|\n|\r/)) {
-    // A blank line ends every block that code spans live in, and no fence.
+    // A blank line ends every block that holds code spans, and no fence.
     if (BLANK.test(line) || fences.take(line)) {
       certain = true;
       continue;
     }
-    const seen = look(line, certain);
+    const seen = scanLine(line, certain);
     if (seen === 'html') return true;
     if (seen === 'open') certain = false;
   }
   return false;
 }
 
-const BLANK = /^[ \t]*$/;
-const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})/;
-const CLOSING_FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*$/;
-/** A quotation or an item of a list begins. */
-const CONTAINER = /^[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$))/;
-/** What may be a fence inside quotations and lists, or be none. */
-const NESTED_FENCE = /^(?:[ \t>]|[-+*]|\d{1,9}[.)])*(?:`{3}|~{3})/;
-
-/**
- * Fenced code, line by line. In lists and quotations the reach of a fence depends on theirs, so
- * there only the certain ones count.
- */
+/** Fenced code, line by line. In lists and quotations only the fences that certainly count do. */
 class Fences {
   #open: { readonly mark: string; readonly length: number } | undefined;
   #trust: 'all' | 'unindented' | 'none' = 'all';
@@ -61,16 +63,11 @@ function closes(line: string, { mark, length }: { readonly mark: string; readonl
   return fence.startsWith(mark) && fence.length >= length;
 }
 
-const URI_LINK = /<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>\p{Cc}]*>/uy;
-const MAIL_LINK =
-  /<[\w.!#$%&'*+/=?^`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*>/y;
-const TAG_BEGIN = /[A-Za-z/!?]/;
-
 /**
  * One line of text. `open`: a code span may begin on it that does not end on it. `trusted`: false
  * where one may be open already.
  */
-function look(line: string, trusted: boolean): 'html' | 'open' | 'text' {
+function scanLine(line: string, trusted: boolean): 'html' | 'open' | 'text' {
   const closers = trusted ? closersOf(line) : undefined;
   let open = false;
   let at = 0;
@@ -78,7 +75,7 @@ function look(line: string, trusted: boolean): 'html' | 'open' | 'text' {
     const char = line.charAt(at);
     if (char === '`') {
       const run = backticks(line, at);
-      // An escaped one begins nothing, or something shorter: then nothing on the line is certain.
+      // An escaped run begins no span, or a shorter one: then nothing on the line is certain.
       const escaped = line.charAt(at - 1) === '\\';
       const closer = open || escaped ? undefined : closers?.get(at);
       if (closer === undefined) open = true;

@@ -1,13 +1,18 @@
+/**
+ * Decides what an exchange with the backend came to: a document, a refusal or a failure (acp 13.4).
+ * Everything after it (claims, events, the answer to the caller) goes by this outcome.
+ */
+
 import type { Unknown } from '../../checkouts/claims.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import { isObject, type JsonObject } from '../../json/types.ts';
-import { CONTRADICTION_PLACES, type Contradiction, checkDocument, type DocumentFault } from './backend-answer.ts';
-import type { BackendReply } from './backend-call.ts';
+import { type Contradiction, checkDocument, type DocumentFault } from './backend-document.ts';
+import type { BackendReply } from './backend-exchange.ts';
 import { AcpError } from './error.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** Why the merchant's side failed, in the closed words of `backend.failed` (contract 1.2 and 6). */
+/** Why the backend failed, in the closed words of `backend.failed` (contract 1.2 and 6). */
 type FailureReason =
   | 'timeout'
   | 'transport'
@@ -16,7 +21,7 @@ type FailureReason =
   | 'redirect_not_followed'
   | 'invalid_document';
 
-/** What an exchange with the merchant came to (acp 13.4). */
+/** What an exchange came to. */
 export type Outcome =
   | {
       readonly kind: 'document';
@@ -26,7 +31,7 @@ export type Outcome =
       readonly document: JsonObject;
       readonly contradictions: readonly Contradiction[];
     }
-  /** The merchant refuses the call. `error`: our own words for it, below 500. */
+  /** The backend refuses the call. `error`: our own words for it, below 500. */
   | { readonly kind: 'refusal'; readonly status: number; readonly error: AcpError }
   | {
       readonly kind: 'failure';
@@ -38,32 +43,31 @@ export type Outcome =
       readonly fault: DocumentFault | undefined;
     };
 
-/** The call that an answer belongs to. */
-export interface Asked {
+/** The call that a reply belongs to. */
+interface AskedCall {
   readonly operation: Operation;
   readonly sessionId: string | undefined;
   /** Whether a contradiction is refused. */
   readonly strictSemantics: boolean;
-  /** Whether the caller is told that the merchant wants 3D Secure. */
+  /** Whether the caller gets to know that the backend wants 3D Secure. */
   readonly authenticationErrors: boolean;
 }
 
 const SILENT = 'The merchant did not answer in time: repeat the same request, with the same Idempotency-Key.';
-/** The merchant lets the gateway itself in no further: the call did not begin. */
+/** The backend turns the gateway itself away: the call did not begin. */
 const TURNED_AWAY: ReadonlySet<number> = new Set([401, 403, 429]);
 
-/** Says what came of an exchange. */
-export function outcomeOf(asked: Asked, heard: BackendReply): Outcome {
-  if (heard.kind === 'failed') return failedOutcome(heard);
-  const { status } = heard;
-  if (status === OPERATION_RULES[asked.operation].success) return documentOutcome(asked, heard);
-  const error = refusalOf(asked, heard);
+export function outcomeOf(asked: AskedCall, reply: BackendReply): Outcome {
+  if (reply.kind === 'failed') return failedOutcome(reply);
+  const { status } = reply;
+  if (status === OPERATION_RULES[asked.operation].success) return documentOutcome(asked, reply);
+  const error = refusalOf(asked, reply);
   if (error !== undefined) return { kind: 'refusal', status, error };
   return failure({
     why: TURNED_AWAY.has(status) ? undefined : 'status',
     status,
     reason: status >= 300 && status <= 399 ? 'redirect_not_followed' : undefined,
-    cause: new Error(`the merchant answered ${status}`),
+    cause: new Error(`the backend answered ${status}`),
   });
 }
 
@@ -74,38 +78,31 @@ function failedOutcome({ reason, status, written, cause }: Extract<BackendReply,
   return failure({ ...facts, why: reason === 'response_too_large' ? 'invalid_document' : 'reset' });
 }
 
-function documentOutcome(asked: Asked, { status, headers, body }: Extract<BackendReply, { kind: 'answer' }>): Outcome {
-  const { operation, sessionId, strictSemantics } = asked;
+function documentOutcome(
+  asked: AskedCall,
+  { status, headers, body }: Extract<BackendReply, { kind: 'answer' }>,
+): Outcome {
   const bytes = body ?? new Uint8Array();
-  const checked = checkDocument({ operation, sessionId, headers, body: bytes });
-  const fault = checked.kind === 'invalid' ? checked.fault : strictSemantics ? contradicted(checked) : undefined;
-  if (checked.kind === 'valid' && fault === undefined) return { ...checked, kind: 'document', status, body: bytes };
-  const cause = new Error(`the merchant's document is invalid: ${fault?.reason} at ${fault?.pointer}`);
+  const checked = checkDocument({ ...asked, headers, body: bytes });
+  if (checked.kind === 'valid') return { ...checked, kind: 'document', status, body: bytes };
+  const { fault } = checked;
+  const cause = new Error(`the backend's document is invalid: ${fault.reason} at ${fault.pointer}`);
   return failure({ why: 'invalid_document', status, reason: 'invalid_document', fault, cause });
 }
 
-function contradicted({
-  contradictions: [first],
-}: {
-  readonly contradictions: readonly Contradiction[];
-}): DocumentFault | undefined {
-  if (first === undefined) return undefined;
-  return { reason: 'contradiction', pointer: CONTRADICTION_PLACES[first], keyword: first };
-}
-
-/** Undefined for a status that says nothing which the caller may hear. */
+/** Undefined for a status that no refusal stands for. */
 function refusalOf(
-  { operation, authenticationErrors }: Asked,
+  { operation, authenticationErrors }: AskedCall,
   { status, body }: Extract<BackendReply, { kind: 'answer' }>,
 ): AcpError | undefined {
   switch (status) {
     case 404:
-      // There is no session yet that could be missing.
+      // No session can be missing yet.
       if (operation === 'createCheckoutSession')
         return new AcpError('checkout_session_not_found', { message: 'The merchant has no route for this operation.' });
       return new AcpError('checkout_session_not_found');
     case 405:
-      // Elsewhere the agent asked for nothing wrong: the merchant does not serve what it must.
+      // Elsewhere the agent is right: the backend does not serve what it must.
       return operation === 'cancelCheckoutSession' ? new AcpError('checkout_session_not_cancelable') : undefined;
     case 409:
       return new AcpError('checkout_session_conflict');
@@ -120,8 +117,7 @@ function refusalOf(
 }
 
 /**
- * The one code of the merchant's that can be passed on: agents that start 3D Secure depend on it
- * (acp 13.4).
+ * The one code of the backend that is passed on: agents that start 3D Secure need it (acp 13.4).
  */
 function requires3ds(body: Uint8Array | undefined): boolean {
   if (body === undefined) return false;

@@ -1,22 +1,44 @@
+/**
+ * Reads what a checkout call brings: the headers that decide whether it is served (acp 2.1), and
+ * the body, in its bytes, as JSON, and held to the schema of its operation.
+ */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
+import { ACP_VERSION, type KeyedOperation, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
 import type { Json } from '../../json/types.ts';
 import { readBytes } from '../../server/http/body.ts';
 import { isEncoded, readHeader } from '../../server/http/headers.ts';
 import { AcpError } from './error.ts';
-
-/** The headers of a checkout call that decide whether it is served (acp 2.1). */
+import type { Build, DocumentName, Validator } from './validation/types.ts';
+import { validatorOf } from './validation/validator.ts';
 
 /**
- * Those that are refused here when they come twice, as 401 and 415: the shared check of all
- * requests leaves them to us.
+ * Headers that are refused here when they come twice, as 401 and 415: the shared check of all
+ * requests leaves them to this adapter.
  */
 export const JUDGED_FIELDS = ['authorization', 'content-type'] as const;
 
-/** Between the white space that HTTP knows; a no-break space is none of it. */
+/** Between the white space of HTTP, which a no-break space is not. */
 const KEY = /^[ \t]*([!-~](?:[ -~]{0,253}[!-~])?)[ \t]*$/;
 const BLANK = /^[ \t]*$/;
+const TOKEN = "[\\w!#$%&'*+.^`|~-]+";
+/** RFC 9110, 5.6.6: there may be none after the semicolon. */
+const PARAMETER = `;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*")[ \\t]*)?`;
+const JSON_TYPE = new RegExp(`^application/json[ \\t]*((?:${PARAMETER})*)$`, 'i');
+const PARAMETERS = new RegExp(PARAMETER, 'gi');
+const UTF8 = /^"?utf-8"?$/i;
+/** Longest echo of a request id, characters. */
+const MAX_ECHO = 128;
+const PRINTABLE = /^[ -~]+$/;
+
+/** The schema of each body. */
+const SCHEMAS: Readonly<Record<KeyedOperation, DocumentName>> = {
+  createCheckoutSession: 'CheckoutSessionCreateRequest',
+  updateCheckoutSession: 'CheckoutSessionUpdateRequest',
+  completeCheckoutSession: 'CheckoutSessionCompleteRequest',
+  cancelCheckoutSession: 'CancelSessionRequest',
+};
 
 /** @throws AcpError missing_api_version, unsupported_api_version */
 export function checkVersion(req: IncomingMessage): void {
@@ -29,7 +51,7 @@ export function checkVersion(req: IncomingMessage): void {
 }
 
 /**
- * The caller's name for what he wants done once.
+ * The caller's name for what shall happen once.
  * @throws AcpError idempotency_key_required, idempotency_key_invalid
  */
 export function idempotencyKeyOf(req: IncomingMessage): string {
@@ -40,7 +62,7 @@ export function idempotencyKeyOf(req: IncomingMessage): string {
   throw new AcpError(nothing ? 'idempotency_key_required' : 'idempotency_key_invalid');
 }
 
-/** The same for an echo: undefined when there is none that is right. */
+/** The same for an echo: undefined when there is no valid one. */
 export function legibleKeyOf(req: IncomingMessage): string | undefined {
   const header = readHeader(req, 'idempotency-key');
   if (header.kind !== 'single') return undefined;
@@ -48,15 +70,8 @@ export function legibleKeyOf(req: IncomingMessage): string | undefined {
   return key;
 }
 
-const TOKEN = "[\\w!#$%&'*+.^`|~-]+";
-/** RFC 9110, 5.6.6: there may be none behind the semicolon. */
-const PARAMETER = `;[ \\t]*(?:(${TOKEN})=(${TOKEN}|"(?:[^"\\\\]|\\\\.)*")[ \\t]*)?`;
-const JSON_TYPE = new RegExp(`^application/json[ \\t]*((?:${PARAMETER})*)$`, 'i');
-const PARAMETERS = new RegExp(PARAMETER, 'gi');
-const UTF8 = /^"?utf-8"?$/i;
-
 /**
- * The type and the coding of a body, before any of it is read. What has no type may only be empty.
+ * The type and the coding of a body, before any of it is read. A body without a type must be empty.
  * @returns the content type; undefined when there is none
  * @throws AcpError unsupported_media_type
  */
@@ -76,13 +91,9 @@ function isJsonInUtf8(mediaType: string): boolean {
   );
 }
 
-/** Longest echo, characters. */
-const MAX_ECHO = 128;
-const PRINTABLE = /^[ -~]+$/;
-
 /**
- * The caller's own id of the request, as it is echoed and told to the merchant (acp 2.1): never an
- * error, and never the name of anything here. Undefined when there is none that can be echoed.
+ * The caller's own id of the request, for the echo and the backend (acp 2.1): never an error, and
+ * never the name of anything here. Undefined when there is none that can be echoed.
  */
 export function callerRequestIdOf(req: IncomingMessage): string | undefined {
   const given = readHeader(req, 'request-id');
@@ -100,9 +111,8 @@ interface CheckoutBody {
 const NOTHING: CheckoutBody = { bytes: undefined, value: {} };
 
 /**
- * Reads what an operation is given. The bytes are kept as they came, for the merchant (acp 13.2);
- * that is only safe because no parser can read them in two ways. `contentType`: what
- * `checkMediaType` found.
+ * Reads the body of an operation. The backend gets its bytes unchanged (acp 13.2); that is safe
+ * only because no parser can read them in two ways. `contentType`: the result of `checkMediaType`.
  * @throws AcpError invalid_json; GatewayError of `readBytes`
  */
 export async function readBody(
@@ -121,4 +131,23 @@ export async function readBody(
     if (!(thrown instanceof JsonError)) throw thrown;
     throw new AcpError('invalid_json', { message: thrown.message });
   }
+}
+
+/**
+ * Holds bodies to the schema of their operation; the result throws AcpError invalid_request_body,
+ * with the path of the first fault. The schemas are compiled here, not under the first call.
+ */
+export function bodyChecks(build: Build): (operation: Operation, body: Json) => void {
+  const validators = new Map<string, Validator>(
+    Object.entries(SCHEMAS).map(([operation, name]) => [operation, validatorOf(build, name)]),
+  );
+  return function checkBody(operation, body) {
+    const fault = validators.get(operation)?.(body);
+    if (fault === undefined) return;
+    const { param, message } = fault;
+    throw new AcpError('invalid_request_body', {
+      param,
+      message: `The body does not match the schema of this operation: ${param} ${message}.`,
+    });
+  };
 }

@@ -1,20 +1,66 @@
+/** Turns the end of a checkout call into its response: the answer, or the error that is thrown. */
+
 import type { Response } from 'express';
-import type { FinalAnswer } from '../../checkouts/idempotency.ts';
+import type { AttemptEnd, FinalAnswer, KeyedEnd } from '../../checkouts/idempotency.ts';
+import type { Access } from '../../checkouts/sessions.ts';
 import { isObject, type Json } from '../../json/types.ts';
 import { noteOutcome, type Outcome } from '../../server/http/access-record.ts';
 import { sendText } from '../../server/http/respond.ts';
 import type { Delivered } from './call.ts';
-import { ACP_ERRORS, type AcpError, type AcpErrorName } from './error.ts';
+import { ACP_ERRORS, AcpError, type AcpErrorName, busy, retryAfter } from './error.ts';
 import { callerRequestIdOf, legibleKeyOf } from './request.ts';
 
 const JSON_HEAD = { 'content-type': 'application/json' } as const;
 
 /**
- * Sends an answer of the merchant in its own bytes, or the refusal that was made of it. No header
- * of the merchant goes along.
+ * Another client's session is missed in the same words as one that the backend does not have
+ * (contract 7.3).
+ * @throws AcpError checkout_session_not_found, service_unavailable
  */
+export function assertAccess(access: Access): void {
+  if (access.kind === 'absent') throw new AcpError('checkout_session_not_found');
+  if (access.kind === 'unavailable') throw busy({ cause: access.cause });
+}
+
+/**
+ * The answer of a call, however it ended (acp 12.4).
+ * @throws AcpError for every end without an answer
+ */
+export function deliveredOf(end: KeyedEnd<AcpError> | AttemptEnd<AcpError>): Delivered {
+  switch (end.kind) {
+    case 'answered':
+      return { answer: end.answer, from: end.from };
+    case 'answer':
+      return { answer: end.answer, from: 'backend' };
+    case 'failed':
+    case 'not_executed':
+    case 'unknown':
+      throw end.failure;
+    case 'in_flight':
+      throw new AcpError('idempotency_in_flight', { headers: retryAfter(end.retryAfterS) });
+    case 'session_busy':
+      throw new AcpError('checkout_session_conflict', {
+        message: 'Another request on this checkout session is still running: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
+    case 'session_unknown':
+      throw new AcpError('checkout_session_conflict', {
+        message:
+          'How an earlier request on this checkout session ended is not known, and the session cannot be read now: repeat yours after Retry-After.',
+        headers: retryAfter(end.retryAfterS),
+      });
+    case 'conflict':
+      throw new AcpError('idempotency_conflict');
+    case 'foreign':
+      throw new AcpError('processing_error', { cause: new Error("the backend opened another client's session") });
+    case 'unavailable':
+      throw busy({ cause: end.cause });
+  }
+}
+
+/** Sends an answer in its own bytes. No header of the backend goes along. */
 export function sendAnswer(res: Response, { answer, from }: Delivered): void {
-  // To whom nothing can be said any more nothing is delivered.
+  // To a connection that is gone nothing is delivered.
   if (!res.destroyed) noteOutcome(res, outcomeOf(answer, from));
   if (from === 'kept') res.setHeader('idempotent-replayed', 'true');
   send(res, answer.status, answer.body);
@@ -33,10 +79,7 @@ export function sendFailure(res: Response, error: AcpError): void {
   send(res, error.status, JSON.stringify(error.document));
 }
 
-/**
- * With what every answer carries (acp 2.2): the caller's names for the request, whatever became of
- * it.
- */
+/** With the headers that every answer carries (acp 2.2): the caller's names for the request. */
 function send(res: Response, status: number, body: string | Uint8Array): void {
   if (res.destroyed || res.headersSent) return;
   const { req } = res;
@@ -44,7 +87,7 @@ function send(res: Response, status: number, body: string | Uint8Array): void {
   const key = req.method === 'POST' ? legibleKeyOf(req) : undefined;
   if (requestId !== undefined) res.setHeader('request-id', requestId);
   if (key !== undefined) res.setHeader('idempotency-key', key);
-  // Sessions tell who buys what.
+  // Sessions show who buys what.
   res.setHeader('cache-control', 'no-store');
   sendText(res, status, JSON_HEAD, body);
 }
@@ -56,7 +99,7 @@ function outcomeOf({ status, body }: FinalAnswer, from: Delivered['from']): Outc
   return isObject(document) && isErrorName(document['code']) ? outcomeOfError(document['code']) : 'processing_error';
 }
 
-/** The outcome that log and metrics know a failure by. */
+/** The outcome of a failure in log and metrics. */
 export function outcomeOfError(code: AcpErrorName): Outcome {
   return code === 'internal_error' ? 'INTERNAL_ERROR' : code;
 }

@@ -1,7 +1,12 @@
+/**
+ * Finds the operation and the session of a checkout call by its raw path, and hides ids from the
+ * log.
+ */
+
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
 import { AcpError } from './error.ts';
 
-/** Which operation is asked for, and of which session: its id decoded, undefined for create. */
+/** The operation, and the decoded id of its session; undefined for create. */
 export interface Route {
   readonly operation: Operation;
   readonly sessionId: string | undefined;
@@ -9,7 +14,7 @@ export interface Route {
 
 /** Longest session id once decoded, characters (code points). */
 const MAX_SESSION_ID = 256;
-/** RFC 3986, 3.3: what a path segment is made of. */
+/** A path segment (RFC 3986, 3.3). */
 const SEGMENT = /^(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})+$/i;
 const CONTROL = /\p{Cc}/u;
 
@@ -27,8 +32,8 @@ const PATHS: readonly Path[] = Object.entries(
 }));
 
 /**
- * Finds the operation by the raw path below the mount. To decode before matching would give one
- * session several paths, which the merchant may read differently (acp 13.2).
+ * By the raw path below the mount: decoding before matching would give one session several paths,
+ * which the backend may read differently (acp 13.2).
  * @throws AcpError not_found, method_not_allowed
  */
 export function routeOf(method: string | undefined, path: string): Route {
@@ -48,10 +53,7 @@ const WORDS: ReadonlySet<string> = new Set(
   PATHS.flatMap(({ segments }) => segments.filter((word) => word !== SESSION_PLACE)),
 );
 
-/**
- * A path below the mount as the log may have it, without what a caller or a merchant made up: ids
- * of sessions are nobody else's affair.
- */
+/** A path below the mount for the log, without ids and other text of the caller. */
 export function withoutIds(path: string): string {
   return path
     .split('/')
@@ -65,8 +67,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
 }
 
 /**
- * Ids as merchants give them: `gid://shop/Checkout/1` is one, and comes as
- * `gid%3A%2F%2Fshop%2FCheckout%2F1`.
+ * Backends choose ids: `gid://shop/Checkout/1` is one, sent as `gid%3A%2F%2Fshop%2FCheckout%2F1`.
  */
 function sessionIdOf(segment: string): string | undefined {
   if (!SEGMENT.test(segment)) return undefined;
@@ -86,7 +87,7 @@ function decoded(segment: string): string | undefined {
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** Whether a merchant that decodes before it resolves its paths would be led to another one. */
+/** Whether a backend that decodes before it resolves paths would be led to another path. */
 function hasSteps(id: string): boolean {
   const pieces = id.replace(SCHEME, '').split('/');
   return pieces.some((piece) => piece === '' || piece === '.' || piece === '..');

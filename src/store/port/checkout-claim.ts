@@ -1,3 +1,5 @@
+/** Checks the commands of `CheckoutClaims` for every store, before anything is written. */
+
 import type { Claim, Hold, Owning, SealedAnswer, UnknownEnd } from '../../checkouts/claims.ts';
 import { MAX_DOCUMENT_BYTES } from '../../checkouts/operations.ts';
 
@@ -6,8 +8,7 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const OWNER = /^[A-Za-z0-9_-]{1,64}$/;
 const PRINTABLE = /^[!-~]*$/;
 /**
- * Longest sealed answer, characters: a document that does not shrink, in base64url, and what the
- * seal adds.
+ * Longest sealed answer, characters: an incompressible document in base64url, and the seal's part.
  */
 const MAX_SEALED_LENGTH = 2 * MAX_DOCUMENT_BYTES;
 /** A leap year, milliseconds. */
@@ -24,10 +25,10 @@ export function assertCheckoutClaim({ name, lock, fingerprint, owner, leaseMs, k
 }
 
 /** @throws RangeError a bug of the caller, before anything is written. */
-export function assertHold({ name, lock, fingerprint, owner, token }: Hold): void {
+export function assertHold({ name, lock, fingerprint, owner, fence }: Hold): void {
   assertNames(name, lock, owner);
   assertFingerprint(fingerprint);
-  if (!Number.isSafeInteger(token) || token < 1) throw new RangeError('a token is a number from 1 on');
+  if (!Number.isSafeInteger(fence) || fence < 1) throw new RangeError('a fencing token is a number from 1 on');
 }
 
 /** @throws RangeError a bug of the caller, before anything is written. */

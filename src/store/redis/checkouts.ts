@@ -1,3 +1,8 @@
+/**
+ * The port of checkout claims over Redis: checks each command, runs its Lua script, reads the
+ * reply.
+ */
+
 import { isRefusal } from '../../checkouts/claim-table.ts';
 import {
   type CheckoutClaims,
@@ -32,12 +37,13 @@ import {
   SESSION_OWNERSHIP,
 } from './script.ts';
 
-const DONE = 1;
+/** The reply of a script that wrote the end of an attempt. */
+const WRITTEN = 1;
 
 /**
- * Claims of checkout operations. `replicated`: as for the ledger; a claim or an answer that a
- * failover forgot would be made again, so the merchant is not called, and the caller not told,
- * before a replica has it.
+ * Claims of checkout operations. `replicated`: as for the ledger. A failover that forgot a claim or
+ * an answer would make it twice, so a replica must have it before the backend is called and before
+ * the caller is answered.
  */
 export function redisCheckouts(
   { redis, replicated }: { readonly redis: RedisClient; readonly replicated?: RedisClient | undefined },
@@ -69,12 +75,12 @@ export function redisCheckouts(
       assertUnknownEnd(end);
       const { why, keepMs } = end;
       return (
-        (await run(redis, CHECKOUT_UNKNOWN, { keys: keysOf(hold), plan: { ...planOf(hold), why, keepMs } })) === DONE
+        (await run(redis, CHECKOUT_UNKNOWN, { keys: keysOf(hold), plan: { ...planOf(hold), why, keepMs } })) === WRITTEN
       );
     },
     async release(hold) {
       assertHold(hold);
-      return (await run(redis, CHECKOUT_RELEASE, { keys: keysOf(hold), plan: planOf(hold) })) === DONE;
+      return (await run(redis, CHECKOUT_RELEASE, { keys: keysOf(hold), plan: planOf(hold) })) === WRITTEN;
     },
     async own(owning) {
       assertOwning(owning);
@@ -106,26 +112,25 @@ function ownershipIn(reply: unknown): Ownership {
   return kind;
 }
 
-function planOf({ name, fingerprint, owner, token }: Hold) {
-  return { name, fingerprint, owner, token };
+function planOf({ name, fingerprint, owner, fence }: Hold) {
+  return { name, fingerprint, owner, fence };
 }
 
 /** The reply of checkout-claim.lua: kind, and what belongs to it. @throws LedgerCorruption */
 function claimedOf(reply: unknown): Claimed {
-  const [kind, ...told] = parts(reply);
+  const [kind, ...facts] = parts(reply);
   switch (kind) {
-    case 'first':
-      return { kind, token: Number(told[0]) };
-    case 'again': {
-      const [token, why, sinceMs, other] = told;
-      return { kind, token: Number(token), why: whyOf(why), sinceMs: Number(sinceMs), other: other === 1 };
+    case 'granted': {
+      const [fence, why, sinceMs, otherKey] = facts;
+      if (why === undefined) return { kind, fence: Number(fence) };
+      const earlier = { why: whyOf(why), sinceMs: Number(sinceMs), otherKey: otherKey === 1 };
+      return { kind, fence: Number(fence), earlier };
     }
-    // Not `done`: that is a write, and waits for a replica.
-    case 'kept':
-      return { kind: 'done', status: Number(told[0]), sealed: String(told[1]) };
+    case 'completed':
+      return { kind, status: Number(facts[0]), sealed: String(facts[1]) };
     case 'in_flight':
     case 'session_busy':
-      return { kind, ageMs: Number(told[0]), leftMs: Number(told[1]) };
+      return { kind, ageMs: Number(facts[0]), leaseLeftMs: Number(facts[1]) };
     case 'conflict':
       return { kind };
     default:

@@ -11,7 +11,7 @@ const WAIT_MS = 100;
 /** Replicas from which on writes wait: with only one, its loss would stop all payments. */
 export const REPLICAS_TO_WAIT = 2;
 /** Kinds of replies under which something was written. */
-const WROTE: ReadonlySet<unknown> = new Set(['done', 'granted', 'reserved', 'first', 'again']);
+const WROTE: ReadonlySet<unknown> = new Set(['done', 'granted', 'reserved']);
 /** The server did not execute it: it does not know the script, or another node has the key. */
 const NOT_RUN = /^(NOSCRIPT|MOVED|ASK)\b/;
 

@@ -1,3 +1,8 @@
+/**
+ * The port of checkout claims over SQLite: each command runs the table of claims in one
+ * transaction.
+ */
+
 import {
   type ClaimRecord,
   claimCheckout,
@@ -20,10 +25,16 @@ import {
 import type { Database } from './database.ts';
 
 /**
- * Rows that are over, deleted along with one claim: more than one can add, so that the tables
- * shrink after a rush.
+ * Expired rows that one claim deletes: more than it adds, so that the tables shrink after a rush.
  */
 const PURGE_BATCH = 20;
+
+/** Members of a record by the names that they have in the rows, which releases share. */
+const STORED_NAMES = new Map([
+  ['fence', 'token'],
+  ['leaseUntil', 'leaseEnd'],
+]);
+const RECORD_NAMES = new Map([...STORED_NAMES].map(([name, stored]) => [stored, name]));
 
 /** A key and, where the operation has one, its session. */
 interface Names {
@@ -31,9 +42,7 @@ interface Names {
   readonly lock: string | undefined;
 }
 
-/**
- * Claims of checkout operations as rows. Commands that run at once are serialized by the database.
- */
+/** Claims of checkout operations as rows. The database serializes commands that run at once. */
 export function sqliteCheckouts(database: Database): CheckoutClaims {
   const claims = rowsOf<ClaimRecord>(database, 'checkouts');
   const locks = rowsOf<LockRecord>(database, 'checkout_locks');
@@ -96,7 +105,7 @@ export function sqliteCheckouts(database: Database): CheckoutClaims {
   };
 }
 
-/** Statements of one of the tables. They run inside a transaction that somebody else opened. */
+/** Statements of one of the tables. They run inside a transaction of the caller. */
 function rowsOf<Row extends { readonly ends: number }>(
   { db }: Database,
   table: 'checkouts' | 'checkout_locks' | 'checkout_owners',
@@ -113,14 +122,18 @@ function rowsOf<Row extends { readonly ends: number }>(
   return {
     read(name: string): Row | undefined {
       const row = select.get(name);
-      return row === undefined ? undefined : (JSON.parse(String(row['record'])) as Row);
+      return row === undefined ? undefined : (renamed(JSON.parse(String(row['record'])), RECORD_NAMES) as Row);
     },
     put(name: string, row: Row | undefined): void {
       if (row === undefined) remove.run(name);
-      else upsert.run(name, row.ends, JSON.stringify(row));
+      else upsert.run(name, row.ends, JSON.stringify(renamed(row, STORED_NAMES)));
     },
     purge(now: number): void {
       ended.run(now);
     },
   };
+}
+
+function renamed(row: object, names: ReadonlyMap<string, string>): object {
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [names.get(name) ?? name, value]));
 }

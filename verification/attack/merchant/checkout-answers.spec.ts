@@ -108,18 +108,14 @@ describe('a merchant of checkouts that leaks', () => {
 
   proven(
     'A7',
-    'spec/adapters/acp/merchant/outcomes.spec.ts',
-    'requires_3ds is passed on, with its place and none of the merchant’s words',
+    'spec/adapters/acp/outcome.spec.ts',
+    'requires_3ds is passed on, with its path and none of the backend’s words',
   );
-  proven(
-    ['A7', 'P2'],
-    'spec/adapters/acp/merchant/outcomes.spec.ts',
-    'a redirect leads nowhere: its target is never asked',
-  );
+  proven(['A7', 'P2'], 'spec/adapters/acp/outcome.spec.ts', 'a redirect leads nowhere: its target gets no request');
   proven(
     'A7',
-    'spec/adapters/acp/merchant/documents.spec.ts',
-    'matches the schema, and the fault names the place and the keyword, never a value',
+    'spec/adapters/acp/backend-document.spec.ts',
+    'matches the schema, and the fault names the path and the keyword, never a value',
   );
 });
 

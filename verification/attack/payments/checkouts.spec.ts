@@ -101,17 +101,17 @@ describe('attacks with the keys of checkouts', () => {
 
   proven(
     'A6',
-    'spec/adapters/acp/answers.spec.ts',
-    'is a conflict when the body is another one, and nobody else is asked',
+    'spec/adapters/acp/response.spec.ts',
+    'is a conflict when the body is another one, and the backend is not called',
   );
-  proven('A6', 'spec/adapters/acp/answers.spec.ts', 'is a new one for another client: each has its own keys');
-  proven(['A6', 'H3'], 'spec/adapters/acp/bearer.spec.ts', 'comes once: two are none, whichever of them is right');
+  proven('A6', 'spec/adapters/acp/response.spec.ts', 'is a new one for another client: each has its own keys');
+  proven(['A6', 'H3'], 'spec/adapters/acp/clients.spec.ts', 'comes once: two are none, whichever of them is right');
   proven(
     'A6',
     'verification/chaos/checkout/redis-deaths.spec.ts',
     'with calls of every operation at the merchant: 409 until the leases end, one answer each, complete and cancel read back',
   );
-  proven(['A6', 'O7'], 'spec/adapters/acp/merchant/books.spec.ts', 'hold nothing of the caller’s or the merchant’s');
+  proven(['A6', 'O7'], 'spec/adapters/acp/events.spec.ts', 'hold nothing of the caller’s or the backend’s');
   proven(['A6', 'O7'], 'spec/e2e/canary-acp.spec.ts', 'comes out nowhere');
 });
 

@@ -4,14 +4,13 @@ import type { Json } from '../../../../src/json/types.ts';
 import { chanceOf } from '../../../../verification/chaos/sim/chance.ts';
 import { type Official, readOfficial } from './published.ts';
 import { createGenerator, vocabularyOf } from './random/generate.ts';
-import { mutated } from './random/mutate.ts';
-import { shrunk } from './random/shrink.ts';
+import { mutated, shrunk } from './random/mutate.ts';
 
 /** A document on which the two schemas do not agree, as small as it could be made. */
 export interface Disagreement {
   readonly name: DocumentName;
   readonly document: Json;
-  /** What the official schema says. */
+  /** The verdict of the official schema. */
   readonly official: boolean;
 }
 

@@ -15,7 +15,7 @@ export const CORPUS_FILE = process.env['ACP_CORPUS'] ?? join(SHARED, 'vectors/ac
 export const OFFICIAL_SCHEMA_FILE =
   process.env['ACP_SCHEMA'] ?? join(SHARED, 'acp/2026-04-17/json-schema/schema.agentic_checkout.json');
 
-/** For `skip` of a test: says what was not looked at, false where the file is there. */
+/** For `skip` of a test: names what was not checked; false where the file exists. */
 export function unless(file: string, what: string): string | false {
   return existsSync(file) ? false : `there is no ${file}: ${what}`;
 }

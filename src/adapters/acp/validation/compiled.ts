@@ -1,10 +1,15 @@
+/**
+ * Gives the validator the code of one schema. The bundle replaces this module with one of the same
+ * export that holds the code of all schemas (deploy/bundle/validators.ts), and compiles none.
+ */
+
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { Json } from '../../../json/types.ts';
 import { createEngine } from './engine.ts';
 import { referenceTo } from './schemas.ts';
 import type { Build, DocumentName } from './types.ts';
 
-/** The verdict on a document. Until the next call `errors` says why it was refused. */
+/** The verdict on a document. Until the next call `errors` holds why it was refused. */
 export interface Compiled {
   (document: Json): boolean;
   readonly errors?: readonly ErrorObject[] | null;
@@ -12,11 +17,7 @@ export interface Compiled {
 
 const engines = new Map<Build, ReturnType<typeof createEngine>>();
 
-/**
- * The code of one schema, compiled when it is first asked for. In the bundle this module is another
- * one with the same export, which holds the code of all of them (deploy/bundle/validators.ts): a
- * process that sells need not compile.
- */
+/** The code of one schema, compiled at its first use. */
 export function compiledOf(build: Build, name: DocumentName): Compiled {
   const engine = engines.get(build) ?? createEngine(build);
   engines.set(build, engine);

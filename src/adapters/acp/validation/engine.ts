@@ -1,32 +1,29 @@
+/**
+ * Compiles the published schemas of ACP in one of three builds, strict or relaxed for callers.
+ * compiled.ts uses it from source, deploy/bundle/validators.ts for the code in the bundle.
+ */
+
 import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
-import { canonicalJson } from '../../../json/canonical.ts';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { FORMATS } from '../../../resources/patterns/formats.ts';
 import { linearRegExp } from '../../../resources/patterns/linear.ts';
+import { hasEqualItems } from './equal-items.ts';
 import { SCHEMA_FILES } from './schemas.ts';
 import type { Build } from './types.ts';
 
-/**
- * Whether two items are equal as JSON, in one pass: comparing every pair takes seconds for what
- * fits in one body.
- */
-function hasEqualItems(items: readonly Json[]): boolean {
-  return new Set(items.map((item) => canonicalJson(item))).size < items.length;
-}
-
-/** One place of the published schemas where callers may do what the official schema forbids. */
+/** One node of the published schemas where callers may do what the official schema forbids. */
 interface Relaxation {
   readonly file: string;
-  /** Members that lead to the place. */
+  /** Members that lead to the node. */
   readonly at: readonly string[];
-  /** Keywords that do not hold there. */
+  /** Keywords that do not apply to it. */
   readonly without?: readonly string[];
-  /** Members that are added there. */
+  /** Members that are added to it. */
   readonly and?: JsonObject;
 }
 
 /**
- * Why a request that the official schema refuses is accepted (acp 11). The first three are tags of
+ * Why a request is accepted that the official schema refuses (acp 11). The first three are tags of
  * labelled documents (acp 14).
  */
 const RELAXATIONS = {
@@ -48,7 +45,7 @@ const RELAXATIONS = {
     at: ['$defs', 'Capabilities', 'properties', 'extensions'],
     without: ['minItems'],
   },
-  /** The snapshot forgot it, and agents send it. */
+  /** Missing in the snapshot, and agents send it. */
   item_quantity: {
     file: 'common.schema.json',
     at: ['$defs', 'Item', 'properties'],
@@ -57,7 +54,7 @@ const RELAXATIONS = {
 } as const satisfies Record<string, Relaxation>;
 type RelaxationName = keyof typeof RELAXATIONS;
 
-/** What each build takes beyond the official schema. */
+/** What each build accepts beyond the official schema. */
 export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {
   strict: [],
   wire: ['extensible_enum', 'rfc_ignore_unknown_capability', 'empty_extensions'],
@@ -65,8 +62,8 @@ export const RELAXED: Readonly<Record<Build, readonly RelaxationName[]>> = {
 };
 
 /**
- * One published schema as this build has it; the schema itself stays as it is. @throws Error where
- * a place is not in the schema any more
+ * A copy of a published schema for this build.
+ * @throws Error where a relaxation finds no node in the schema
  */
 export function relaxed(file: string, schema: JsonObject, build: Build): JsonObject {
   const relaxations: readonly Relaxation[] = RELAXED[build].map((name) => RELAXATIONS[name]);
@@ -84,19 +81,17 @@ function changed(node: Json | undefined, relaxation: Relaxation, at: readonly st
 }
 
 /**
- * Documents come from callers: their texts are matched in linear time, within the budget of the
- * document.
+ * Callers send the texts, so they are matched in linear time, within the budget of the document.
  */
 const MATCHING = {
   regExp: Object.assign((pattern: string) => linearRegExp(pattern), {
-    code: 'require("../../../resources/patterns/linear-regexp.ts").linearRegExp',
+    code: 'require("../../../resources/patterns/linear.ts").linearRegExp',
   }),
   formats: _`require("../../../resources/patterns/formats.ts").FORMATS`,
 };
 
 /**
- * The schemas of one build, ready to be compiled by their references. `code`: whether as source
- * text as well, for the bundle.
+ * The schemas of one build, to be compiled by reference. `code`: with source text, for the bundle.
  */
 export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
   const ajv = new Ajv2020({
@@ -105,7 +100,7 @@ export function createEngine(build: Build, code: CodeOptions = {}): Ajv2020 {
     strictRequired: false,
     allowUnionTypes: true,
     discriminator: true,
-    // A function for each definition, shared by all that refer to it: half of the code.
+    // One function for each definition, shared by all references to it: half of the code.
     inlineRefs: false,
     // fault.ts has the words.
     messages: false,

@@ -1,3 +1,8 @@
+/**
+ * Reduces the errors of a validator to one fault that callers can read, without values of the
+ * document.
+ */
+
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { isObject, type Json } from '../../../json/types.ts';
 import type { Fault } from './types.ts';
@@ -8,13 +13,10 @@ const MAX_PARAM_LENGTH = 256;
 const MAX_LIST_LENGTH = 400;
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-/** Says what other errors come to; by itself it points at nothing. */
+/** Keywords that only sum up other errors. */
 const COMPOUND: ReadonlySet<string> = new Set(['anyOf', 'if', 'oneOf']);
 
-/**
- * What the errors of the validator come to: one member and one phrase, of which nothing but names
- * of the schema vary.
- */
+/** One member and one phrase; only names and values of the schema vary in it. */
 export function faultOf(errors: readonly ErrorObject[], document: Json): Fault {
   const error = decisive(errors);
   const alternatives = alternativesOf(errors, error);
@@ -23,7 +25,7 @@ export function faultOf(errors: readonly ErrorObject[], document: Json): Fault {
   return { param: paramOf(error.instancePath, document), keyword: 'anyOf', message: `must have ${alternatives}` };
 }
 
-/** Where a document fits none of several forms, the form that it came furthest with says most. */
+/** Where a document fits none of several forms, the error deepest in it shows the intended form. */
 function decisive(errors: readonly ErrorObject[]): ErrorObject {
   const [first, ...others] = errors.filter(({ keyword }) => !COMPOUND.has(keyword));
   if (first === undefined) throw new Error('a document was refused without an error that says why');
@@ -34,7 +36,7 @@ function depthOf(error: ErrorObject): number {
   return pathOf(error).split('/').length;
 }
 
-/** Forms that differ in what they require: none of them is the right one. */
+/** What forms require that differ in nothing else: none of them is the right one. */
 function alternativesOf(errors: readonly ErrorObject[], { instancePath, keyword }: ErrorObject): string | undefined {
   const last = errors.at(-1);
   if (keyword !== 'required' || last?.keyword !== 'anyOf' || last.instancePath !== instancePath) return undefined;
@@ -62,8 +64,8 @@ function escaped(name: unknown): string {
 }
 
 /**
- * A JSON pointer as JSONPath; only the document tells a list index from a name. It ends where a
- * name could carry a value.
+ * A JSON pointer as JSONPath; the document tells indexes from names. Ends where a name may be a
+ * value.
  */
 function paramOf(pointer: string, document: Json): string {
   let param = '$';

@@ -1,3 +1,5 @@
+/** The published schemas of ACP, and the definition of each document in them. */
+
 import capabilities from '../../../../schemas/acp/2026-04-17/capabilities.schema.json' with { type: 'json' };
 import common from '../../../../schemas/acp/2026-04-17/common.schema.json' with { type: 'json' };
 import discovery from '../../../../schemas/acp/2026-04-17/discovery.schema.json' with { type: 'json' };
@@ -12,7 +14,7 @@ import session from '../../../../schemas/acp/2026-04-17/session.schema.json' wit
 import type { JsonObject } from '../../../json/types.ts';
 import type { DocumentName } from './types.ts';
 
-/** The published schemas by their file names, by which they refer to one another. */
+/** By their file names, by which they refer to one another. */
 export const SCHEMA_FILES: Readonly<Record<string, JsonObject>> = {
   'capabilities.schema.json': capabilities,
   'common.schema.json': common,

@@ -1,3 +1,5 @@
+/** What the rest of the adapter knows of validation: documents, builds, faults. */
+
 import type { Json } from '../../../json/types.ts';
 
 /** Bodies that callers send, by their names in the official schema. */
@@ -8,7 +10,7 @@ export const REQUEST_NAMES = [
   'CancelSessionRequest',
 ] as const;
 
-/** What is answered. */
+/** Documents of answers. */
 const ANSWER_NAMES = ['CheckoutSession', 'CheckoutSessionWithOrder', 'DiscoveryResponse', 'Error'] as const;
 
 /** The documents of the checkout service, by their names in the official schema. */
@@ -24,11 +26,11 @@ export const BUILDS = ['strict', 'wire', 'wire-quantity'] as const;
  */
 export type Build = (typeof BUILDS)[number];
 
-/** What is wrong with a document: the first thing that was found. */
+/** The first fault found in a document. */
 export interface Fault {
   /**
-   * JSONPath of the member: `$.line_items[0].id`; names outside `[A-Za-z_][A-Za-z0-9_]{0,63}` end
-   * it at the parent; at most 256 characters.
+   * JSONPath of the member, `$.line_items[0].id`, at most 256 characters. A name outside
+   * `[A-Za-z_][A-Za-z0-9_]{0,63}` ends it at the parent.
    */
   readonly param: string;
   /** Keyword of JSON Schema. */
@@ -37,5 +39,5 @@ export interface Fault {
   readonly message: string;
 }
 
-/** Finds what is wrong with a document, or undefined. */
+/** Undefined: the document is valid. */
 export type Validator = (document: Json) => Fault | undefined;

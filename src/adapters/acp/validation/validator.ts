@@ -1,12 +1,12 @@
+/** Validates documents of ACP against the published schemas; the adapter's way into this folder. */
+
 import type { Json } from '../../../json/types.ts';
 import { MatchBudgetError, withMatchBudget } from '../../../resources/patterns/budget.ts';
 import { compiledOf } from './compiled.ts';
 import { faultOf } from './fault.ts';
 import { type Build, type DocumentName, type Fault, REQUEST_NAMES, type Validator } from './types.ts';
 
-/**
- * Only what callers send is ever relaxed: what the merchant answers is held to the official schema.
- */
+/** Only requests are ever relaxed: answers of the backend are held to the official schema. */
 const RELAXABLE: ReadonlySet<DocumentName> = new Set(REQUEST_NAMES);
 
 const TOO_MUCH_TEXT: Fault = {
@@ -17,7 +17,7 @@ const TOO_MUCH_TEXT: Fault = {
 
 const validators = new Map<string, Validator>();
 
-/** The validator of a document in a build. It is compiled when it is first asked for, and kept. */
+/** The validator of a document in a build, compiled at its first use and kept. */
 export function validatorOf(build: Build, name: DocumentName): Validator {
   const effective = RELAXABLE.has(name) ? build : 'strict';
   const key = `${effective} ${name}`;

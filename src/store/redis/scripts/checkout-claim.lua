@@ -1,4 +1,5 @@
--- ARGV[2]: the sealed answer that cannot be opened, or nothing. Answers with a kind and what belongs to it.
+-- ARGV[2]: the sealed answer that cannot be opened, or nothing. Answers with a kind of `Claimed`
+-- and what belongs to it. Only `granted` is a write that waits for a replica (replication.ts).
 local record, lock = read(KEYS[1]), read(KEYS[2])
 
 local function span(kind, kept)
@@ -13,7 +14,7 @@ if record then
   if record.fp ~= plan.fingerprint then return { 'conflict' } end
   if record.st == 'D' then
     local sealed = redis.call('HGET', KEYS[1], 'ct')
-    if sealed ~= ARGV[2] then return { 'kept', tonumber(record.sc), sealed } end
+    if sealed ~= ARGV[2] then return { 'completed', tonumber(record.sc), sealed } end
   end
   if record.own ~= plan.owner and runs(record) then return span('in_flight', record) end
 end
@@ -38,9 +39,9 @@ if record then
 end
 put(KEYS[1], taken)
 
-local function granted(kept, other)
-  if not kept.why then return { 'first', kept.tok } end
-  return { 'again', kept.tok, kept.why, math.max(0, now - kept.since), other and 1 or 0 }
+local function granted(kept, other_key)
+  if not kept.why then return { 'granted', kept.tok } end
+  return { 'granted', kept.tok, kept.why, math.max(0, now - kept.since), other_key and 1 or 0 }
 end
 
 if not KEYS[2] then return granted(taken, false) end

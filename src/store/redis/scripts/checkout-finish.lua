@@ -1,5 +1,5 @@
 -- ARGV[2]: the sealed answer.
-local record = read(KEYS[1]) or begun_by(plan)
+local record = read(KEYS[1]) or lost(plan)
 
 if not is_of(record, plan) then return { 'fenced' } end
 if record.st == 'D' then

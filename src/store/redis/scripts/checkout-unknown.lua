@@ -1,5 +1,5 @@
 local kept = read(KEYS[1])
-local record = kept or begun_by(plan)
+local record = kept or lost(plan)
 
 if not is_of(record, plan) or record.st == 'D' then return 0 end
 if record.st == 'U' then return 1 end
@@ -8,7 +8,7 @@ put(KEYS[1], record)
 
 local lock = held_lock(plan)
 if not kept and KEYS[2] and not read(KEYS[2]) then
-  lock = begun_by(plan)
+  lock = lost(plan)
   lock.fp, lock.name = nil, plan.name
 end
 if lock then

@@ -1,13 +1,15 @@
--- Shared by the scripts of checkout operations, put between the prelude and each of them; with them the twin of claim-table.ts. KEYS: the
--- record of the key and, where the operation has one, the lock of its session. Both are a hash of the same fields; what is absent is ''.
+-- Shared by the scripts of checkout operations, put between the prelude and each of them; with them
+-- the twin of claim-table.ts. KEYS: the record of the key and, where the operation has one, the
+-- lock of its session. Both are a hash of the same fields; what is absent is ''.
 local now = clock()
 
--- What both have, the fingerprint (record), the key that holds it, the key that all unknown attempts belong to (lock), the status
--- (record). The sealed answer, `ct`, is read when it is needed.
+-- State, owner, fencing token, begin, end of the lease, reason and begin of the unknown end, end of
+-- the record; fingerprint (record); the key that holds the session and the key of all unknown ends
+-- (lock); status (record). The sealed answer, `ct`, is read when it is needed.
 local FIELDS = { 'st', 'own', 'tok', 't0', 'ls', 'why', 'since', 'ends', 'fp', 'name', 'of', 'sc' }
 local NUMBERS = { tok = true, t0 = true, ls = true, since = true, ends = true }
 
--- Undefined is nil; what is over is not there.
+-- Nil when there is none, or its time is over.
 local function read(key)
   if not key then return nil end
   local values = redis.call('HMGET', key, unpack(FIELDS))
@@ -32,7 +34,7 @@ local function put(key, kept, sealed)
   redis.call('PEXPIRE', key, whole(kept.ends - now))
 end
 
--- It is kept as it is, or goes when nothing was unknown before it.
+-- Back to the state before the attempt: deleted when every end was known then.
 local function reopen(key, kept)
   if kept.why then
     kept.st = 'U'
@@ -43,12 +45,12 @@ local function reopen(key, kept)
 end
 
 local function is_of(kept, hold)
-  return kept.own == hold.owner and kept.tok == hold.token
+  return kept.own == hold.owner and kept.tok == hold.fence
 end
 
--- What a store that lost its data knows nothing of any more: it counts as claimed now, and its lease as over.
-local function begun_by(hold)
-  return { st = 'P', fp = hold.fingerprint, own = hold.owner, tok = hold.token, t0 = now, ls = now }
+-- The attempt of a record that the store lost: claimed now, with a lease that is over.
+local function lost(hold)
+  return { st = 'P', fp = hold.fingerprint, own = hold.owner, tok = hold.fence, t0 = now, ls = now }
 end
 
 -- The lock, when this attempt holds it.

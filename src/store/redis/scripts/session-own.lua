@@ -1,4 +1,4 @@
--- KEYS: the owner of a session. The first one stays, whoever asks later; the twin of `ownSession` in owner-record.ts.
+-- KEYS: the owner of a session. The first one stays. The twin of `ownSession` in sessions.ts.
 local now = clock()
 local found = read_hash(KEYS[1])
 

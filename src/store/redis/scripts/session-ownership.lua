@@ -1,4 +1,4 @@
--- KEYS: the owner of a session. The twin of `ownershipOf` in owner-record.ts.
+-- KEYS: the owner of a session. The twin of `ownershipOf` in sessions.ts.
 local now = clock()
 local found = read_hash(KEYS[1])
 

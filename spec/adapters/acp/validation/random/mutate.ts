@@ -76,3 +76,22 @@ export function withValue(document: Json, path: Path, value: Json | undefined): 
   if (rest.length === 0 && value === undefined) return Object.fromEntries(members.filter(([name]) => name !== step));
   return Object.fromEntries(members.map(([name, one]) => [name, name === step ? withValue(one, rest, value) : one]));
 }
+
+/**
+ * The smallest document that still shows it: members and items are taken away as long as one can
+ * be.
+ */
+export function shrunk(document: Json, shows: (document: Json) => boolean): Json {
+  for (const path of pathsOf(document)) {
+    if (path.length === 0) continue;
+    const smaller = withValue(document, path, undefined);
+    if (shows(smaller)) return shrunk(smaller, shows);
+  }
+  for (const path of pathsOf(document)) {
+    const value = valueAt(document, path);
+    if (typeof value !== 'string' || value.length < 2) continue;
+    const shorter = withValue(document, path, value.slice(0, value.length >> 1));
+    if (shows(shorter)) return shrunk(shorter, shows);
+  }
+  return document;
+}

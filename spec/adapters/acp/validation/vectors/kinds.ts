@@ -103,7 +103,7 @@ export function closed(members: Members, beside: JsonObject = {}): Kind {
   return { ...object, least, invalid: [...object.invalid, { ...least, zz_unknown: 1 }] };
 }
 
-/** Members that nobody knows may be among them. */
+/** Unknown members may be among them. */
 export function open(members: Members, beside: JsonObject = {}): Kind {
   const { least, ...object } = objectOf(members, beside);
   return { ...object, least, valid: [...object.valid, { ...least, zz_unknown: null }] };
@@ -137,7 +137,7 @@ function without(object: JsonObject, name: string): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([member]) => member !== name));
 }
 
-/** One of several forms that a member tells apart. */
+/** One of several forms, chosen by a member. */
 export function either(first: Kind, ...others: readonly Kind[]): Kind {
   const forms = [first, ...others];
   return {

@@ -8,7 +8,7 @@ export const DISCOUNT_CODES = [
   ...['discount_code_user_ineligible', 'discount_code_usage_limit_reached'],
 ] as const;
 
-const said = {
+const content = {
   'content_type*': contentType,
   'content*': text,
   severity: oneOf('info', 'low', 'medium', 'high', 'critical'),
@@ -17,14 +17,14 @@ const said = {
 };
 /** Only the first has no code. */
 export const message = either(
-  closed({ 'type*': oneOf('info'), ...said }),
+  closed({ 'type*': oneOf('info'), ...content }),
   closed({
     'type*': oneOf('warning'),
     'code*': oneOf(
       ...(['low_stock', 'high_demand', 'shipping_delay', 'price_change', 'expiring_promotion'] as const),
       ...['limited_availability', ...DISCOUNT_CODES],
     ),
-    ...said,
+    ...content,
   }),
   closed({
     'type*': oneOf('error'),
@@ -34,6 +34,6 @@ export const message = either(
       ...['region_restricted', 'age_verification_required', 'approval_required', 'unsupported', 'not_found'],
       ...['conflict', 'rate_limited', 'expired', 'intervention_required'],
     ),
-    ...said,
+    ...content,
   }),
 );

@@ -3,49 +3,46 @@ import {
   type ContradictoryDocument,
   createBackendService,
   type InvalidDocument,
-} from '../../../../src/adapters/acp/backend-service.ts';
-import type { CheckoutCall, Visit } from '../../../../src/adapters/acp/call.ts';
-import { type BackendConnection, createExchange } from '../../../../src/backend/backend-connection.ts';
-import type { FinalAnswer } from '../../../../src/checkouts/idempotency.ts';
-import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../../src/checkouts/operations.ts';
-import type { AcpBackend } from '../../../../src/checkouts/settings.ts';
-import type { EventDraft } from '../../../../src/events/event.ts';
-import type { JsonObject } from '../../../../src/json/types.ts';
-import type { Receipt } from '../../../../src/receipts/receipt.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../../../support/acp/merchant.ts';
+} from '../../../src/adapters/acp/backend-service.ts';
+import type { BackendCall, CheckoutCall } from '../../../src/adapters/acp/call.ts';
+import { type BackendConnection, createExchange } from '../../../src/backend/backend-connection.ts';
+import type { FinalAnswer } from '../../../src/checkouts/idempotency.ts';
+import { OPERATION_RULES, OPERATIONS, type Operation } from '../../../src/checkouts/operations.ts';
+import type { AcpBackend } from '../../../src/checkouts/settings.ts';
+import type { EventDraft } from '../../../src/events/event.ts';
+import type { JsonObject } from '../../../src/json/types.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
 
-/** Something that is not as usual. */
-export interface GroundOptions {
+export interface BackendOptions {
   readonly strictSemantics?: boolean;
   readonly authenticationErrors?: boolean;
-  readonly timeoutMs?: number;
+  /** Of all operations, or of those named. */
+  readonly timeoutMs?: number | Partial<Record<Operation, number>>;
   readonly headers?: Readonly<Record<string, string>>;
-  /** In place of the sample merchant. */
+  /** In place of the sample backend. */
   readonly origin?: string;
   /** Before every path. */
   readonly prefix?: string;
   readonly maxSockets?: number;
 }
 
-/**
- * The merchant's side with the real exchange before the sample merchant, and everything that is
- * told of it.
- */
-export interface Ground {
-  readonly merchant: CheckoutMerchant;
-  readonly hop: BackendConnection;
+/** The backend service with a real exchange before the sample backend, and all that it records. */
+export interface BackendWorld {
+  readonly backend: CheckoutMerchant;
+  readonly connection: BackendConnection;
   readonly events: readonly EventDraft[];
   readonly receipts: readonly Receipt[];
   readonly invalid: readonly InvalidDocument[];
   readonly contradictions: readonly ContradictoryDocument[];
   /** Exchanges now. */
   exchanging(): number;
-  open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): Visit;
+  open(call: Partial<CheckoutCall> & Pick<CheckoutCall, 'operation'>): BackendCall;
   /** The id of a fresh session. */
   session(): Promise<string>;
 }
 
-/** The body of a create that the sample merchant takes. */
+/** The body of a create that the sample backend accepts. */
 export const CREATE = '{"line_items":[{"id":"item_1"}],"currency":"usd","capabilities":{}}';
 /** The body of a complete with this token. */
 export const completeWith = (token = 'tok_1', more: JsonObject = {}): string =>
@@ -62,11 +59,14 @@ const BODIES: Readonly<Record<Operation, string | undefined>> = {
   cancelCheckoutSession: undefined,
 };
 
-/** Does the test on fresh ground, and clears it away whatever came of it. */
-export async function onGround(test: (ground: Ground) => Promise<void>, options: GroundOptions = {}): Promise<void> {
-  const merchant = await startCheckoutMerchant();
-  const origin = options.origin ?? merchant.url;
-  const hop = createExchange({
+/** Runs the test with a fresh backend, and stops it in any case. */
+export async function withBackend(
+  test: (world: BackendWorld) => Promise<void>,
+  options: BackendOptions = {},
+): Promise<void> {
+  const backend = await startCheckoutMerchant();
+  const origin = options.origin ?? backend.url;
+  const connection = createExchange({
     origin,
     reuse: false,
     ...(options.maxSockets === undefined ? {} : { maxSockets: options.maxSockets }),
@@ -76,8 +76,8 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
   const invalid: InvalidDocument[] = [];
   const contradictions: ContradictoryDocument[] = [];
   let exchanges = 0;
-  const side = createBackendService({
-    exchange: hop.exchange,
+  const service = createBackendService({
+    exchange: connection.exchange,
     backend: backendAt(origin, options),
     strictSemantics: options.strictSemantics ?? false,
     authenticationErrors: options.authenticationErrors ?? false,
@@ -94,9 +94,9 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
       contradiction: (found) => void contradictions.push(found),
     },
   });
-  const open: Ground['open'] = (call) => {
+  const open: BackendWorld['open'] = (call) => {
     const text = BODIES[call.operation];
-    return side.open({
+    return service.open({
       sessionId: undefined,
       clientId: 'assistant',
       requestId: 'acp_1',
@@ -114,33 +114,27 @@ export async function onGround(test: (ground: Ground) => Promise<void>, options:
     return String(id);
   };
   try {
-    await test({
-      merchant,
-      hop,
-      events,
-      receipts,
-      invalid,
-      contradictions,
-      exchanging: () => exchanges,
-      open,
-      session,
-    });
+    const records = { events, receipts, invalid, contradictions, exchanging: () => exchanges };
+    await test({ backend, connection, ...records, open, session });
   } finally {
-    await hop.abort();
-    await merchant.stop();
+    await connection.abort();
+    await backend.stop();
   }
 }
 
-/** One attempt, as the first one of a key of its own unless said. */
+/** How an exchange of a call ended. */
+export type End = Awaited<ReturnType<BackendCall['attempt']>>;
+
+/** One attempt; the first one of a key of its own unless given. */
 export function write(
-  visit: Visit,
-  { merchantKey = randomUUID(), number = 1 }: { readonly merchantKey?: string; readonly number?: number } = {},
-): ReturnType<Visit['attempt']> {
-  return visit.attempt({ merchantKey, number });
+  call: BackendCall,
+  { backendKey = randomUUID(), number = 1 }: { readonly backendKey?: string; readonly number?: number } = {},
+): Promise<End> {
+  return call.attempt({ backendKey, number });
 }
 
 /** The document of an end that is an answer. */
-export function documentIn(end: Awaited<ReturnType<Visit['attempt']>>): JsonObject {
+export function documentIn(end: End): JsonObject {
   if (end.kind !== 'answer') throw new Error(`no answer: ${end.kind}`);
   return bodyOf(end.answer);
 }
@@ -149,10 +143,11 @@ export function bodyOf({ body }: FinalAnswer): JsonObject {
   return JSON.parse(Buffer.from(body).toString()) as JsonObject;
 }
 
-function backendAt(origin: string, { timeoutMs, headers = {}, prefix = '' }: GroundOptions): AcpBackend {
+function backendAt(origin: string, { timeoutMs, headers = {}, prefix = '' }: BackendOptions): AcpBackend {
   const entries = OPERATIONS.map((operation) => {
     const rule = OPERATION_RULES[operation];
-    return [operation, { path: `${prefix}${rule.path}`, timeoutMs: timeoutMs ?? rule.timeoutMs }] as const;
+    const ofOperation = typeof timeoutMs === 'number' ? timeoutMs : timeoutMs?.[operation];
+    return [operation, { path: `${prefix}${rule.path}`, timeoutMs: ofOperation ?? rule.timeoutMs }] as const;
   });
   const operations = Object.fromEntries(entries) as unknown as AcpBackend['operations'];
   return { origin, headers, operations, scopesByClient: false };

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { dial, exchange, received } from '../../server/http/raw.ts';
 import { createHead, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, CART, type CheckoutShop, openCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, CART, sharedCheckoutShop } from './shop.ts';
 
 const MAX = 262_144;
 const TEXT = JSON.stringify(CART);
 
-let open: CheckoutShop;
-before(async () => {
-  open = await openCheckoutShop();
-});
-after(() => open.close());
+const open = sharedCheckoutShop();
 
 const create = (body: string | Buffer) => askAcp(open.shop.url, { body });
 /** A valid create with white space up to so many bytes. */
@@ -35,8 +31,8 @@ describe('the body of a checkout call', () => {
     assert.deepEqual(refusalIn(await exchange(open.shop.url, chunks)), { status: 413, code: 'request_body_too_large' });
   });
   it('may be 64 levels deep', async () => assert.equal((await create(nested(64))).status, 201));
-  it('is no JSON for us with 65', async () => void assertAcpError(await create(nested(65)), 400, 'invalid_json'));
-  it('is no JSON for us with 5,000, and that is an answer as any other', async () =>
+  it('is refused as JSON with 65', async () => void assertAcpError(await create(nested(65)), 400, 'invalid_json'));
+  it('is refused as JSON with 5,000, in the same words', async () =>
     void assertAcpError(await create(nested(5_000)), 400, 'invalid_json'));
 
   const unreadable: readonly (readonly [string, string | Buffer])[] = [
@@ -61,7 +57,7 @@ describe('the body of a checkout call', () => {
       assert.equal(document['param'], '$');
     });
 
-  it('is told where it does not match, and nothing that stands there', async () => {
+  it('is refused with the path that does not match, and no value of it', async () => {
     const answer = await create(
       '{"line_items":[{"id":"secret-1","quantity":"secret-2"}],"currency":"usd","capabilities":{}}',
     );
@@ -70,7 +66,7 @@ describe('the body of a checkout call', () => {
     assert.doesNotMatch(answer.text, /secret/);
   });
 
-  it('reaches the merchant in its own bytes', async () => {
+  it('reaches the backend in its own bytes', async () => {
     const body = ' {"currency" : "us\\u0064", "line_items":[{"id":"item_1","unit_amount":1.0}],\n"capabilities":{}}  ';
     const arrived = open.merchant.arrived();
     assert.equal((await create(body)).status, 201);
@@ -79,10 +75,10 @@ describe('the body of a checkout call', () => {
 
   it('is not invited when it would be refused', async () => {
     const socket = await dial(open.shop.url);
-    const said = received(socket);
+    const answer = received(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));
     await new Promise((resolve) => socket.once('close', resolve));
-    assert.equal(refusalIn(said()).status, 413);
+    assert.equal(refusalIn(answer()).status, 413);
   });
 
   it('that breaks off leaves no claim behind', async () => {
@@ -105,7 +101,7 @@ describe('a cancel', () => {
     ['without a body and without a content type', { 'content-type': undefined }],
     ['with a content type for nothing', {}],
   ] as const)
-    it(`may come ${what}, and reaches the merchant without either`, async () => {
+    it(`may come ${what}, and reaches the backend without either`, async () => {
       const path = `/checkout_sessions/${await session()}/cancel`;
       const arrived = open.merchant.arrived({ operation: 'cancelCheckoutSession' });
       const answer = await askAcp(open.shop.url, { path, headers, body: '' });
@@ -123,7 +119,7 @@ describe('a cancel', () => {
     assert.equal(again.headers['idempotent-replayed'], 'true');
   });
 
-  it('with a body says what it is', async () => {
+  it('with a body needs a content type', async () => {
     const path = `/checkout_sessions/${await session()}/cancel`;
     const headers = { 'content-type': undefined };
     assertAcpError(await askAcp(open.shop.url, { path, headers, body: '{}' }), 415, 'unsupported_media_type');

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type CheckoutShop, type Headers, openCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, type Headers, sharedCheckoutShop } from './shop.ts';
 
-let open: CheckoutShop;
-before(async () => {
-  open = await openCheckoutShop();
-});
-after(() => open.close());
+const open = sharedCheckoutShop();
 
 const create = (headers: Headers, body?: string) =>
   askAcp(open.shop.url, { headers, ...(body === undefined ? {} : { body }) });
@@ -77,7 +73,7 @@ describe('the key of a checkout call', () => {
     assertAcpError(answer, 400, 'invalid_request_body');
     assert.equal(answer.headers['idempotency-key'], 'echo-me');
   });
-  it('is not looked at and not echoed when a session is read', async () => {
+  it('is neither read nor echoed when a session is read', async () => {
     const { id } = JSON.parse((await create({})).text) as { id: string };
     const read = (key: string) =>
       askAcp(open.shop.url, { method: 'GET', path: `/checkout_sessions/${id}`, headers: { 'idempotency-key': key } });
@@ -117,7 +113,7 @@ describe('the media type of a checkout call', () => {
     it(`must not be ${type}`, async () =>
       void assertAcpError(await create({ 'content-type': type }), 415, 'unsupported_media_type'));
 
-  it('comes once, whatever the second one says', async () => {
+  it('comes once, whatever the second one is', async () => {
     for (const second of ['application/json', 'text/plain']) {
       const answer = await rawCreate(open.shop.url, ['Content-Type: application/json', `Content-Type: ${second}`]);
       assert.deepEqual(refusalIn(answer), { status: 415, code: 'unsupported_media_type' });
@@ -152,7 +148,7 @@ describe('the ids of a checkout call', () => {
     assert.match(answer, /^HTTP\/1\.1 201/);
     assert.doesNotMatch(answer, /\r\nrequest-id:/);
   });
-  it('echoes it with every refusal, wherever that is made', async () => {
+  it('echoes it with every refusal', async () => {
     const answers = await Promise.all([
       askAcp(open.shop.url, { path: '/nowhere', headers: { 'request-id': 'r1' } }),
       askAcp(open.shop.url, { method: 'PUT', headers: { 'request-id': 'r1' } }),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { retryAfterS } from '../../src/checkouts/taking.ts';
+import { retryAfterS } from '../../src/checkouts/leases.ts';
 
 describe('when to ask again', () => {
   for (const [ageMs, leftMs, seconds] of [

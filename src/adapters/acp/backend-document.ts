@@ -1,3 +1,8 @@
+/**
+ * Checks what the backend answers with the expected status: a document of the protocol, or the
+ * fault for which it is refused (acp 13.5). outcome.ts asks it.
+ */
+
 import type { ReceivedHeaders } from '../../backend/exchange.ts';
 import { ACP_VERSION, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
@@ -7,56 +12,32 @@ import { hasRawHtml } from './markdown.ts';
 import type { DocumentName, Fault } from './validation/types.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** How a valid document can contradict itself or the call (acp 13.5); a closed list. */
-const CONTRADICTIONS = ['session_id', 'order_session_id', 'not_canceled', 'authentication', 'version'] as const;
-export type Contradiction = (typeof CONTRADICTIONS)[number];
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+/** The schemas that answers are held to. */
+const SCHEMAS: readonly DocumentName[] = ['CheckoutSession', 'CheckoutSessionWithOrder', 'Error'];
 
-/** Where each of them stands in the document. */
-export const CONTRADICTION_PLACES: Readonly<Record<Contradiction, string>> = {
+/** How a valid document can contradict itself or the call, and where: a closed list. */
+const CONTRADICTIONS = {
   session_id: '$.id',
   order_session_id: '$.order.checkout_session_id',
   not_canceled: '$.status',
   authentication: '$.authentication_metadata',
   version: '$.protocol.version',
-};
+} as const;
+export type Contradiction = keyof typeof CONTRADICTIONS;
 
 /**
- * Looks for them in a document that is valid by the schema. `sessionId`: of the call, undefined for
- * create.
+ * What is wrong with a document. `empty_extensions`: what the schema forbids by accident and
+ * backends send (acp 11). `contradiction`: one of the above, where those are refused.
  */
-function contradictionsIn(
-  document: JsonObject,
-  operation: Operation,
-  sessionId: string | undefined,
-): readonly Contradiction[] {
-  const { id, status, order, protocol } = document;
-  const orderOf = isObject(order) ? order['checkout_session_id'] : id;
-  const version = isObject(protocol) ? protocol['version'] : ACP_VERSION;
-  const found: Readonly<Record<Contradiction, boolean>> = {
-    session_id: sessionId !== undefined && id !== sessionId,
-    order_session_id: orderOf !== id,
-    not_canceled: operation === 'cancelCheckoutSession' && status !== 'canceled',
-    authentication: status === 'authentication_required' && document['authentication_metadata'] === undefined,
-    version: version !== ACP_VERSION,
-  };
-  return CONTRADICTIONS.filter((name) => found[name]);
-}
-
-/**
- * What is wrong with a document of the merchant's: `empty_extensions` is the one that the schema
- * forbids by accident and merchants send (acp 11), `contradiction` one of `semantics.ts` where
- * those are refused.
- */
-const DOCUMENT_REASONS = [
-  'media_type',
-  'content_encoding',
-  'json',
-  'schema',
-  'empty_extensions',
-  'markdown',
-  'contradiction',
-] as const;
-type DocumentReason = (typeof DOCUMENT_REASONS)[number];
+type DocumentReason =
+  | 'media_type'
+  | 'content_encoding'
+  | 'json'
+  | 'schema'
+  | 'empty_extensions'
+  | 'markdown'
+  | 'contradiction';
 
 /** One fault of a document, without any value of it. */
 export interface DocumentFault {
@@ -80,14 +61,15 @@ interface ReceivedDocument {
   readonly operation: Operation;
   /** Undefined for create. */
   readonly sessionId: string | undefined;
+  /** Whether a contradiction is a fault. */
+  readonly strictSemantics: boolean;
   readonly headers: ReceivedHeaders;
   readonly body: Uint8Array;
 }
 
-const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
-
-/** Checks what the merchant answered with the expected status, in the order of acp 13.5. */
-export function checkDocument({ operation, sessionId, headers, body }: ReceivedDocument): CheckedDocument {
+/** In the order of acp 13.5. */
+export function checkDocument(received: ReceivedDocument): CheckedDocument {
+  const { operation, sessionId, strictSemantics, headers, body } = received;
   const type = headers['content-type'];
   if (typeof type !== 'string' || !JSON_TYPE.test(type)) return invalid('media_type');
   if (isEncoded(headers['content-encoding'])) return invalid('content_encoding');
@@ -96,12 +78,23 @@ export function checkDocument({ operation, sessionId, headers, body }: ReceivedD
   const { document } = read;
   const fault = validatorOf('strict', schemaOf(operation, document))(document);
   if (fault !== undefined)
-    return invalid(hasEmptyExtensions(document) ? 'empty_extensions' : 'schema', placeOf(fault), fault.keyword);
+    return invalid(hasEmptyExtensions(document) ? 'empty_extensions' : 'schema', pointerOf(fault), fault.keyword);
   // The schema has let nothing through but objects.
   if (!isObject(document)) return invalid('schema', '$', 'type');
   const html = rawHtmlIn(document);
   if (html !== undefined) return invalid('markdown', html);
-  return { kind: 'valid', document, contradictions: contradictionsIn(document, operation, sessionId) };
+  const contradictions = contradictionsIn(document, operation, sessionId);
+  const [first] = contradictions;
+  if (strictSemantics && first !== undefined) return invalid('contradiction', CONTRADICTIONS[first], first);
+  return { kind: 'valid', document, contradictions };
+}
+
+/**
+ * Compiles the schemas at the start: under the first answer that would keep all other calls
+ * waiting.
+ */
+export function compileDocumentSchemas(): void {
+  for (const name of SCHEMAS) validatorOf('strict', name);
 }
 
 function invalid(reason: DocumentReason, pointer = '$', keyword?: string): CheckedDocument {
@@ -109,12 +102,12 @@ function invalid(reason: DocumentReason, pointer = '$', keyword?: string): Check
 }
 
 /**
- * Where a fault is, in names of the schema alone, because log and metrics say it: a member that the
- * schema does not know, and one of a map, was named by the merchant.
+ * The path of a fault in names of the schema alone, because log and metrics have it: the backend
+ * chose the name of a member that the schema does not know, and of a member of a map.
  */
-function placeOf({ param, keyword }: Fault): string {
-  const place = keyword === 'additionalProperties' ? param.replace(/\.[^.[\]]+$/, '') : param;
-  return place.replace(/(\.metadata)\..*$/, '$1');
+function pointerOf({ param, keyword }: Fault): string {
+  const known = keyword === 'additionalProperties' ? param.replace(/\.[^.[\]]+$/, '') : param;
+  return known.replace(/(\.metadata)\..*$/, '$1');
 }
 
 type Read =
@@ -130,13 +123,13 @@ function readJson(body: Uint8Array): Read {
   }
 }
 
-/** A completed session must have an order, every other answer of a complete need not (acp 4.3). */
+/** A completed session must have an order; other answers to a complete need none (acp 4.3). */
 export function schemaOf(operation: Operation, document: Json): DocumentName {
   const done = operation === 'completeCheckoutSession' && isObject(document) && document['status'] === 'completed';
   return done ? 'CheckoutSessionWithOrder' : 'CheckoutSession';
 }
 
-/** Whether this is what the schema stumbles over: an empty list is of both its branches. */
+/** Whether only `extensions: []` is wrong: the empty list matches both branches of the schema. */
 function hasEmptyExtensions(document: Json): boolean {
   const capabilities = isObject(document) ? document['capabilities'] : undefined;
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined;
@@ -147,8 +140,7 @@ function hasEmptyExtensions(document: Json): boolean {
 }
 
 /**
- * JSONPath of the first Markdown text with raw HTML. Messages and disclosures are all that may be
- * Markdown.
+ * JSONPath of the first Markdown text with raw HTML; only messages and disclosures are Markdown.
  */
 function rawHtmlIn(document: JsonObject): string | undefined {
   const texts = [
@@ -162,6 +154,25 @@ function rawHtmlIn(document: JsonObject): string | undefined {
   return texts.find(([, { content_type: type, content }]) => {
     return type === 'markdown' && typeof content === 'string' && hasRawHtml(content);
   })?.[0];
+}
+
+/** The contradictions of a valid document. `sessionId`: of the call, undefined for create. */
+function contradictionsIn(
+  document: JsonObject,
+  operation: Operation,
+  sessionId: string | undefined,
+): readonly Contradiction[] {
+  const { id, status, order, protocol } = document;
+  const orderOf = isObject(order) ? order['checkout_session_id'] : id;
+  const version = isObject(protocol) ? protocol['version'] : ACP_VERSION;
+  const found: readonly (Contradiction | false)[] = [
+    sessionId !== undefined && id !== sessionId && 'session_id',
+    orderOf !== id && 'order_session_id',
+    operation === 'cancelCheckoutSession' && status !== 'canceled' && 'not_canceled',
+    status === 'authentication_required' && document['authentication_metadata'] === undefined && 'authentication',
+    version !== ACP_VERSION && 'version',
+  ];
+  return found.filter((name) => name !== false);
 }
 
 function objects(value: Json | undefined): readonly JsonObject[] {

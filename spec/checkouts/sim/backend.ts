@@ -7,13 +7,13 @@ import type { World } from './world.ts';
 /** Longest that the machine waits for a session to be read, milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
 /** How long after it was sent a call may take effect, milliseconds. */
-const LATEST_MS: Readonly<Record<Manner, number>> = { tells: 24_900, settles: 45_000, deduplicates: 120_000 };
+const LATEST_MS: Readonly<Record<Manner, number>> = { reports: 24_900, settles: 45_000, deduplicates: 120_000 };
 
-export interface SimMerchant {
-  /** What was opened, by the id that its answer names. */
+export interface SimBackend {
+  /** The id of the session that an answer opens. */
   openedIn(answer: FinalAnswer): string;
   orders(sessionId: string): number;
-  /** `asker`: whose call it is; what it hears comes to an end with it. */
+  /** `asker`: the process that makes the call; its replies end with it. */
   work(call: KeyedCall, asker: Parameters<World['hear']>[0]): Work<string>;
 }
 
@@ -25,14 +25,13 @@ interface Session {
 }
 
 /**
- * Completes as often as it is asked; only a canceled session it refuses, and it cancels none that
- * has an order.
+ * Completes each time it is asked, unless the session is canceled; cancels only without an order.
  */
-export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Chance): SimMerchant {
+export function simBackend(world: World, laws: Laws, manner: Manner, chance: Chance): SimBackend {
   const { schedule } = world;
   const sessions = new Map<string, Session>();
   const byKey = new Map<string, FinalAnswer>();
-  let said = 0;
+  let answers = 0;
   let opened = 0;
 
   const sessionOf = ({ sessionId = '' }: { readonly sessionId: string | undefined }): Session => {
@@ -41,19 +40,19 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     return session;
   };
   const answerOf = (status: number, what: string): FinalAnswer => {
-    said += 1;
-    return { status, body: Buffer.from(JSON.stringify({ what, said })) };
+    answers += 1;
+    return { status, body: Buffer.from(JSON.stringify({ what, answers })) };
   };
-  const act = (call: KeyedCall, merchantKey: string): FinalAnswer => {
-    const kept = manner === 'deduplicates' ? byKey.get(merchantKey) : undefined;
+  const act = (call: KeyedCall, backendKey: string): FinalAnswer => {
+    const kept = manner === 'deduplicates' ? byKey.get(backendKey) : undefined;
     const answer = kept ?? carriedOut(call);
-    byKey.set(merchantKey, answer);
+    byKey.set(backendKey, answer);
     return answer;
   };
   const carriedOut = (call: KeyedCall): FinalAnswer => {
     if (call.operation === 'createCheckoutSession') {
-      // A merchant with faults of its own gives one id twice. One that goes by keys would do so for
-      // ever.
+      // A backend with faults of its own gives one id twice. One that goes by keys would always do
+      // so.
       const twice = manner !== 'deduplicates' && opened > 0 && !world.calm && chance.happens(0.15);
       if (!twice) opened += 1;
       return answerOf(201, `opened ${twice ? 1 + chance.below(opened) : opened}`);
@@ -73,12 +72,12 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
 
   const attempt = async (
     call: KeyedCall,
-    merchantKey: string,
+    backendKey: string,
     asker: Parameters<World['hear']>[0],
   ): Promise<AttemptEnd<string>> => {
     if (!world.calm && chance.happens(0.08)) {
       await world.hear(asker, 'refused connection', 2);
-      return { kind: 'not_executed', failure: 'nobody there' };
+      return { kind: 'not_executed', failure: 'unreachable' };
     }
     const slow = !world.calm && chance.happens(0.25);
     const effectMs = slow ? chance.below(LATEST_MS[manner]) : 20 + chance.below(500);
@@ -88,20 +87,19 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
       : chance.pick(['answer', 'answer', 'answer', 'status', 'reset', 'hang'] as const);
     const session = sessionOf(call);
     const work = { until: schedule.now + Math.min(effectMs, TIMEOUT_MS) };
-    // Late effects of what was given up are the merchant's own; before that nobody may be there
-    // beside it.
+    // Late effects are the backend's own; before them no second call may be at work.
     const exclusive = call.operation !== 'createCheckoutSession' && manner !== 'deduplicates';
     if (exclusive && [...session.atWork].some(({ until }) => until > schedule.now))
       laws.broken(`two calls at once on session ${call.sessionId}`);
     session.atWork.add(work);
     let answer: FinalAnswer | undefined;
-    world.later(effectMs, `merchant ${acts ? 'acts' : 'fails'}`, () => {
+    world.later(effectMs, `backend ${acts ? 'acts' : 'fails'}`, () => {
       session.atWork.delete(work);
-      if (acts) answer = act(call, merchantKey);
+      if (acts) answer = act(call, backendKey);
     });
-    const heardMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
-    await world.hear(asker, `merchant ${ends}`, Math.min(heardMs, TIMEOUT_MS));
-    if (heardMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
+    const replyMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
+    await world.hear(asker, `backend ${ends}`, Math.min(replyMs, TIMEOUT_MS));
+    if (replyMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
     if (ends === 'answer' && answer !== undefined)
       return answer.status === 201 ? { kind: 'answer', answer, opened: openedIn(answer) } : { kind: 'answer', answer };
     return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: '502' };
@@ -110,9 +108,9 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
   const read = async (call: KeyedCall, asker: Parameters<World['hear']>[0]): Promise<ReadBack> => {
     const slow = !world.calm && chance.happens(0.1);
     const lookMs = 2 + chance.below(slow ? READ_TIMEOUT_MS - 100 : 200);
-    const fails = manner !== 'tells' && !world.calm && chance.happens(0.2);
+    const fails = manner !== 'reports' && !world.calm && chance.happens(0.2);
     let found: ReadBack = { kind: 'unreadable' };
-    world.later(lookMs, 'merchant is read', () => {
+    world.later(lookMs, 'backend is read', () => {
       if (!fails) found = standingOf(call);
     });
     await world.hear(asker, 'session read', lookMs + 5);
@@ -122,14 +120,14 @@ export function simMerchant(world: World, laws: Laws, manner: Manner, chance: Ch
     const { orders, canceled, atWork } = sessionOf(call);
     const happened = call.operation === 'cancelCheckoutSession' ? canceled : orders > 0;
     if (happened) return { kind: 'happened', answer: answerOf(200, 'read back') };
-    return manner === 'tells' && atWork.size > 0 ? { kind: 'in_progress' } : { kind: 'not_happened' };
+    return manner === 'reports' && atWork.size > 0 ? { kind: 'in_progress' } : { kind: 'not_happened' };
   };
 
   return {
     openedIn,
     orders: (sessionId) => sessionOf({ sessionId }).orders,
     work: (call, asker) => ({
-      attempt: ({ merchantKey }) => attempt(call, merchantKey, asker),
+      attempt: ({ backendKey }) => attempt(call, backendKey, asker),
       readBack: call.operation === 'createCheckoutSession' ? undefined : () => read(call, asker),
     }),
   };

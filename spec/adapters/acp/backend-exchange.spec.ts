@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CheckoutCall } from '../../../../src/adapters/acp/call.ts';
-import { answer, rawBackend } from '../../../backend/raw-backend.ts';
-import type { MerchantCall } from '../../../support/acp/merchant.ts';
-import { CREATE, completeWith, documentIn, type GroundOptions, onGround, write } from './ground.ts';
+import type { CheckoutCall } from '../../../src/adapters/acp/call.ts';
+import { answer, rawBackend } from '../../backend/raw-backend.ts';
+import type { MerchantCall } from '../../support/acp/merchant.ts';
+import { type BackendOptions, CREATE, completeWith, documentIn, withBackend, write } from './with-backend.ts';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
-/** The call that reached the merchant, made by this caller. */
-async function sent(call: Partial<CheckoutCall>, options: GroundOptions = {}): Promise<MerchantCall> {
+/** The call of this caller, as it reached the backend. */
+async function sent(call: Partial<CheckoutCall>, options: BackendOptions = {}): Promise<MerchantCall> {
   let received: MerchantCall | undefined;
-  await onGround(async ({ merchant, open }) => {
-    await write(open({ operation: 'createCheckoutSession', ...call }), { merchantKey: 'derived', number: 3 });
-    received = merchant.calls.at(-1);
+  await withBackend(async ({ backend, open }) => {
+    await write(open({ operation: 'createCheckoutSession', ...call }), { backendKey: 'derived', number: 3 });
+    received = backend.calls.at(-1);
   }, options);
   assert.ok(received);
   return received;
@@ -30,7 +30,7 @@ function fieldsOf({ rawHeaders }: MerchantCall): Readonly<Record<string, string>
   return others;
 }
 
-describe('the headers of a call to the merchant', () => {
+describe('the headers of a call to the backend', () => {
   it('are those of the table, and nothing else of the caller’s', async () => {
     const call = await sent({
       callerRequestId: 'req-of-the-caller',
@@ -96,14 +96,14 @@ describe('the headers of a call to the merchant', () => {
       assert.equal(fields[name], undefined, name);
   });
 
-  it('take in the longest that is allowed', async () => {
+  it('have the longest values that are allowed', async () => {
     const caller = { 'accept-language': ['e'.repeat(256)], 'user-agent': ['A'.repeat(512)] };
     const fields = fieldsOf(await sent({ caller }));
     assert.equal(fields['accept-language']?.length, 256);
     assert.equal(fields['user-agent']?.length, 512);
   });
 
-  it('end with the operator’s own, which no caller overrules', async () => {
+  it('end with the operator’s own, which no caller replaces', async () => {
     const headers = { Authorization: 'Bearer of-the-operator', 'user-agent': 'Gateway' };
     const caller = { authorization: ['Bearer forged'], 'user-agent': ['Agent'] };
     const fields = fieldsOf(await sent({ caller }, { headers }));
@@ -111,23 +111,23 @@ describe('the headers of a call to the merchant', () => {
     assert.equal(fields['user-agent'], 'Gateway');
   });
 
-  it('have no key on a GET, and what speaks of a message goes with that message alone', () =>
-    onGround(async ({ merchant, open, session }) => {
+  it('have no key on a GET, and those about a message go with that message alone', () =>
+    withBackend(async ({ backend, open, session }) => {
       const sessionId = await session();
       const caller = { signature: ['s'], timestamp: ['t'], 'accept-language': ['de'] };
       await open({ operation: 'getCheckoutSession', sessionId, caller }).read();
-      const read = fieldsOf(merchant.calls.at(-1) ?? assert.fail());
+      const read = fieldsOf(backend.calls.at(-1) ?? assert.fail());
       assert.deepEqual([read['idempotency-key'], read['x-attempt'], read['signature']], [undefined, undefined, 's']);
       await open({ operation: 'completeCheckoutSession', sessionId, caller }).readBack?.();
-      const back = fieldsOf(merchant.calls.at(-1) ?? assert.fail());
-      assert.equal(merchant.calls.at(-1)?.operation, 'getCheckoutSession');
+      const back = fieldsOf(backend.calls.at(-1) ?? assert.fail());
+      assert.equal(backend.calls.at(-1)?.operation, 'getCheckoutSession');
       const { signature, timestamp, 'content-type': type, 'idempotency-key': key } = back;
       assert.deepEqual([signature, timestamp, type, key], [undefined, undefined, undefined, undefined]);
       assert.equal(back['accept-language'], 'de');
     }));
 });
 
-describe('what a call to the merchant carries', () => {
+describe('what a call to the backend carries', () => {
   it('is the body as it was received, byte for byte', async () => {
     const odd = `{ "currency" :"usd",\n"line_items":[{"id":"\\u0061é"}],"capabilities":{},"metadata":{"n":1.0e2}}`;
     const { body } = await sent({ body: Buffer.from(odd) });
@@ -135,11 +135,11 @@ describe('what a call to the merchant carries', () => {
   });
 
   it('is nothing at all for a bare cancel', () =>
-    onGround(async ({ merchant, open, session }) => {
+    withBackend(async ({ backend, open, session }) => {
       const sessionId = await session();
       const end = await write(open({ operation: 'cancelCheckoutSession', sessionId }));
       assert.equal(documentIn(end)['status'], 'canceled');
-      const call = merchant.calls.at(-1) ?? assert.fail();
+      const call = backend.calls.at(-1) ?? assert.fail();
       assert.deepEqual(
         [call.body.length, call.headers['content-type'], call.headers['content-length']],
         [0, undefined, '0'],
@@ -147,20 +147,20 @@ describe('what a call to the merchant carries', () => {
     }));
 
   it('goes to the configured path, with the session as one segment of it', () =>
-    onGround(async ({ merchant, open }) => {
+    withBackend(async ({ backend, open }) => {
       for (const sessionId of ['gid://shop/Checkout/1', 'a b?c#d%', "$&$'$`", 'ü'])
         await write(open({ operation: 'completeCheckoutSession', sessionId, body: Buffer.from(completeWith()) }));
       assert.deepEqual(
-        merchant.calls.map(({ sessionId }) => sessionId),
+        backend.calls.map(({ sessionId }) => sessionId),
         ['gid://shop/Checkout/1', 'a b?c#d%', "$&$'$`", 'ü'],
       );
-      assert.equal(merchant.calls[0]?.url, '/checkout_sessions/gid%3A%2F%2Fshop%2FCheckout%2F1/complete');
+      assert.equal(backend.calls[0]?.url, '/checkout_sessions/gid%3A%2F%2Fshop%2FCheckout%2F1/complete');
     }));
 
   it('goes below the prefix of the base URL', async () => {
     const backend = await rawBackend((socket) => answer(socket));
     try {
-      await onGround(
+      await withBackend(
         async ({ open }) => {
           await write(open({ operation: 'cancelCheckoutSession', sessionId: 'cs_1' }));
         },
@@ -173,10 +173,10 @@ describe('what a call to the merchant carries', () => {
   });
 
   it('goes on a connection of its own', () =>
-    onGround(async ({ merchant, open }) => {
+    withBackend(async ({ backend, open }) => {
       for (let call = 0; call < 5; call += 1)
         await write(open({ operation: 'createCheckoutSession', body: Buffer.from(CREATE) }));
-      assert.equal(merchant.calls.length, 5);
-      for (const { headers } of merchant.calls) assert.equal(headers.connection, 'close');
+      assert.equal(backend.calls.length, 5);
+      for (const { headers } of backend.calls) assert.equal(headers.connection, 'close');
     }));
 });

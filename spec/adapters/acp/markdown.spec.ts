@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hasRawHtml } from '../../../../src/adapters/acp/markdown.ts';
+import { hasRawHtml } from '../../../src/adapters/acp/markdown.ts';
 
 /** Markdown without raw HTML, by what makes it so. */
 const LEGAL: Readonly<Record<string, string>> = {
@@ -51,7 +51,7 @@ const RAW: Readonly<Record<string, string>> = {
   'in a quotation': '> <b>',
 };
 
-describe('Markdown of a merchant', () => {
+describe('Markdown of a backend', () => {
   for (const [what, text] of Object.entries(LEGAL)) it(`may be ${what}`, () => assert.equal(hasRawHtml(text), false));
   for (const [what, text] of Object.entries(RAW))
     it(`is raw HTML: ${what}`, () => assert.equal(hasRawHtml(text), true));
@@ -74,7 +74,7 @@ describe('Markdown of a merchant', () => {
   };
   it('costs linear time, whatever it is', () => {
     for (const [what, text] of Object.entries(hostile)) {
-      // Of this process alone: others may be busy.
+      // Time of this process alone: the machine may be busy.
       const since = process.cpuUsage();
       hasRawHtml(text);
       const { user, system } = process.cpuUsage(since);

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { ACP_ERRORS, AcpError } from '../../../src/adapters/acp/error.ts';
 import { eventually } from '../../support/books.ts';
-import { askAcp, assertAcpError, CART, type CheckoutShop, OTHER_TOKEN, openCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutShop } from './shop.ts';
 
 const PAYMENT = {
   payment_data: { handler_id: 'card', instrument: { type: 'card', credential: { type: 'spt', token: 'spt_1' } } },
 };
 
-let open: CheckoutShop;
-before(async () => {
-  open = await openCheckoutShop();
-});
-after(() => open.close());
+const open = sharedCheckoutShop();
 
 const ask = (key: string, path = '/checkout_sessions', body: object = CART, headers = {}) =>
   askAcp(open.shop.url, { path, body: JSON.stringify(body), headers: { 'idempotency-key': key, ...headers } });
@@ -25,7 +21,7 @@ const lineOf = (id: unknown): Promise<Record<string, unknown>> =>
   }, 'the line of the request');
 
 describe('the answer to a repeated checkout call', () => {
-  it('is the first one again, byte by byte, and says so', async () => {
+  it('is the first one again, byte by byte, and is marked so', async () => {
     const first = await ask('again');
     const second = await ask('again');
     assert.deepEqual([second.status, second.text], [first.status, first.text]);
@@ -46,7 +42,7 @@ describe('the answer to a repeated checkout call', () => {
     assert.equal((await lineOf(second.headers['x-request-id']))['outcome'], 'checkout_session_not_found');
   });
 
-  it('is a conflict when the body is another one, and nobody else is asked', async () => {
+  it('is a conflict when the body is another one, and the backend is not called', async () => {
     await ask('conflict');
     const { length } = open.merchant.calls;
     assertAcpError(
@@ -81,8 +77,8 @@ describe('the answer to a repeated checkout call', () => {
   });
 });
 
-describe('a checkout call whose merchant fails', () => {
-  it('is told so in one of our sentences, and runs again', async () => {
+describe('a checkout call whose backend fails', () => {
+  it('fails with one of our sentences, and runs again', async () => {
     open.merchant.misbehave({ kind: 'status', status: 500, acts: false });
     const failed = await ask('retry');
     const document = assertAcpError(failed, 502, 'processing_error');
@@ -93,7 +89,7 @@ describe('a checkout call whose merchant fails', () => {
     assert.equal(retried.headers['idempotent-replayed'], undefined);
   });
 
-  it('gets no header of the merchant', async () => {
+  it('gets no header of the backend', async () => {
     const { headers } = await ask('headers');
     const known = [
       'x-request-id',
@@ -111,8 +107,8 @@ describe('a checkout call whose merchant fails', () => {
   });
 });
 
-describe('what is written of a checkout call', () => {
-  it('is its operation and what became of it, and neither session, key nor token', async () => {
+describe('the log and the metrics of a checkout call', () => {
+  it('have its operation and its outcome, and neither session, key nor token', async () => {
     const path = await session();
     const answer = await askAcp(open.shop.url, { method: 'GET', path: `${path}?access_token=never`, headers: {} });
     const line = await lineOf(answer.headers['x-request-id']);
@@ -126,7 +122,7 @@ describe('what is written of a checkout call', () => {
       assert.ok(!open.shop.logLines.join('').includes(secret) && !metrics.includes(secret), secret);
   });
 
-  it('has a resource only once the caller is known', async () => {
+  it('have a resource only once the caller is known', async () => {
     const answer = await askAcp(open.shop.url, { headers: { authorization: undefined } });
     const line = await lineOf(answer.headers['x-request-id']);
     assert.deepEqual([line['channel'], line['resource'], line['outcome']], ['acp', undefined, 'unauthorized']);

@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { rawCreate, refusalIn } from './raw.ts';
-import {
-  askAcp,
-  assertAcpError,
-  type CheckoutShop,
-  type Headers,
-  OTHER_TOKEN,
-  openCheckoutShop,
-  TOKEN,
-} from './shop.ts';
+import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutShop, TOKEN } from './shop.ts';
 
-let open: CheckoutShop;
-before(async () => {
-  // Each test has an address of its own: guesses are counted.
-  open = await openCheckoutShop({ overrides: { server: { trustProxy: 1 } } });
-});
-after(() => open.close());
+// Each test has an address of its own: wrong tokens are counted.
+const open = sharedCheckoutShop({ overrides: { server: { trustProxy: 1 } } });
 
 let addresses = 0;
 const newAddress = (): string => {
@@ -78,7 +66,7 @@ describe('the bearer token of a checkout call', () => {
       'unauthorized',
     ));
 
-  it('is guessed ten times a minute from one address, then not heard; a right one always is', async () => {
+  it('is guessed ten times a minute from one address, then refused; a right one never is', async () => {
     const address = newAddress();
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1)
       assertAcpError(await create({ authorization: `Bearer guess-${tries}` }, address), 401, 'unauthorized');
@@ -114,7 +102,7 @@ describe('the bearer token of a checkout call', () => {
   });
 });
 
-describe('the clients of a shop', () => {
+describe('the clients of a gateway', () => {
   const clientOf = clientsByToken([
     { id: 'one', tokens: ['token-1-old', 'token-1-new'] },
     { id: 'two', tokens: ['token-2'] },
@@ -128,10 +116,10 @@ describe('the clients of a shop', () => {
     } as unknown as IncomingMessage);
   };
 
-  it('are told by any of their tokens, so that one can follow another', () => {
+  it('are known by any of their tokens, so that one can follow another', () => {
     assert.deepEqual(['token-1-old', 'token-1-new', 'token-2'].map(asking), ['one', 'one', 'two']);
   });
-  it('are not told by a token that is not theirs', () => {
+  it('are not known by another token', () => {
     for (const token of ['token-1', 'token-3', 'one']) assert.throws(() => asking(token), AcpError);
   });
 });

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
-import type { Operation } from '../../../../src/checkouts/operations.ts';
-import type { SessionStatus } from '../../../support/acp/session.ts';
-import { bodyOf, type Ground, onGround, write } from './ground.ts';
+import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
+import type { Operation } from '../../../src/checkouts/operations.ts';
+import type { SessionStatus } from '../../support/acp/session.ts';
+import { type BackendWorld, bodyOf, withBackend, write } from './with-backend.ts';
 
 /** Reads the session back for an operation, after `before` has happened to it. */
 async function readBack(
-  { open, session }: Ground,
+  { open, session }: BackendWorld,
   operation: Operation,
   before: (sessionId: string) => unknown = () => undefined,
-): Promise<Awaited<ReturnType<NonNullable<ReturnType<Ground['open']>['readBack']>>>> {
+): Promise<Awaited<ReturnType<NonNullable<ReturnType<BackendWorld['open']>['readBack']>>>> {
   const sessionId = await session();
   await before(sessionId);
   const read = open({ operation, sessionId }).readBack;
@@ -18,17 +18,17 @@ async function readBack(
   return read();
 }
 
-describe('what the session tells of a call whose end is unknown', () => {
+describe('what the session shows of a call whose end is unknown', () => {
   it('a completed one: the order that was made, as an answer of complete', () =>
-    onGround(async (ground) => {
-      const { open, merchant, events } = ground;
-      const read = await readBack(ground, 'completeCheckoutSession', (sessionId) =>
+    withBackend(async (world) => {
+      const { open, backend, events } = world;
+      const read = await readBack(world, 'completeCheckoutSession', (sessionId) =>
         write(open({ operation: 'completeCheckoutSession', sessionId })),
       );
       assert.ok(read.kind === 'happened');
       assert.equal(read.answer.status, 200);
       assert.equal(validatorOf('strict', 'CheckoutSessionWithOrder')(bodyOf(read.answer)), undefined);
-      assert.equal(merchant.allOrders(), 1);
+      assert.equal(backend.allOrders(), 1);
       const { type, data } = events.at(-1) ?? {};
       assert.deepEqual(
         [type, data],
@@ -37,9 +37,9 @@ describe('what the session tells of a call whose end is unknown', () => {
     }));
 
   it('a canceled one, for a cancel', () =>
-    onGround(async (ground) => {
-      const { open } = ground;
-      const read = await readBack(ground, 'cancelCheckoutSession', (sessionId) =>
+    withBackend(async (world) => {
+      const { open } = world;
+      const read = await readBack(world, 'cancelCheckoutSession', (sessionId) =>
         write(open({ operation: 'cancelCheckoutSession', sessionId })),
       );
       assert.ok(read.kind === 'happened');
@@ -52,7 +52,7 @@ describe('what the session tells of a call whose end is unknown', () => {
     ['completeCheckoutSession', 'canceled', 'not_happened'],
     ['completeCheckoutSession', 'in_progress', 'in_progress'],
     ['completeCheckoutSession', 'complete_in_progress', 'in_progress'],
-    // It is completed, and what would have to be answered is not there.
+    // It is completed, without the order that the answer needs.
     ['completeCheckoutSession', 'completed', 'unreadable'],
     ['cancelCheckoutSession', 'ready_for_payment', 'not_happened'],
     ['cancelCheckoutSession', 'completed', 'not_happened'],
@@ -60,9 +60,9 @@ describe('what the session tells of a call whose end is unknown', () => {
   ];
   for (const [operation, status, kind] of others)
     it(`${status}, for ${operation}: ${kind}`, () =>
-      onGround(async (ground) => {
-        const read = await readBack(ground, operation, (sessionId) => {
-          const session = ground.merchant.session(sessionId);
+      withBackend(async (world) => {
+        const read = await readBack(world, operation, (sessionId) => {
+          const session = world.backend.session(sessionId);
           assert.ok(session);
           session.status = status;
         });
@@ -70,18 +70,18 @@ describe('what the session tells of a call whose end is unknown', () => {
       }));
 
   it('nothing, when it cannot be read', () =>
-    onGround(
-      async (ground) => {
-        const { merchant, events } = ground;
+    withBackend(
+      async (world) => {
+        const { backend, events } = world;
         const get = { operation: 'getCheckoutSession' } as const;
         const faults = [
-          () => merchant.misbehave({ kind: 'status', status: 500, acts: false }, get),
-          () => merchant.misbehave({ kind: 'status', status: 404, acts: false }, get),
-          () => merchant.misbehave({ kind: 'hang', acts: false }, get),
-          () => merchant.misbehave({ kind: 'answer', form: 'html' }, get),
+          () => backend.misbehave({ kind: 'status', status: 500, acts: false }, get),
+          () => backend.misbehave({ kind: 'status', status: 404, acts: false }, get),
+          () => backend.misbehave({ kind: 'hang', acts: false }, get),
+          () => backend.misbehave({ kind: 'answer', form: 'html' }, get),
         ];
         for (const fault of faults) {
-          const read = await readBack(ground, 'completeCheckoutSession', fault);
+          const read = await readBack(world, 'completeCheckoutSession', fault);
           assert.equal(read.kind, 'unreadable');
           assert.equal(events.at(-1)?.data?.['readback'], true);
         }
@@ -89,8 +89,8 @@ describe('what the session tells of a call whose end is unknown', () => {
       { timeoutMs: 200 },
     ));
 
-  it('create and update have no such question: they simply run again', () =>
-    onGround(async ({ open }) => {
+  it('create and update are not read back: they run again', () =>
+    withBackend(async ({ open }) => {
       assert.equal(open({ operation: 'createCheckoutSession' }).readBack, undefined);
       assert.equal(open({ operation: 'updateCheckoutSession', sessionId: 'cs_1' }).readBack, undefined);
     }));

@@ -4,27 +4,27 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, it } from 'node:test';
-import { schemaOf } from '../../../../src/adapters/acp/backend-answer.ts';
-import { validatorOf } from '../../../../src/adapters/acp/validation/validator.ts';
-import type { Operation } from '../../../../src/checkouts/operations.ts';
-import type { Json, JsonObject } from '../../../../src/json/types.ts';
-import type { Count, Order } from '../../../support/acp/control.ts';
-import { DECLINED_TOKEN, openDesk, type Said, THREE_DS_TOKEN } from '../../../support/acp/desk.ts';
-import { startCheckoutMerchant } from '../../../support/acp/merchant.ts';
-import { terminate } from '../../../support/child.ts';
-import { leash } from '../../../support/leash.ts';
-import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from '../validation/published.ts';
-import { CREATE, completeWith } from './ground.ts';
+import { schemaOf } from '../../../src/adapters/acp/backend-document.ts';
+import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
+import type { Operation } from '../../../src/checkouts/operations.ts';
+import type { Json, JsonObject } from '../../../src/json/types.ts';
+import type { Count, Order } from '../../support/acp/control.ts';
+import { DECLINED_TOKEN, openDesk, type Said, THREE_DS_TOKEN } from '../../support/acp/desk.ts';
+import { startCheckoutMerchant } from '../../support/acp/merchant.ts';
+import { terminate } from '../../support/child.ts';
+import { leash } from '../../support/leash.ts';
+import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from './validation/published.ts';
+import { CREATE, completeWith } from './with-backend.ts';
 
 const DESTINATION = { name: 'A', line_one: '1', city: 'B', state: 'BE', country: 'DE', postal_code: '10115' };
 
-/** Every kind of answer that the desk gives, with the operation that it answers. */
+/** Every kind of answer of the sample backend, with its operation. */
 function everything(): readonly (readonly [Operation, Said])[] {
   const desk = openDesk({ dedupe: true, shop: 'https://shop.example' });
-  const said: (readonly [Operation, Said])[] = [];
+  const answers: (readonly [Operation, Said])[] = [];
   const act = (operation: Operation, id: string | undefined, body: Json): Said => {
-    const answer = desk.act(operation, id, body as JsonObject, `key ${said.length}`);
-    said.push([operation, answer]);
+    const answer = desk.act(operation, id, body as JsonObject, `key ${answers.length}`);
+    answers.push([operation, answer]);
     return answer;
   };
   const complete = (id: string, body: string): Said => act('completeCheckoutSession', id, JSON.parse(body) as Json);
@@ -50,13 +50,15 @@ function everything(): readonly (readonly [Operation, Said])[] {
   complete(full, completeWith());
   act('cancelCheckoutSession', plain, {});
   act('getCheckoutSession', 'nobody', {});
-  return said;
+  return answers;
 }
 
-describe('the sample merchant', () => {
+describe('the sample backend', () => {
   it('goes through every state it has', () => {
-    const said = everything().map(([, { status, document }]) => `${status} ${document['status'] ?? document['code']}`);
-    assert.deepEqual(said, [
+    const answers = everything().map(
+      ([, { status, document }]) => `${status} ${document['status'] ?? document['code']}`,
+    );
+    assert.deepEqual(answers, [
       '201 ready_for_payment',
       '201 ready_for_payment',
       '201 not_ready_for_payment',
@@ -74,15 +76,15 @@ describe('the sample merchant', () => {
     ]);
   });
 
-  it('says nothing that is invalid by our schema', () => {
+  it('sends nothing that is invalid by our schema', () => {
     for (const [operation, { status, document }] of everything()) {
       const name = status < 300 ? schemaOf(operation, document) : 'Error';
       assert.equal(validatorOf('strict', name)(document), undefined, `${operation} ${JSON.stringify(document)}`);
     }
   });
 
-  it('says nothing that is invalid by the official schema', {
-    skip: unless(OFFICIAL_SCHEMA_FILE, 'the documents of the sample merchant were NOT checked by the official schema'),
+  it('sends nothing that is invalid by the official schema', {
+    skip: unless(OFFICIAL_SCHEMA_FILE, 'the documents of the sample backend were NOT checked by the official schema'),
   }, () => {
     const official = readOfficial();
     for (const [operation, { status, document }] of everything()) {
@@ -91,7 +93,7 @@ describe('the sample merchant', () => {
     }
   });
 
-  it('makes one order for a key, and without looking at keys one for every complete', () => {
+  it('makes one order for a key, and when it ignores keys one for every complete', () => {
     for (const dedupe of [true, false]) {
       const desk = openDesk({ dedupe, shop: 'https://shop.example' });
       desk.act('createCheckoutSession', undefined, JSON.parse(CREATE) as JsonObject, undefined);
@@ -102,30 +104,30 @@ describe('the sample merchant', () => {
     }
   });
 
-  it('meets faults in their order, each only for the calls it is for', async () => {
-    const merchant = await startCheckoutMerchant();
+  it('has its faults in their order, each only for its own calls', async () => {
+    const backend = await startCheckoutMerchant();
     try {
       const post = async (path: string, body: string): Promise<number> =>
-        (await fetch(`${merchant.url}${path}`, { method: 'POST', body })).status;
+        (await fetch(`${backend.url}${path}`, { method: 'POST', body })).status;
       await post('/checkout_sessions', CREATE);
-      merchant.misbehave({ kind: 'status', status: 503, acts: true }, { operation: 'completeCheckoutSession' }, 2);
-      merchant.misbehave({ kind: 'status', status: 500, acts: false });
+      backend.misbehave({ kind: 'status', status: 503, acts: true }, { operation: 'completeCheckoutSession' }, 2);
+      backend.misbehave({ kind: 'status', status: 500, acts: false });
       const complete = '/checkout_sessions/cs_1/complete';
       assert.equal(await post('/checkout_sessions/cs_1', '{}'), 500);
       assert.deepEqual([await post(complete, completeWith()), await post(complete, completeWith())], [503, 503]);
       assert.equal(await post(complete, completeWith()), 409);
-      assert.equal(merchant.posts('cs_1'), 4);
-      assert.equal(merchant.posts('cs_1', 'completeCheckoutSession'), 3);
-      assert.equal(merchant.orders('cs_1'), 1);
+      assert.equal(backend.posts('cs_1'), 4);
+      assert.equal(backend.posts('cs_1', 'completeCheckoutSession'), 3);
+      assert.equal(backend.orders('cs_1'), 1);
     } finally {
-      await merchant.stop();
+      await backend.stop();
     }
   });
 });
 
-describe('the sample merchant in a process of its own', () => {
-  it('is told how to misbehave, and tells what it counted', async () => {
-    const program = join(import.meta.dirname, '../../../support/acp/merchant-main.ts');
+describe('the sample backend in a process of its own', () => {
+  it('accepts faults, and reports its counts', async () => {
+    const program = join(import.meta.dirname, '../../support/acp/merchant-main.ts');
     const child = spawn(process.execPath, [program, '0', '--naive'], { stdio: ['ignore', 'pipe', 'inherit'] });
     leash(child);
     try {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkDocument, type DocumentFault } from '../../../../src/adapters/acp/backend-answer.ts';
-import type { Operation } from '../../../../src/checkouts/operations.ts';
-import { isObject, type JsonObject } from '../../../../src/json/types.ts';
-import { openDesk } from '../../../support/acp/desk.ts';
-import { EDITS, type Fault } from '../../../support/acp/faults.ts';
-import { completeWith, onGround, write } from './ground.ts';
+import { checkDocument, type DocumentFault } from '../../../src/adapters/acp/backend-document.ts';
+import type { Operation } from '../../../src/checkouts/operations.ts';
+import { isObject, type JsonObject } from '../../../src/json/types.ts';
+import { openDesk } from '../../support/acp/desk.ts';
+import { EDITS, type Fault } from '../../support/acp/faults.ts';
+import { completeWith, withBackend, write } from './with-backend.ts';
 
 const desk = openDesk({ dedupe: false, shop: 'https://shop.example' });
 const CREATED = desk.act(
@@ -27,18 +27,18 @@ function faultIn(
     document instanceof Uint8Array
       ? document
       : Buffer.from(typeof document === 'string' ? document : JSON.stringify(document));
-  const checked = checkDocument({ operation, sessionId: ID, headers, body });
+  const checked = checkDocument({ operation, sessionId: ID, strictSemantics: false, headers, body });
   return checked.kind === 'invalid' ? checked.fault : undefined;
 }
 
 function contradictionsIn(document: JsonObject, operation: Operation = 'updateCheckoutSession'): readonly string[] {
   const body = Buffer.from(JSON.stringify(document));
-  const checked = checkDocument({ operation, sessionId: ID, headers: JSON_TYPE, body });
+  const checked = checkDocument({ operation, sessionId: ID, strictSemantics: false, headers: JSON_TYPE, body });
   assert.ok(checked.kind === 'valid', JSON.stringify(checked));
   return checked.contradictions;
 }
 
-describe('a document of the merchant', () => {
+describe('a document of the backend', () => {
   it('is application/json, with or without parameters', () => {
     for (const type of ['application/json', 'Application/JSON; charset=utf-8', 'application/json ;x=y'])
       assert.equal(faultIn(CREATED, 'updateCheckoutSession', { 'content-type': type }), undefined, type);
@@ -58,7 +58,7 @@ describe('a document of the merchant', () => {
     }
   });
 
-  it('is strict JSON, so that nobody behind us reads something else', () => {
+  it('is strict JSON, which every parser reads alike', () => {
     const text = JSON.stringify(CREATED);
     const rows: readonly (readonly [string | Uint8Array, string])[] = [
       ['', 'malformed_json'],
@@ -72,26 +72,29 @@ describe('a document of the merchant', () => {
       assert.deepEqual(faultIn(body), { reason: 'json', pointer: '$', keyword }, keyword);
   });
 
-  it('matches the schema, and the fault names the place and the keyword, never a value', () => {
+  it('matches the schema, and the fault names the path and the keyword, never a value', () => {
     const totals = [{ type: 'everything', display_text: 'x', amount: 1 }];
     const fault = faultIn({ ...CREATED, totals });
     assert.deepEqual(fault, { reason: 'schema', pointer: '$.totals[0].type', keyword: 'enum' });
     for (const document of ['[]', 'null', '"x"']) assert.equal(faultIn(document)?.reason, 'schema', document);
   });
 
-  it('a fault is told in names of the schema alone: what the merchant made up may be a secret', () => {
-    const place = (document: object): unknown => faultIn({ ...CREATED, ...document })?.pointer;
-    assert.equal(place({ sk_live_secret: 1 }), '$');
-    assert.equal(place({ buyer: { email: 'a@b.example', sk_live_secret: 1 } }), '$.buyer');
-    assert.equal(place({ links: [{ type: 'support', url: 'https://a.example', sk_live_secret: 1 }] }), '$.links[0]');
+  it('a fault is named in names of the schema alone: other names may be a secret of the backend', () => {
+    const pointerOf = (document: object): unknown => faultIn({ ...CREATED, ...document })?.pointer;
+    assert.equal(pointerOf({ sk_live_secret: 1 }), '$');
+    assert.equal(pointerOf({ buyer: { email: 'a@b.example', sk_live_secret: 1 } }), '$.buyer');
+    assert.equal(
+      pointerOf({ links: [{ type: 'support', url: 'https://a.example', sk_live_secret: 1 }] }),
+      '$.links[0]',
+    );
     const coupon = { id: 'c', name: 'c', metadata: { sk_live_secret: 1 } };
     assert.equal(
-      place({ discounts: { applied: [{ id: 'd', coupon, amount: 1 }] } }),
+      pointerOf({ discounts: { applied: [{ id: 'd', coupon, amount: 1 }] } }),
       '$.discounts.applied[0].coupon.metadata',
     );
   });
 
-  it('has an order when a complete says completed, and need not have one otherwise', () => {
+  it('has an order when it is completed by a complete, and needs none otherwise', () => {
     assert.equal(faultIn(COMPLETED, 'completeCheckoutSession'), undefined);
     const { order: _, ...without } = COMPLETED;
     assert.equal(faultIn(without, 'completeCheckoutSession')?.reason, 'schema');
@@ -106,7 +109,7 @@ describe('a document of the merchant', () => {
     assert.equal(faultIn(both)?.reason, 'schema');
   });
 
-  it('has no raw HTML where it says Markdown: in messages and in disclosures', () => {
+  it('has no raw HTML in Markdown: in messages and in disclosures', () => {
     assert.deepEqual(faultIn(EDITS['raw-html'](CREATED)), {
       reason: 'markdown',
       pointer: '$.messages[0].content',
@@ -119,7 +122,7 @@ describe('a document of the merchant', () => {
     assert.equal(faultIn(disclosed)?.pointer, '$.line_items[1].disclosures[0].content');
   });
 
-  it('may have angle brackets where it says plain', () => {
+  it('may have angle brackets in plain text', () => {
     const messages = [{ type: 'info', content_type: 'plain', content: '<b>bold</b>' }];
     assert.equal(faultIn({ ...CREATED, messages }), undefined);
   });
@@ -138,10 +141,10 @@ describe('a document that contradicts itself or the call', () => {
   });
 
   const wrongId: Fault = { kind: 'document', edit: EDITS['wrong-id'] };
-  it('is told of and passed on', () =>
-    onGround(async ({ merchant, open, session, contradictions, invalid }) => {
+  it('is reported and passed on', () =>
+    withBackend(async ({ backend, open, session, contradictions, invalid }) => {
       const sessionId = await session();
-      merchant.misbehave(wrongId);
+      backend.misbehave(wrongId);
       assert.equal((await write(open({ operation: 'updateCheckoutSession', sessionId }))).kind, 'answer');
       assert.deepEqual(contradictions, [
         { operation: 'updateCheckoutSession', requestId: 'acp_1', callId: 'call_1', contradiction: 'session_id' },
@@ -150,16 +153,16 @@ describe('a document that contradicts itself or the call', () => {
     }));
 
   it('is refused with strictSemantics', () =>
-    onGround(
-      async ({ merchant, open, session, contradictions, invalid }) => {
+    withBackend(
+      async ({ backend, open, session, contradictions, invalid }) => {
         const sessionId = await session();
-        merchant.misbehave(wrongId);
+        backend.misbehave(wrongId);
         const end = await write(open({ operation: 'updateCheckoutSession', sessionId }));
         assert.ok(end.kind === 'unknown');
         assert.deepEqual([end.why, end.failure.status], ['invalid_document', 502]);
-        const place = { reason: 'contradiction', pointer: '$.id', keyword: 'session_id' };
+        const fault = { reason: 'contradiction', pointer: '$.id', keyword: 'session_id' };
         assert.deepEqual(invalid, [
-          { operation: 'updateCheckoutSession', requestId: 'acp_1', callId: 'call_1', ...place },
+          { operation: 'updateCheckoutSession', requestId: 'acp_1', callId: 'call_1', ...fault },
         ]);
         assert.deepEqual(contradictions, []);
       },

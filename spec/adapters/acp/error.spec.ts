@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { asAcpError } from '../../../src/adapters/acp/error.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import { assertEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../server/http/raw.ts';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type CheckoutShop, openCheckoutShop, TOKEN } from './shop.ts';
+import { askAcp, assertAcpError, sharedCheckoutShop, TOKEN } from './shop.ts';
 
-/** What the layers that all fronts share say of requests to the mount. */
-describe('a checkout call that a shared layer refuses', () => {
-  let open: CheckoutShop;
-  before(async () => {
-    open = await openCheckoutShop({
-      overrides: {
-        server: { allowedOrigins: ['https://app.example'], allowedHosts: ['shop.example'] },
-        limits: { rate: { perSecond: 1, burst: 3 } },
-      },
-    });
+/** What the middleware that all adapters share answers to requests at the mount. */
+describe('a checkout call that a shared middleware refuses', () => {
+  const open = sharedCheckoutShop({
+    overrides: {
+      server: { allowedOrigins: ['https://app.example'], allowedHosts: ['shop.example'] },
+      limits: { rate: { perSecond: 1, burst: 3 } },
+    },
   });
-  after(() => open.close());
 
   const host = 'shop.example';
   const ask = (headers: Record<string, string | undefined>, path?: string, method?: string) =>
@@ -28,7 +24,7 @@ describe('a checkout call that a shared layer refuses', () => {
       ...(method === undefined ? {} : { method }),
     });
 
-  it('of a foreign origin is told so in the words of ACP', async () => {
+  it('of a foreign origin is refused in the words of ACP', async () => {
     assertAcpError(await ask({ origin: 'https://evil.example' }), 403, 'forbidden');
   });
   it('of a foreign host as well', async () => {
@@ -49,7 +45,7 @@ describe('a checkout call that a shared layer refuses', () => {
       assertAcpError(await ask({}, path), 404, 'not_found');
     for (const path of ['x', '%2Fcheckout_sessions']) assertEnvelope(await ask({}, path), 'NOT_FOUND');
   });
-  it('of a path that others might shorten is not found, as it stands', async () => {
+  it('of a path that a proxy might shorten is not found, unchanged', async () => {
     for (const path of [
       '/acp/checkout_sessions/%2e%2e',
       '/acp/checkout_sessions/a/../b',
@@ -77,7 +73,7 @@ describe('a checkout call that a shared layer refuses', () => {
       code: 'invalid_request',
     });
   });
-  it('repeats a header that is not the front’s own to judge, and is refused there as everywhere', async () => {
+  it('repeats a header that the adapter does not judge itself, and is refused as everywhere', async () => {
     for (const [field, value] of Object.entries({
       Host: host,
       'Agent-Authorization': 'b25l',
@@ -96,7 +92,7 @@ describe('a checkout call that a shared layer refuses', () => {
           { status: 400, code: 'INPUT_INVALID' },
         );
   });
-  it('comes too often, whoever it is: before its token is compared', async () => {
+  it('comes too often: refused before its token is compared', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask({ authorization: `Bearer ${TOKEN}x` })));
     const limited = answers.filter(({ status }) => status === 429);
     assert.ok(limited.length > 0 && answers.some(({ status }) => status === 401));
@@ -108,7 +104,7 @@ describe('a checkout call that a shared layer refuses', () => {
 });
 
 describe('what is thrown below the mount', () => {
-  it('is an Error document whoever threw it, and a bug tells nothing of itself', () => {
+  it('is always an Error document, and a bug reveals nothing of itself', () => {
     const codes = (thrown: unknown) => {
       const { status, document } = asAcpError(thrown);
       return [status, document['code'], document['message']];
