@@ -1,12 +1,11 @@
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
-import { checkAsset } from '../payments/x402/chain/asset-check.ts';
-import { type Head, readHead } from '../payments/x402/chain/chain-answers.ts';
+import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import { type Head, quantity, readHead } from '../payments/x402/chain/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
-import { type ChainPayment, firstBlockSince, paymentsTo, quantity } from '../payments/x402/chain/payment-logs.ts';
+import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
-import { AssetMismatch } from '../payments/x402/create-rail.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
@@ -43,8 +42,7 @@ export async function reconcile(args: ReconcileArgs): Promise<void> {
   const { x402, rpcUrl } = chainOf(config);
   const rpc = createRpc(rpcUrl);
   try {
-    const differences = await checkAsset(rpc, x402);
-    if (differences.length > 0) throw new AssetMismatch(differences);
+    await requireAsset(rpc, x402);
     const store = await openStore({ ...config.storage, merchantId: config.merchant.id });
     try {
       const health = await store.check();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { AssetMismatch, createRail } from '../../../src/payments/x402/create-rail.ts';
+import { AssetMismatch } from '../../../src/payments/x402/chain/asset-check.ts';
+import { createRail } from '../../../src/payments/x402/create-rail.ts';
 import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';

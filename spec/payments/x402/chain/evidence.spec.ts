@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getAddress, toEventSelector } from 'viem';
+import { fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/chain.ts';
 import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
@@ -9,7 +10,7 @@ import {
   paymentsIn,
   topic,
 } from '../../../../src/payments/x402/chain/evidence.ts';
-import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/payment-logs.ts';
+import { firstBlockSince } from '../../../../src/payments/x402/chain/payment-logs.ts';
 import { freshAddress } from '../signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');

@@ -1,14 +1,13 @@
+/**
+ * Stops new payments while the chain's node or our clock is known to be wrong; open ones stay open.
+ */
+
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { ChainHealth } from '../chain/chain-health.ts';
 import type { PaymentRail } from '../wire/types.ts';
 import type { Candidate, Examination } from './verify.ts';
 
-/**
- * What is still done while a chain's node, or our clock, is known to be wrong: what was begun stays
- * open, and nothing new is begun.
- */
-
-/** Is told when a fault begins and when it ends, whatever else readiness says in that time. */
+/** Logs when a fault begins and when it ends. */
 interface FaultLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
@@ -30,9 +29,9 @@ function tellingChanges(log: FaultLog): (faults: readonly ChainFault[]) => void 
 }
 
 /**
- * The rail with that rule. A proof gets no verdict, so its buyer is told to come again and nothing
- * was taken; of a payment that was begun only what the chain shows counts, and what it does not
- * show proves nothing.
+ * The rail under that rule. `verify` gives no verdict, so the buyer comes again and nothing was
+ * taken. For a payment that was begun only what the chain shows counts; what it does not show
+ * proves nothing.
  */
 export function trustingOnly(health: ChainHealth, rail: PaymentRail, log: FaultLog = SILENT): PaymentRail {
   const tell = tellingChanges(log);
@@ -68,9 +67,9 @@ export function trustingOnly(health: ChainHealth, rail: PaymentRail, log: FaultL
 }
 
 /**
- * The local checks without the window, while our clock is wrong: it would refuse every proof, or
- * let one through that is over. The proof then comes to the rail, which gives no verdict in that
- * time; 402 would have the buyer sign again and again.
+ * The local checks without the window while our clock is wrong: the window would refuse every
+ * proof, or accept one that has ended. The proof then reaches the rail, which gives no verdict in
+ * that time; 402 would have the buyer sign again and again.
  */
 export function withoutWrongClock(
   health: Pick<ChainHealth, 'faults'>,

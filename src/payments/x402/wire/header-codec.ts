@@ -1,9 +1,9 @@
+/** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
+
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
 import type { PaymentPayload, PaymentResponse } from './types.ts';
-
-/** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
 
 const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -18,9 +18,9 @@ export function encodeHeaderText(json: string): string {
 }
 
 /**
- * The bytes of a header value, or undefined when it is not base64 in its one canonical spelling
- * (padding may be left out). Node's decoder skips whatever it does not know, so the bytes are
- * encoded again and compared.
+ * The bytes of a header value; undefined when it is not base64 in its canonical spelling (padding
+ * may be left out). Node's decoder skips what it does not know, so the bytes are encoded again and
+ * compared.
  */
 export function decodeHeader(value: string): Uint8Array | undefined {
   if (!ALPHABET.test(value)) return undefined;
@@ -33,8 +33,7 @@ export function decodeHeader(value: string): Uint8Array | undefined {
 export const MAX_PROOF_BYTES = 8_192;
 
 /**
- * Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order
- * (contract 4.2, step 1).
+ * Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema (contract 4.2, step 1).
  */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
@@ -44,8 +43,7 @@ export function decodeProof(header: string): DecodedProof {
 }
 
 /**
- * A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof`
- * reads.
+ * A payload that a channel carries as an object (MCP, A2A) as the header that `decodeProof` reads.
  */
 export function encodeProof(payload: Json | PaymentPayload): string {
   return encodeHeader(payload);
@@ -61,8 +59,8 @@ function parse(bytes: Uint8Array): Json | undefined {
 }
 
 /**
- * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field
- * by field, so that nothing a facilitator said can slip into an answer of ours.
+ * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Copied
+ * field by field, so that no other member of a facilitator's answer reaches the buyer.
  */
 export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
   const { success, transaction, network, status, provider, amount, currency } = response;
@@ -76,7 +74,6 @@ export function paymentResponseDocument(response: PaymentResponse): PaymentRespo
   };
 }
 
-/** The same as header. */
 export function encodePaymentResponse(response: PaymentResponse): string {
   return encodeHeader(paymentResponseDocument(response));
 }

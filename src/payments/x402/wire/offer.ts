@@ -1,3 +1,5 @@
+/** Builds the PaymentRequired document of a resource, the content of every 402 (contract 4.1). */
+
 import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
 import { encodeHeader } from './header-codec.ts';
@@ -5,34 +7,16 @@ import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
 
-/**
- * Largest PAYMENT-REQUIRED value, bytes: proxies in front give a response head 4 KiB by default.
- */
+/** Largest PAYMENT-REQUIRED value, bytes: proxies allow a response head 4 KiB by default. */
 export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
-/** Kept free for the `error` member of a challenge after a refusal, bytes of base64. */
+/** Reserved for the `error` member of a challenge after a refusal, bytes of base64. */
 const ERROR_ROOM_BYTES = 128;
-
-/** What an offer is made from: a resource that has a price. */
-export interface PricedResource {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string | undefined;
-  readonly mimeType: string;
-  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
-  /** What a call needs beside its payment; absent: nothing. */
-  readonly authorization?: readonly 'ap2'[];
-}
-
-/** The settlement terms of the gateway that an offer repeats. */
-export type OfferTerms = Pick<
-  X402Config,
-  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
->;
-
-/** The name of the extension that says that a mandate is needed. */
+/** The extension that declares that a mandate is needed. */
 const MANDATE = 'ap2';
+/** Marks where each challenge has its own token. */
+export const TOKEN_PLACE = '_'.repeat(TOKEN_CHARACTERS);
 
-/** What we advertise so that a client may name its payment (contract 4.4). */
+/** The declaration that a client may name its payment (contract 4.4). */
 const IDENTIFIER_EXTENSION = {
   info: { required: false },
   schema: {
@@ -48,8 +32,7 @@ const IDENTIFIER_EXTENSION = {
 
 /**
  * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because
- * clients echo it in their payload. The checkout that the mandate is for stands beside the
- * document.
+ * clients echo it in their payload; the checkout that the mandate is for is beside the document.
  */
 const MANDATE_EXTENSION = {
   info: { required: true, version: '0.2.0' },
@@ -61,42 +44,22 @@ const MANDATE_EXTENSION = {
   },
 } as const;
 
-/** Stands where each challenge has a token of its own. */
-export const TOKEN_PLACE = '_'.repeat(TOKEN_CHARACTERS);
-
-/** Whether a call for this resource needs a mandate. */
-export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
-  return resource.authorization?.includes('ap2') === true;
+/** A resource that has a price. */
+export interface PricedResource {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly mimeType: string;
+  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** What a call needs beside its payment; absent: nothing. */
+  readonly authorization?: readonly 'ap2'[];
 }
 
-/**
- * The one entry of `accepts` (contract 4.1). `paymentFlow` is said aloud because clients take its
- * absence for the opposite.
- */
-export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
-  return {
-    scheme: 'exact',
-    network: terms.network,
-    amount: resource.pricing.units.toString(),
-    asset: terms.asset,
-    payTo: terms.payTo,
-    maxTimeoutSeconds: terms.maxTimeoutSeconds,
-    extra: {
-      name: terms.assetName,
-      version: terms.assetVersion,
-      assetTransferMethod: 'eip3009',
-      paymentFlow: 'upfront',
-    },
-  };
-}
-
-/**
- * The canonical address of a resource, the same on every channel, so that one replay guard holds
- * for all.
- */
-export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
-  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
-}
+/** The settlement terms of the gateway that an offer repeats. */
+export type OfferTerms = Pick<
+  X402Config,
+  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
+>;
 
 /**
  * The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that
@@ -126,8 +89,42 @@ function documentOf(
   const extensions = {
     [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
     ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
-    // Last, so that its place in the document is known whatever a description says.
+    // Last, so that its position is known whatever a description contains.
     [BUYER_TOKEN]: { info: { token: TOKEN_PLACE }, schema: { type: 'object' } },
   };
   return { x402Version: 2, resource, accepts, extensions };
+}
+
+/**
+ * The one entry of `accepts` (contract 4.1). `paymentFlow` is explicit because clients read its
+ * absence as the opposite.
+ */
+export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network,
+    amount: resource.pricing.units.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: terms.maxTimeoutSeconds,
+    extra: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      assetTransferMethod: 'eip3009',
+      paymentFlow: 'upfront',
+    },
+  };
+}
+
+/**
+ * The canonical address of a resource, equal on every channel, so that one replay guard holds for
+ * all.
+ */
+export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
+  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
+}
+
+/** Whether a call for this resource needs a mandate. */
+export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
+  return resource.authorization?.includes('ap2') === true;
 }

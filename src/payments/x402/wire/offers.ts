@@ -1,3 +1,7 @@
+/**
+ * The offers of all paid resources: compiled once at start, read by every call that has a price.
+ */
+
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Pricing } from '../../pricing/amount.ts';
@@ -6,7 +10,7 @@ import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './offer.ts';
 import type { PaymentRequirements, PaymentResponse } from './types.ts';
 
-/** What a payment is made for, and checked against. */
+/** What a payment is made for, and what a proof is compared with. */
 export interface Agreed {
   readonly requirements: PaymentRequirements;
   /** The canonical invoke URL, the same on every channel. */
@@ -16,7 +20,7 @@ export interface Agreed {
   readonly currency: string;
 }
 
-/** What a paid resource costs, in every form that an answer needs. Built once at start. */
+/** The price of a resource in every form that an answer needs. */
 export interface Offer extends Agreed {
   readonly challenge: ChallengeTemplate;
   /** Makes the token of one challenge. */
@@ -26,7 +30,9 @@ export interface Offer extends Agreed {
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
-/** Prices every resource that has a price. `tokens`: undefined where nothing can be paid. */
+/**
+ * Makes an offer for every resource with a price. `tokens`: undefined where nothing can be paid.
+ */
 export function compileOffers(
   config: {
     readonly merchant: { readonly publicBaseUrl: string };
