@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { evidenceQuery } from '../../../src/payments/x402/chain/evidence-query.ts';
+import { evidenceQuery } from '../../../src/payments/x402/chain/payment-reading.ts';
 import type { Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';

@@ -4,7 +4,7 @@ import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
 import { domainSeparator } from '../../../src/payments/x402/evm/typed-data.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
-import { requirementsFor } from '../../../src/payments/x402/wire/offer.ts';
+import { requirementsFor } from '../../../src/payments/x402/wire/payment-required.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import type {
   Eip3009Authorization,

@@ -11,7 +11,7 @@ import { createWalletSignatures, rememberCode } from './chain/wallet-signature.t
 import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
-import { trustingOnly, withoutWrongClock } from './verify/trust.ts';
+import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import type { X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
@@ -64,7 +64,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   });
 
   const { rail: unwatched, close } = await railOf(config, rpc, chain);
-  const rail = health === undefined ? unwatched : trustingOnly(health, unwatched, log);
+  const rail = health === undefined ? unwatched : guardRail(health, unwatched, log);
   const wallets =
     rpc === undefined || chain === undefined
       ? undefined
@@ -82,7 +82,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   return {
     ...rail,
     recoveryEngine: engine,
-    examine: health === undefined ? examine : withoutWrongClock(health, examine),
+    examine: health === undefined ? examine : guardExaminer(health, examine),
     async check() {
       try {
         await comparison?.();

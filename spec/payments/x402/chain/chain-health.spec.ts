@@ -12,10 +12,10 @@ import {
   watchChain,
   watchHeads,
 } from '../../../../src/payments/x402/chain/chain-health.ts';
-import { evidenceQuery } from '../../../../src/payments/x402/chain/evidence-query.ts';
+import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
-import { trustingOnly, withoutWrongClock } from '../../../../src/payments/x402/verify/trust.ts';
+import { guardExaminer, guardRail } from '../../../../src/payments/x402/verify/chain-guard.ts';
 import type { Candidate, Examination } from '../../../../src/payments/x402/verify/verify.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type SilentNode, startSilentNode } from '../../../support/silent-node.ts';
@@ -242,7 +242,7 @@ describe('what the readings of a chain say of its node', () => {
     });
     told = [];
     const line = (level: string) => (facts: object) => void told.push(`${level} ${(facts as { fault: string }).fault}`);
-    rail = trustingOnly(health, local, { info: line('info'), warn: line('warn') });
+    rail = guardRail(health, local, { info: line('info'), warn: line('warn') });
   });
 
   const ask = (proof: Proof, transaction: string | undefined) =>
@@ -354,7 +354,7 @@ describe('what the readings of a chain say of its node', () => {
         checkSignature: async () => assert.fail(),
       }) as unknown as Examination;
     const refusalOf = (step: 'window' | 'offer') =>
-      withoutWrongClock(health, () => examination(step))({} as Candidate).refusal;
+      guardExaminer(health, () => examination(step))({} as Candidate).refusal;
 
     for (const hours of [-25, 25])
       it(`${hours} h: no window is judged by it, and no proof gets a verdict`, async () => {

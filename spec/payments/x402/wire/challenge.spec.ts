@@ -5,7 +5,10 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
 import { decodeProof, encodePaymentResponse, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { MAX_CHALLENGE_HEADER_BYTES, type PricedResource } from '../../../../src/payments/x402/wire/offer.ts';
+import {
+  MAX_CHALLENGE_HEADER_BYTES,
+  type PricedResource,
+} from '../../../../src/payments/x402/wire/payment-required.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();

@@ -5,7 +5,7 @@
 
 import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts';
 import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
-import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import { nodeFailure } from '../chain/rpc.ts';
 import { NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING, saysNonceSpent } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';

@@ -4,7 +4,7 @@ import { isObject } from '../../../json/types.ts';
 import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { isTransactionHash, readQuantity, readSent, UnreadableAnswer } from '../chain/chain-answers.ts';
-import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { authorizationStateCall, marked, markOf, transferCall } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';

@@ -1,7 +1,13 @@
 /** Builds the 402 of each resource once at start, so that a challenge costs one concatenation. */
 
 import { encodeHeaderText } from './header-codec.ts';
-import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor, TOKEN_PLACE } from './offer.ts';
+import {
+  needsMandate,
+  type OfferTerms,
+  type PricedResource,
+  paymentRequiredFor,
+  TOKEN_GAP,
+} from './payment-required.ts';
 import type { PaymentRequired } from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
@@ -99,12 +105,12 @@ interface AroundToken {
  * parts in a row.
  */
 function splitAtToken(document: string): AroundToken {
-  const at = document.lastIndexOf(TOKEN_PLACE);
-  if (at < 0) throw new Error('PaymentRequired has no place for a token');
+  const at = document.lastIndexOf(TOKEN_GAP);
+  if (at < 0) throw new Error('PaymentRequired has no gap for a token');
   const before = document.slice(0, at - 1);
   const padding = ' '.repeat((3 - ((Buffer.byteLength(before) + 1) % 3)) % 3);
   const head = `${before}${padding}"`;
-  const tail = document.slice(at + TOKEN_PLACE.length);
+  const tail = document.slice(at + TOKEN_GAP.length);
   const head64 = encodeHeaderText(head);
   const tail64 = encodeHeaderText(tail);
   return {

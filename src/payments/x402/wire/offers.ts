@@ -7,7 +7,7 @@ import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens } from '../../pricing/buyer-token.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
-import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './offer.ts';
+import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
 import type { PaymentRequirements, PaymentResponse } from './types.ts';
 
 /** What a payment is made for, and what a proof is compared with. */

@@ -14,7 +14,7 @@ const ERROR_ROOM_BYTES = 128;
 /** The extension that declares that a mandate is needed. */
 const MANDATE = 'ap2';
 /** Marks where each challenge has its own token. */
-export const TOKEN_PLACE = '_'.repeat(TOKEN_CHARACTERS);
+export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
 
 /** The declaration that a client may name its payment (contract 4.4). */
 const IDENTIFIER_EXTENSION = {
@@ -62,7 +62,7 @@ export type OfferTerms = Pick<
 >;
 
 /**
- * The PaymentRequired document of a resource, with `TOKEN_PLACE` for the token. A description that
+ * The PaymentRequired document of a resource, with `TOKEN_GAP` for the token. A description that
  * would make the header too large is left out.
  */
 export function paymentRequiredFor(
@@ -90,7 +90,7 @@ function documentOf(
     [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
     ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
     // Last, so that its position is known whatever a description contains.
-    [BUYER_TOKEN]: { info: { token: TOKEN_PLACE }, schema: { type: 'object' } },
+    [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
   };
   return { x402Version: 2, resource, accepts, extensions };
 }

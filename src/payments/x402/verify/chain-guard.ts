@@ -15,10 +15,10 @@ interface FaultLog {
 
 const SILENT: FaultLog = { info: () => undefined, warn: () => undefined };
 
-function tellingChanges(log: FaultLog): (faults: readonly ChainFault[]) => void {
+function faultReporter(log: FaultLog): (faults: readonly ChainFault[]) => void {
   let known: readonly ChainFault[] = [];
   const has = (faults: readonly ChainFault[], kind: ChainFaultKind): boolean => faults.some((one) => one.kind === kind);
-  return function tell(faults) {
+  return function report(faults) {
     for (const { kind, cause } of faults)
       if (!has(known, kind))
         log.warn({ fault: kind, cause }, 'the chain node cannot be believed: nothing new is taken');
@@ -33,31 +33,31 @@ function tellingChanges(log: FaultLog): (faults: readonly ChainFault[]) => void 
  * taken. For a payment that was begun only what the chain shows counts; what it does not show
  * proves nothing.
  */
-export function trustingOnly(health: ChainHealth, rail: PaymentRail, log: FaultLog = SILENT): PaymentRail {
-  const tell = tellingChanges(log);
+export function guardRail(health: ChainHealth, rail: PaymentRail, log: FaultLog = SILENT): PaymentRail {
+  const report = faultReporter(log);
   return {
     ...rail,
     async verify(proof, offer) {
       const fault = health.fault();
       return fault === undefined ? rail.verify(proof, offer) : { kind: 'unavailable', cause: fault.cause };
     },
-    async settle(...asked) {
+    async settle(...args) {
       const ended = health.settling();
       try {
-        return await rail.settle(...asked);
+        return await rail.settle(...args);
       } finally {
         ended();
       }
     },
-    async reconcile(...asked) {
-      const shown = await rail.reconcile(...asked);
+    async reconcile(...args) {
+      const shown = await rail.reconcile(...args);
       const fault = shown.kind === 'open' ? health.fault() : undefined;
       return fault === undefined ? shown : { kind: 'unknown', cause: fault.cause };
     },
     async check() {
       const [found] = await Promise.all([rail.check(), health.askAgain()]);
       const faults = health.faults();
-      tell(faults);
+      report(faults);
       const causes = faults.map(({ kind, cause }) => `${kind}: ${cause}`);
       if (causes.length === 0) return found;
       return { found: 'unreachable', cause: [...(found === undefined ? [] : [found.cause]), ...causes].join('; ') };
@@ -71,11 +71,11 @@ export function trustingOnly(health: ChainHealth, rail: PaymentRail, log: FaultL
  * proof, or accept one that has ended. The proof then reaches the rail, which gives no verdict in
  * that time; 402 would have the buyer sign again and again.
  */
-export function withoutWrongClock(
+export function guardExaminer(
   health: Pick<ChainHealth, 'faults'>,
   examine: (candidate: Candidate) => Examination,
 ): (candidate: Candidate) => Examination {
-  return function examineWithoutWrongClock(candidate) {
+  return function examineGuarded(candidate) {
     const examination = examine(candidate);
     const isByClock = examination.refusal?.step === 'window' && health.faults().some(({ kind }) => kind === 'clock');
     return isByClock ? { ...examination, refusal: undefined } : examination;
