@@ -1,4 +1,4 @@
-import { paymentResponseDocument } from '../../payments/x402/wire/header-codec.ts';
+import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 
 /** Members of a metadata object, each value as JSON text. */

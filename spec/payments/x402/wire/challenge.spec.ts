@@ -4,11 +4,12 @@ import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
-import { decodeProof, encodePaymentResponse, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import {
   MAX_CHALLENGE_HEADER_BYTES,
   type PricedResource,
 } from '../../../../src/payments/x402/wire/payment-required.ts';
+import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();

@@ -3,7 +3,7 @@
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
-import type { PaymentPayload, PaymentResponse } from './types.ts';
+import type { PaymentPayload } from './types.ts';
 
 const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -56,24 +56,4 @@ function parse(bytes: Uint8Array): Json | undefined {
     if (error instanceof JsonError) return undefined;
     throw error;
   }
-}
-
-/**
- * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Copied
- * field by field, so that no other member of a facilitator's answer reaches the buyer.
- */
-export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
-  const { success, transaction, network, status, provider, amount, currency } = response;
-  const { payer, receiptId, requestId, errorReason } = response;
-  return {
-    ...{ success, transaction, network, status, provider, amount, currency },
-    ...(payer === undefined ? {} : { payer }),
-    ...(receiptId === undefined ? {} : { receiptId }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(errorReason === undefined ? {} : { errorReason }),
-  };
-}
-
-export function encodePaymentResponse(response: PaymentResponse): string {
-  return encodeHeader(paymentResponseDocument(response));
 }
