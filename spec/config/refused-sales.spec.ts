@@ -110,7 +110,7 @@ const MONEY: readonly Row[] = [
 
 const FRONTS: readonly Row[] = [
   ['a resource on no mounted front', { [`${R}.expose`]: ['mcp'] }, `${R}.expose`, /set protocols\.mcp\.enabled: true/],
-  ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one front/],
+  ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one adapter/],
   ['a front nobody knows', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
 ];
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { frontsSummary } from '../../src/config/summary.ts';
+import { adaptersSummary } from '../../src/config/summary.ts';
 import { load } from './document/document.ts';
 
 describe('the fronts in one line', () => {
@@ -11,7 +11,7 @@ describe('the fronts in one line', () => {
       'protocols.a2a.mountPath': '/agent',
     };
     const config = load({ ...changes, 'resources.report.expose': ['http', 'mcp'] });
-    assert.equal(frontsSummary(config), 'http (1), mcp at /mcp (1), a2a at /agent (0)');
-    assert.equal(frontsSummary(load({})), 'http (1)');
+    assert.equal(adaptersSummary(config), 'http (1), mcp at /mcp (1), a2a at /agent (0)');
+    assert.equal(adaptersSummary(load({})), 'http (1)');
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { load, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { configWarnings, parseConfig } from '../../../src/config/load.ts';
+import { parseConfig } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
-import { frontsSummary } from '../../../src/config/summary.ts';
+import { adaptersSummary } from '../../../src/config/summary.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { load, PAYEE, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
 import { ACP, KEY, KEYS, ON_TRIAL, SECRET, selling, settings, TOKEN } from './acp.ts';
@@ -162,7 +163,7 @@ describe('protocols.acp', () => {
   });
 
   it('stands in the line of the fronts', () => {
-    assert.equal(frontsSummary(load(selling())), 'http (1), acp at /acp (checkout for 1 client)');
+    assert.equal(adaptersSummary(load(selling())), 'http (1), acp at /acp (checkout for 1 client)');
   });
 
   it('lets a shop on this machine alone have a short token, and warns of it', () => {

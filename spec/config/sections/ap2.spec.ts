@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
 import { mandatesSummary } from '../../../src/config/summary.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { type Ap2Config, checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type Changes, load } from '../document/document.ts';

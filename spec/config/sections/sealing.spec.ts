@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { type Changes, load, problems } from '../document/document.ts';
 import { ACP, KEY, KEYS, SECRET, selling, settings, TOKEN } from './acp.ts';
 

@@ -1,18 +1,16 @@
+/** Rules about single values that a JSON Schema cannot express: URLs, origins, addresses, texts. */
+
 import { getAddress } from 'viem/utils';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { textFault } from '../../resources/schemas/text.ts';
-import { hostKind, readHttpUrl } from './endpoints.ts';
+import { FORBIDDEN_HOST, hostKind, readHttpUrl } from './endpoints.ts';
 
-/**
- * What is wrong with one text, or undefined. `document` for the few rules that depend on a
- * neighbour.
- */
+/** Why a text is refused, or undefined. `document` for the few rules that depend on a neighbour. */
 type TextRule = (text: string, document: unknown) => string | undefined;
 
-const FORBIDDEN_HOST = 'must not name a link-local, metadata, unspecified or multicast address';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** Rules that a JSON Schema cannot say, each about one value; `*` stands for every member. */
+/** `*` stands for every member. */
 const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['merchant', 'name'], textFault],
   [['merchant', 'publicBaseUrl'], (text) => urlFault(text, true)],
@@ -29,8 +27,8 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
 ];
 
 /**
- * Applies every rule to what the schema let pass, whatever is wrong beside it: so one run names
- * more problems.
+ * Applies every rule to what the schema accepted, independent of other problems, so that one run
+ * names more of them.
  */
 export function checkFields(document: unknown, problems: ProblemList): void {
   for (const [steps, rule] of RULES)
@@ -63,8 +61,8 @@ function urlFault(text: string, plain: boolean): string | undefined {
 }
 
 /**
- * This pod only, unless the merchant says otherwise: a gateway that can be pointed anywhere is a
- * door into the network.
+ * This pod only, unless allowed otherwise: a gateway that can be pointed anywhere opens the
+ * network.
  */
 function backendFault(text: string, document: unknown): string | undefined {
   const fault = urlFault(text, true);
@@ -80,7 +78,7 @@ function originFault(text: string): string | undefined {
   return "must be an exact origin such as https://console.example: no path, no trailing slash, no default port, no '*'";
 }
 
-/** Mixed case must be the EIP-55 checksum: that is what catches a mistyped payee. */
+/** Mixed case must be the EIP-55 checksum, which catches a mistyped payee. */
 function addressFault(text: string): string | undefined {
   if (text === ZERO_ADDRESS) return 'must not be the zero address: the money would be lost';
   if (text === text.toLowerCase() || text === checksumAddress(text)) return undefined;

@@ -1,8 +1,10 @@
+/** Makes sure that no secret of the configuration has two uses. */
+
 import type { ProblemList } from '../../problems/problem.ts';
 
 /**
- * Shortest token that draws no warning, characters. Callers of the checkout need it wherever they
- * can come from outside (acp 13.7).
+ * Shortest token without a warning, characters; required for callers of the checkout that can come
+ * from outside (acp 13.7).
  */
 export const STRONG_TOKEN_LENGTH = 16;
 
@@ -10,8 +12,7 @@ export const STRONG_TOKEN_LENGTH = 16;
 const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 
 /**
- * Every secret of a section by what it is: whoever is told one of them must not hold another one
- * with it.
+ * The secrets of a section and their paths: a peer that holds one of them must not hold another.
  */
 export class SecretUses {
   readonly #paths = new Map<string, string>();

@@ -184,7 +184,7 @@ function unproven(answer: SettleAnswer): { readonly cause: string; readonly mayS
     case 'denied': {
       const { reason } = answer;
       const underWay = reason === SETTLEMENT_PENDING || saysNonceSpent(reason);
-      return { cause: `the facilitator said ${reason}`, maySettleSoon: named || underWay };
+      return { cause: `the facilitator answered ${reason}`, maySettleSoon: named || underWay };
     }
     case 'none':
       return { cause: answer.cause, maySettleSoon: named };

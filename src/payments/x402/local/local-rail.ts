@@ -149,7 +149,7 @@ async function unsimulated(
   if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
   if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
     return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
-  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
+  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation failed with ${verdict.reason}`);
 }
 
 /** Excludes transfers that were only too late for their block. */
