@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { checkAsset } from '../../../../src/payments/x402/chain/asset-check.ts';
 import { type Chain, createChain, type EvidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../support/contracts.ts';
-import { type Fault, startFaultyNode } from '../faulty-node.ts';
+import { type Fault, throughFaultyNode } from '../faulty-node.ts';
 import {
   authorize,
   freshAccount,
@@ -49,16 +49,13 @@ describe('what the chain shows', () => {
     return { asset, from, nonce, payTo, value, validBefore: Number(validBefore), since, knownTransaction };
   }
 
-  async function withNode<T>(fault: (method: string) => Fault, read: (faulty: Rpc) => Promise<T>): Promise<T> {
-    const node = await startFaultyNode(local.rpcUrl, fault);
-    const faulty = createRpc(node.url);
-    try {
-      return await read(faulty);
-    } finally {
-      await faulty.close();
-      await node.stop();
-    }
-  }
+  /** What a chain behind a node with one fault shows. */
+  const readThrough = (faultyMethod: string, fault: Fault, query: EvidenceQuery) =>
+    throughFaultyNode(
+      local.rpcUrl,
+      (method) => (method === faultyMethod ? fault : 'pass'),
+      (faulty) => createChain(faulty).readEvidence(query),
+    );
 
   it('paid, by whoever sent it, with and without a hint, even a wrong one', async () => {
     const { proof } = await actors.buyer();
@@ -155,11 +152,7 @@ describe('what the chain shows', () => {
   it('unknown, not worthless, while the node cannot find the log of a spent nonce', async () => {
     const { proof } = await actors.buyer();
     await actors.submit(proof);
-    const evidence = await withNode(
-      (method) => (method === 'eth_getLogs' ? 'empty' : 'pass'),
-      (faulty) => createChain(faulty).readEvidence(about(proof)),
-    );
-    assert.equal(evidence.kind, 'unknown');
+    assert.equal((await readThrough('eth_getLogs', 'empty', about(proof))).kind, 'unknown');
   });
 
   it('unknown when the node fails at any of its answers', async () => {
@@ -167,13 +160,8 @@ describe('what the chain shows', () => {
     await actors.submit(proof);
     const asked = ['eth_getBlockByNumber', 'eth_call', 'eth_getLogs', 'eth_getTransactionReceipt'];
     for (const failing of asked)
-      for (const fault of ['fail', 'lose', 'empty'] as const) {
-        const evidence = await withNode(
-          (method) => (method === failing ? fault : 'pass'),
-          (faulty) => createChain(faulty).readEvidence(about(proof)),
-        );
-        assert.equal(evidence.kind, 'unknown', `${failing} ${fault}`);
-      }
+      for (const fault of ['fail', 'lose', 'empty'] as const)
+        assert.equal((await readThrough(failing, fault, about(proof))).kind, 'unknown', `${failing} ${fault}`);
   });
 
   it('a payer that is a contract pays with a signature of its owner', async () => {
@@ -226,12 +214,12 @@ describe('what the chain shows', () => {
       });
 
     it('stays open when the node fails', async () => {
-      await assert.rejects(
-        withNode(
-          () => 'fail',
-          (faulty) => checkAsset(faulty, terms),
-        ),
+      const checked = throughFaultyNode(
+        local.rpcUrl,
+        () => 'fail',
+        (faulty) => checkAsset(faulty, terms),
       );
+      await assert.rejects(checked);
     });
   });
 });

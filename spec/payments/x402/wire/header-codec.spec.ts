@@ -170,22 +170,19 @@ describe('the shape of a proof', () => {
     }
   });
 
-  it('keeps of a payment identifier the name only', () => {
+  it('reads the payment identifier that the buyer chose, and keeps nothing else of it', () => {
     const id = 'order_0123456789-ABC';
-    const decoded = read('extensions', {
-      'payment-identifier': { info: { id, ...marked }, schema: marked, ...marked },
+    const identifier = { info: { required: false, id, ...marked }, schema: marked, ...marked };
+    const extensions = { 'payment-identifier': { info: { id } } };
+    assert.deepEqual(read('extensions', { 'payment-identifier': identifier }), {
+      kind: 'decoded',
+      payload: { ...spelledOnce(), extensions },
+      paymentIdentifier: id,
+      buyerToken: undefined,
     });
-    const kept = decoded.kind === 'decoded' ? decoded.payload.extensions : undefined;
-    assert.deepEqual(kept, { 'payment-identifier': { info: { id } } });
   });
 
-  it('reads the payment identifier that the buyer chose', () => {
-    const id = 'order_0123456789-ABC';
-    const decoded = read('extensions', { 'payment-identifier': { info: { required: false, id }, schema: {} } });
-    assert.equal(decoded.kind === 'decoded' && decoded.paymentIdentifier, id);
-  });
-
-  it('gives every value its one spelling', () => {
+  it('gives every value its canonical spelling', () => {
     const { from } = payload.payload.authorization;
     const decoded = read('payload.authorization.from', `0x${from.slice(2).toUpperCase()}`);
     assert.equal(decoded.kind === 'decoded' && decoded.payload.payload.authorization.from, from.toLowerCase());

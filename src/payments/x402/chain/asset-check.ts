@@ -12,7 +12,7 @@ type AssetTerms = Pick<
 >;
 
 /** A setting of the asset that the chain contradicts. */
-export interface AssetDifference {
+interface AssetDifference {
   readonly field: 'network' | 'asset' | 'assetName' | 'assetVersion' | 'assetDecimals' | 'domainSeparator';
   readonly expected: string;
   /** Undefined when the asset does not answer this call. */

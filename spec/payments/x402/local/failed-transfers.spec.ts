@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { evidenceQuery } from '../../../src/payments/x402/chain/payment-reading.ts';
-import type { Rpc } from '../../../src/payments/x402/chain/rpc.ts';
-import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
-import { TOKEN_ABI } from '../../support/contracts.ts';
-import { freshAddress, genuineProof, PRICE_UNITS } from './signing.ts';
-import { openStage, type Stage, settleThrough } from './stage.ts';
+import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../../src/payments/x402/local/local-rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
+import { TOKEN_ABI } from '../../../support/contracts.ts';
+import { freshAddress, genuineProof, PRICE_UNITS } from '../signing.ts';
+import { openStage, type Stage, settleThrough } from '../stage.ts';
 
 /** Far below the minute that a transaction may take. */
 const SOON_MS = 5_000;
