@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
-import { type Changes, load, MAINNET, problems } from './document/document.ts';
+import { type Changes, load, MAINNET } from './document/document.ts';
+import { type Row, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
 const F = `${X}.facilitator`;
@@ -71,8 +72,8 @@ describe('several facilitators', () => {
 
 describe('start-up refuses (facilitators)', () => {
   const at = `${F}.fallbacks[0].url`;
-  const rows: readonly (readonly [rule: string, changes: Changes, path: string, message: RegExp])[] = [
-    ['receipts without a node', { [`${X}.confirm`]: 'receipt' }, `${X}.confirm`, /or set rpcUrl/],
+  const rows: readonly Row[] = [
+    ['receipts without a node', `${X}.confirm`, 'receipt', /or set rpcUrl/],
     ['no confirmation at all', { ...NODE, [`${X}.confirmations`]: 0 }, `${X}.confirmations`, /at least 1|1/],
     [
       'blocks on the word of a facilitator',
@@ -80,8 +81,8 @@ describe('start-up refuses (facilitators)', () => {
       `${X}.confirmations`,
       /must be 1, or needs rpcUrl and confirm: receipt/,
     ],
-    ['blocks without a node', { [`${X}.confirmations`]: 2 }, `${X}.confirmations`, /needs rpcUrl/],
-    ['another confirmation', { [`${X}.confirm`]: 'hope' }, `${X}.confirm`, /must be receipt .* or facilitator/],
+    ['blocks without a node', `${X}.confirmations`, 2, /needs rpcUrl/],
+    ['another confirmation', `${X}.confirm`, 'hope', /must be receipt .* or facilitator/],
     [
       'the word of a facilitator that is this gateway',
       { ...NODE, [F]: LOCAL, [`${X}.confirm`]: 'facilitator' },
@@ -95,12 +96,7 @@ describe('start-up refuses (facilitators)', () => {
       /must be receipt on a mainnet/,
     ],
     ['real money over plain http', { ...MAINNET, ...fallback('http://two.example') }, at, /https on a mainnet/],
-    [
-      'another policy on store loss',
-      { [`${X}.onStoreLoss`]: 'forget' },
-      `${X}.onStoreLoss`,
-      /must be deliver or refuse/,
-    ],
+    ['another policy on store loss', `${X}.onStoreLoss`, 'forget', /must be deliver or refuse/],
     ['the same facilitator twice', fallback('https://Facilitator.example/'), at, /is there already/],
     [
       'the same fallback twice',
@@ -126,11 +122,5 @@ describe('start-up refuses (facilitators)', () => {
       /is not used here/,
     ],
   ];
-  for (const [rule, changes, path, message] of rows)
-    it(rule, () => {
-      const found = problems(changes);
-      const problem = found.find((candidate) => candidate.path === path);
-      assert.ok(problem, `no problem at ${path}, but: ${JSON.stringify(found)}`);
-      assert.match(problem.message, message);
-    });
+  refuses(rows);
 });
