@@ -90,7 +90,7 @@ describe('acg reconcile --from-chain', () => {
       const terms = { ...paymentTerms(), payId: inLedger };
       const record = recordIn(await ledger.reserve({ terms, owner: 'o', leaseMs: 60_000 }));
       for (const to of ['settling', 'settled', 'delivered'] as const) await ledger.advance(move(record, to));
-      // One that only began says nothing: it may be given up, and the money has moved.
+      // A reservation alone proves nothing: it may be given up, and the money has moved.
       const [, begun = ''] = paid.keys();
       await ledger.reserve({ terms: { ...paymentTerms(), payId: begun }, owner: 'o', leaseMs: 60_000 });
     });
@@ -109,7 +109,7 @@ describe('acg reconcile --from-chain', () => {
     assert.deepEqual(await bookOf(sqlite), book);
   });
 
-  it('says what the chain knows, and no more', async () => {
+  it('has what the chain shows, and nothing else', async () => {
     const path = await configFile({ sqlite: { path: ':memory:' } });
     const { receipts } = await reconcile('--config', path);
     for (const receipt of receipts) {
@@ -161,14 +161,14 @@ describe('acg reconcile --from-chain', () => {
     );
   });
 
-  it('begins where it is told', async () => {
+  it('begins at --since', async () => {
     const path = await configFile({ sqlite: { path: ':memory:' } });
     const since = async (value: string) => (await reconcile('--since', value, '--config', path)).receipts.length;
     assert.equal(await since(String(halfway + 1)), 5);
     const halfAnHour = new Date(Date.now() + 1_800_000).toISOString();
     assert.equal(await since(halfAnHour), 5);
     assert.equal(await since('2020-01-31'), 6);
-    // One month and a day later everything is older than what is looked through unasked.
+    // One month and a day later everything is older than the default search.
     const snapshot = await chain.request('evm_snapshot', []);
     await chain.request('evm_increaseTime', [31 * 86_400]);
     await chain.request('evm_mine', []);

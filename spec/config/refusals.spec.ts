@@ -43,8 +43,8 @@ const SHAPE: readonly Row[] = [
   ],
   ['a remote facilitator with a key', `${X}.facilitator.privateKey`, `0x${'1'.repeat(64)}`, /not used here/],
   ['an amount on a free resource', { [`${R}.pricing.type`]: 'free' }, `${R}.pricing.amount`, /not used here/],
-  ['a front that is just true', 'protocols.mcp', true, /a mapping .* \{ enabled: true \}/],
-  ['a front that is one word', `${R}.expose`, 'mcp', /a list of one or more of http, mcp and a2a/],
+  ['an adapter that is just true', 'protocols.mcp', true, /a mapping .* \{ enabled: true \}/],
+  ['one adapter that is not in a list', `${R}.expose`, 'mcp', /a list of one or more of http, mcp and a2a/],
   ['no resource', 'resources', {}, /resources by id/],
   ['a resource id with a slash', { 'resources.a/b': {} }, 'resources["a/b"]', /1 to 128 letters/],
   ['a key that reaches a prototype', 'resources.constructor', {}, /no key may have/],
@@ -52,7 +52,12 @@ const SHAPE: readonly Row[] = [
 
 const HOSTS: readonly Row[] = [
   ...['http://10.0.0.1', 'http://shop.example:3000', 'http://[fd00::1]', 'http://128.0.0.1'].map(
-    (url): Row => [`the merchant at ${url} unasked`, 'backend.baseUrl', url, /on loopback.*allowNonLoopback/],
+    (url): Row => [
+      `the backend at ${url} where it is not allowed`,
+      'backend.baseUrl',
+      url,
+      /on loopback.*allowNonLoopback/,
+    ],
   ),
   ...[
     'http://169.254.169.254',
@@ -70,7 +75,7 @@ const HOSTS: readonly Row[] = [
     'http://224.0.0.1',
   ].map(
     (url): Row => [
-      `the merchant at ${url} even when asked`,
+      `the backend at ${url} even where others are allowed`,
       { 'backend.baseUrl': url, 'backend.allowNonLoopback': true },
       'backend.baseUrl',
       /must not name a link-local/,
@@ -82,7 +87,12 @@ const HOSTS: readonly Row[] = [
   ['a backend fragment', 'backend.baseUrl', 'http://127.0.0.1/#a', /fragment/],
   ['a backend over another scheme', 'backend.baseUrl', 'ftp://127.0.0.1', /absolute http/],
   ['a host from input', 'backend.baseUrl', 'http://{host}:80', /braces/],
-  ['a header of the hop', { 'backend.headers': { Connection: 'x' } }, 'backend.headers.Connection', /sets itself/],
+  [
+    'a header of the connection',
+    { 'backend.headers': { Connection: 'x' } },
+    'backend.headers.Connection',
+    /sets itself/,
+  ],
   [
     'a payment header',
     { [`${R}.backend.headers`]: { 'payment-signature': 'x' } },

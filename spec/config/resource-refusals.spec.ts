@@ -16,7 +16,7 @@ const MONEY: readonly Row[] = [
   ['a price with an exponent', `${R}.pricing.amount`, '1e3', /not a decimal number/],
   ['a negative price', `${R}.pricing.amount`, '-1', /not a decimal number/],
   ['a price in another currency', `${R}.pricing.currency`, 'EUR', /must be "USDC"/],
-  ['a price nobody can pay', { payments: undefined }, `${R}.pricing`, /needs payments.x402/],
+  ['a price without payments', { payments: undefined }, `${R}.pricing`, /needs payments.x402/],
   ['a priced resource without payment method', `${R}.payments`, [], /must have x402/],
   [
     'a free resource with payment method',
@@ -51,7 +51,7 @@ const MONEY: readonly Row[] = [
     /402/,
   ],
   ['relayed statuses on a paid resource', `${R}.backend.relayStatuses`, [404], /free resources only/],
-  ['real money unasked', { ...MAINNET, [`${X}.allowMainnet`]: false }, `${X}.allowMainnet`, /must be true/],
+  ['real money that is not allowed', { ...MAINNET, [`${X}.allowMainnet`]: false }, `${X}.allowMainnet`, /must be true/],
   ['real money without node', { ...MAINNET, [`${X}.rpcUrl`]: undefined }, `${X}.rpcUrl`, /on a mainnet every payment/],
   [
     'real money over plain http',
@@ -86,10 +86,10 @@ const MONEY: readonly Row[] = [
   ],
 ];
 
-const FRONTS: readonly Row[] = [
-  ['a resource on no mounted front', `${R}.expose`, ['mcp'], /set protocols\.mcp\.enabled: true/],
+const ADAPTERS: readonly Row[] = [
+  ['a resource on no enabled adapter', `${R}.expose`, ['mcp'], /set protocols\.mcp\.enabled: true/],
   ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one adapter/],
-  ['a front nobody knows', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
+  ['an unknown adapter', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
 ];
 
 const OPERATION: readonly Row[] = [
@@ -133,5 +133,5 @@ const OPERATION: readonly Row[] = [
   ['a description with a control character', `${R}.description`, 'a\u0007b', /control/],
 ];
 
-for (const [title, rows] of Object.entries({ MONEY, FRONTS, OPERATION }))
+for (const [title, rows] of Object.entries({ MONEY, ADAPTERS, OPERATION }))
   describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { adaptersSummary } from '../../src/config/summary.ts';
 import { load } from './document/document.ts';
 
-describe('the fronts in one line', () => {
-  it('names those that are there, where, and how much each offers', () => {
+describe('the summary of the adapters', () => {
+  it('names the enabled ones, their paths, and how many resources each offers', () => {
     const changes = {
       'protocols.mcp.enabled': true,
       'protocols.a2a.enabled': true,

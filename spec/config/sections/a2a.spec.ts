@@ -11,7 +11,7 @@ const PEM = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const EXPOSED = { 'protocols.a2a.enabled': true, 'resources.report.expose': ['http', 'a2a'] };
 
 describe('protocols.a2a', () => {
-  it('is off, at /a2a, with the codes of the gateway, unless it is said otherwise', () => {
+  it('is off, at /a2a, with the codes of the gateway, unless configured otherwise', () => {
     const { a2a } = load({}).protocols;
     assert.deepEqual(a2a, {
       enabled: false,
@@ -26,8 +26,8 @@ describe('protocols.a2a', () => {
     });
   });
 
-  it('takes what the card says, and a key', () => {
-    const said = {
+  it('takes the texts of the card, and a key', () => {
+    const card = {
       mountPath: '/agents/shop',
       errorProfile: 'spec',
       continuation: true,
@@ -37,9 +37,9 @@ describe('protocols.a2a', () => {
       iconUrl: 'https://shop.example/icon.svg',
       signingKey: PEM,
     };
-    const { enabled, ...a2a } = load({ ...EXPOSED, 'protocols.a2a': { enabled: true, ...said } }).protocols.a2a;
+    const { enabled, ...a2a } = load({ ...EXPOSED, 'protocols.a2a': { enabled: true, ...card } }).protocols.a2a;
     assert.equal(enabled, true);
-    assert.deepEqual(a2a, said);
+    assert.deepEqual(a2a, card);
   });
 
   it('reads the key out of a mounted file, and counts each of its lines as a secret', () => {
@@ -74,7 +74,7 @@ describe('protocols.a2a', () => {
       assert.ok(problem !== undefined && others.length === 0, JSON.stringify(found));
       assert.ok(problem.path.startsWith(`protocols.a2a.${name}`), problem.path);
       assert.match(problem.message, message);
-      assert.ok(!problem.message.includes('pass@'), 'a value is never said back');
+      assert.ok(!problem.message.includes('pass@'), 'the problem has a configured value');
     });
 
   it('warns when it is enabled and nothing is exposed through it', () => {

@@ -43,7 +43,7 @@ const CALLERS: readonly Row[] = [
   ],
   ['a short token', { [AUTH]: { token: SHORT } }, `${AUTH}.token`, /at least 16 characters/],
   [
-    'a short token in a shop with a public name',
+    'a short token behind a public URL',
     { ...ON_TRIAL, 'merchant.publicBaseUrl': 'https://shop.example', [AUTH]: { token: SHORT } },
     `${AUTH}.token`,
     /at least 16 characters/,
@@ -91,17 +91,17 @@ const SECRETS: readonly Row[] = [
 ];
 
 const BACKENDS: readonly Row[] = [
-  ['a merchant elsewhere unasked', `${BACKEND}.baseUrl`, 'http://10.0.0.1', /allowNonLoopback/],
-  ['a merchant with a password', `${BACKEND}.baseUrl`, 'http://u:pass@127.0.0.1', /credentials/],
+  ['a backend elsewhere that is not allowed', `${BACKEND}.baseUrl`, 'http://10.0.0.1', /allowNonLoopback/],
+  ['a backend URL with a password', `${BACKEND}.baseUrl`, 'http://u:pass@127.0.0.1', /credentials/],
   [
-    'a key of its own for the merchant',
+    'an idempotency key for the backend',
     { [`${BACKEND}.headers`]: { 'Idempotency-Key': 'k' } },
     `${BACKEND}.headers.Idempotency-Key`,
     /sets itself/,
   ],
   ['a version of its own', `${BACKEND}.headers`, { 'API-Version': '1' }, /must not have api-version/],
   [
-    'an inherited header that a call says itself',
+    'an inherited header that a call sets itself',
     { 'backend.headers': { Accept: '*/*' } },
     `${BACKEND}.headers`,
     /backend\.headers has accept/,
@@ -134,19 +134,19 @@ const BACKENDS: readonly Row[] = [
 const PUBLISHED: readonly Row[] = [
   ['a mount on the gateway’s own paths', `${ACP}.mountPath`, '/console', /own paths/],
   [
-    'the mount of another front',
+    'the mount of another adapter',
     { 'protocols.mcp.enabled': true, [`${ACP}.mountPath`]: '/mcp' },
     `${ACP}.mountPath`,
     /must differ from protocols\.mcp/,
   ],
   [
-    'a mount below another front',
+    'a mount below another adapter',
     { 'protocols.mcp.enabled': true, [`${ACP}.mountPath`]: '/mcp/acp' },
     `${ACP}.mountPath`,
     /above or below protocols\.mcp/,
   ],
   [
-    'a front below its mount',
+    'an adapter below its mount',
     { 'protocols.a2a': { enabled: true, mountPath: '/acp/agent' } },
     `${ACP}.mountPath`,
     /above or below protocols\.a2a/,
@@ -173,7 +173,7 @@ const PUBLISHED: readonly Row[] = [
     /3ds, biometric or address_verification/,
   ],
   ['no call at the same time', `${ACP}.limits.maxInFlight`, 0, /1 to 1024/],
-  ['an unknown word', `${ACP}.strictSemantic`, true, /did you mean strictSemantics/],
+  ['an unknown key', `${ACP}.strictSemantic`, true, /did you mean strictSemantics/],
 ];
 
 for (const [title, rows] of Object.entries({ CALLERS, SECRETS, BACKENDS, PUBLISHED }))

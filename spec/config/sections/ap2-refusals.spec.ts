@@ -19,7 +19,7 @@ const ROWS: readonly Row[] = [
   ],
   ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
   ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
-  ['an unknown word', `${A}.maxAge`, 1, /is not a known key/],
+  ['an unknown key', `${A}.maxAge`, 1, /is not a known key/],
   ['a skew of more than 300 s', `${A}.clockSkewSeconds`, 301, /0 to 300/],
   ['an unknown algorithm', { [`${A}.algorithms`]: ['RS256'] }, `${A}.algorithms[0]`, /ES256, EdDSA, ES384 or ES256K/],
   ['an envelope that no header holds', `${A}.maxEnvelopeBytes`, 24_576, /1024 to 20480/],
@@ -30,7 +30,7 @@ const ROWS: readonly Row[] = [
     /must be 6, or left out/,
   ],
   [
-    'a policy nobody knows',
+    'an unknown policy',
     { [`${A}.policy`]: { paymentMandate: 'maybe' } },
     `${A}.policy.paymentMandate`,
     /optional, or required/,
@@ -94,7 +94,7 @@ const ROWS: readonly Row[] = [
 describe('authorization.ap2 refuses', () => {
   refuses(ROWS);
 
-  it('what is wrong beside it is said in the same run', () => {
+  it('problems of other sections are named in the same run', () => {
     const changes = { ...keyed({ d: 'x' }), [`${A}.checkout.signingKey`]: 'x', 'server.port': -1 };
     assert.deepEqual(
       problems(asking(changes))

@@ -79,7 +79,7 @@ describe('storage.sealing', () => {
     ['a key of 31 bytes', { [KEYS]: [{ id: 'k1', key: Buffer.alloc(31).toString('base64') }] }, `${KEYS}[0].key`],
     ['the token of a client', { [KEYS]: [{ id: 'k1', key: KEY }], [`${ACP}.auth`]: { token: KEY } }, `${KEYS}[0].key`],
   ] as const)
-    it(`refuses ${what}, and says no value back`, () => {
+    it(`refuses ${what}, without its value in the message`, () => {
       const [problem, ...others] = problems(selling(changes));
       assert.equal(problem?.path, path);
       assert.deepEqual(others, []);

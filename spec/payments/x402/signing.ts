@@ -52,7 +52,7 @@ export function freshAccount(): PrivateKeyAccount {
   return privateKeyToAccount(generatePrivateKey());
 }
 
-/** Terms of a gateway; by default for an asset that nobody deployed. */
+/** Terms of a gateway; by default for an asset that is not deployed. */
 export function termsFor(
   token: { readonly address: string; readonly name: string; readonly version: string } = {
     address: freshAddress(),
@@ -151,7 +151,7 @@ export async function payloadFor(
   };
 }
 
-/** Of an examiner that has no chain, and a rail that must not be asked. */
+/** For an examiner without a chain, and with a rail that must not be asked. */
 export const NOBODY_TO_ASK = {
   wallets: undefined,
   verifyByRail: () => Promise.reject(new Error('signatures are checked here')),

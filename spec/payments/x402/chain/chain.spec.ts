@@ -57,7 +57,7 @@ describe('what the chain shows', () => {
       (faulty) => createChain(faulty).readEvidence(query),
     );
 
-  it('paid, by whoever sent it, with and without a hint, even a wrong one', async () => {
+  it('paid, by any sender, with and without a hint, even a wrong one', async () => {
     const { proof } = await actors.buyer();
     const transaction = await actors.submit(proof);
     const { proof: other } = await actors.buyer();
@@ -111,7 +111,7 @@ describe('what the chain shows', () => {
       return seen;
     };
 
-    it('paid once two blocks stand on its own, with and without a hint', async () => {
+    it('paid once two blocks follow its own, with and without a hint', async () => {
       for (const isHinted of [true, false]) {
         const { proof } = await actors.buyer();
         const transaction = await actors.submit(proof);
@@ -119,7 +119,7 @@ describe('what the chain shows', () => {
       }
     });
 
-    it('cancelled or spent elsewhere, as deep: a refusal must not be taken back either', async () => {
+    it('cancelled or spent elsewhere, as deep: a refusal must be final too', async () => {
       for (const spoil of [actors.cancel, actors.spendOnSelf]) {
         const { account, proof } = await actors.buyer();
         await spoil(account, proof);
@@ -127,7 +127,7 @@ describe('what the chain shows', () => {
       }
     });
 
-    it('expired once the block that stays is past its end', async () => {
+    it('expired once a confirmed block is past its end', async () => {
       const validBefore = nowSeconds() + 100;
       const proof = await genuineProof(freshAccount(), terms, { validBefore: String(validBefore) });
       const snapshot = await local.request('evm_snapshot', []);
@@ -137,7 +137,7 @@ describe('what the chain shows', () => {
       await local.request('evm_revert', [snapshot]);
     });
 
-    it('a payment that a reorganisation takes back has bought nothing, where one confirmation would have believed it', async () => {
+    it('a payment that a reorganisation takes back is unknown, where one confirmation shows it as paid', async () => {
       const { proof } = await actors.buyer();
       const snapshot = await local.request('evm_snapshot', []);
       const transaction = await actors.submit(proof);

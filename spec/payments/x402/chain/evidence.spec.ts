@@ -102,9 +102,9 @@ describe('the payments that a receipt shows', () => {
     ['a plain transfer', [moved()]],
     ['an authorization that moved nothing', [used(), moved({ units: '0' })]],
     ['an authorization with no transfer', [used()]],
-    ['a transfer by somebody else', [used(), moved({ source: another })]],
+    ['a transfer by another payer', [used(), moved({ source: another })]],
     ['a transfer before the authorization', [moved(), used()]],
-    ['a transfer that stands further behind', [used(), moved({ to: another }), moved()]],
+    ['a transfer that is not the next log', [used(), moved({ to: another }), moved()]],
     ['another token', [{ ...used(), address: another }, moved({ by: another })]],
   ];
   for (const [what, logs] of none) it(`${what}: none`, () => assert.deepEqual(shown(logs), []));

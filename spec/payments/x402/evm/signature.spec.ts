@@ -20,15 +20,19 @@ const ACCOUNTS = 12;
 type Form = (signature: string) => string;
 
 /**
- * `meets`: what the reference recovers from it is what we must recover; `refused`: no account's
+ * `recovered`: what the reference recovers from it is what we must recover; `refused`: no account's
  * signature looks like this.
  */
-const FORMS: readonly (readonly [name: string, form: Form, expected: 'meets' | 'refused'])[] = [
-  ['as signed', (signature) => signature, 'meets'],
-  ['one bit of r flipped', (signature) => flipBit(signature, 0, 32), 'meets'],
-  ['one bit of s flipped, kept low', (signature) => flipBit(signature, 33, 64), 'meets'],
-  ['v as a bare recovery id', (signature) => `${signature.slice(0, -2)}0${signature.endsWith('1b') ? 0 : 1}`, 'meets'],
-  ['the other v', (signature) => `${signature.slice(0, -2)}${signature.endsWith('1b') ? '1c' : '1b'}`, 'meets'],
+const FORMS: readonly (readonly [name: string, form: Form, expected: 'recovered' | 'refused'])[] = [
+  ['as signed', (signature) => signature, 'recovered'],
+  ['one bit of r flipped', (signature) => flipBit(signature, 0, 32), 'recovered'],
+  ['one bit of s flipped, kept low', (signature) => flipBit(signature, 33, 64), 'recovered'],
+  [
+    'v as a bare recovery id',
+    (signature) => `${signature.slice(0, -2)}0${signature.endsWith('1b') ? 0 : 1}`,
+    'recovered',
+  ],
+  ['the other v', (signature) => `${signature.slice(0, -2)}${signature.endsWith('1b') ? '1c' : '1b'}`, 'recovered'],
   ['s in the upper half', highS, 'refused'],
   ['v 29', (signature) => `${signature.slice(0, -2)}1d`, 'refused'],
   ['v 2', (signature) => `${signature.slice(0, -2)}02`, 'refused'],

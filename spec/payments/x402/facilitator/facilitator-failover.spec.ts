@@ -37,14 +37,14 @@ function lineOf(names: readonly string[]) {
   return { ask, order, pass: (ms: number) => (now += ms) };
 }
 
-describe('the line of facilitators', () => {
+describe('the order of facilitators', () => {
   it('asks the next one only while there is no verdict, and a refusal is one', async () => {
     const { order } = lineOf(['a', 'b', 'c']);
     assert.equal(await order({ a: REFUSED }), 'a');
     assert.equal(await order({ b: REFUSED }), 'ab');
   });
 
-  it('asks who gave no verdict last, for ten seconds', async () => {
+  it('asks one that gave no verdict last, for ten seconds', async () => {
     const { order, pass } = lineOf(['a', 'b', 'c']);
     await order({ b: REFUSED });
     pass(STEP_BACK_MS - 1);
@@ -60,7 +60,7 @@ describe('the line of facilitators', () => {
     assert.equal(await order({}), 'bca');
   });
 
-  it('trusts who answered again at once', async () => {
+  it('restores the order with the next verdict', async () => {
     const { order } = lineOf(['a', 'b']);
     await order({});
     assert.equal(await order({ a: REFUSED }), 'a');

@@ -61,7 +61,7 @@ describe('a remote facilitator', () => {
     return rail.settle(proof, offer, noWriteAhead, history);
   };
 
-  it('is sent our requirement and our word only, with its credentials', async () => {
+  it('is sent our requirement and no unknown member of the echo, with its credentials', async () => {
     const doctored: Proof = {
       ...proof,
       payload: {
@@ -118,11 +118,11 @@ describe('a remote facilitator', () => {
         refused('insufficient_funds'),
       ],
       [
-        'refusal in words of the packages',
+        'refusal in the vocabulary of the packages',
         json({ isValid: false, invalidReason: 'invalid_exact_evm_signature' }),
         refused(SIGNATURE),
       ],
-      ['refusal in foreign words', json({ isValid: false, invalidReason: 'kyt_blocked' }), refused('kyt_blocked')],
+      ['refusal with a foreign reason', json({ isValid: false, invalidReason: 'kyt_blocked' }), refused('kyt_blocked')],
       ['refusal in prose', json({ isValid: false, invalidReason: 'Error: 0xdead failed' }), refused('payment_refused')],
       ['refusal without a reason', json({ isValid: false }), refused('payment_refused')],
       [
@@ -173,7 +173,7 @@ describe('a remote facilitator', () => {
       ['definite refusal', json(denied('insufficient_funds')), UNSENT],
       ['definite refusal in a 4xx', json(denied('insufficient_funds'), 400), UNSENT],
       [
-        'definite refusal in words of the packages',
+        'definite refusal in the vocabulary of the packages',
         json(denied('invalid_exact_evm_recipient_mismatch')),
         { kind: 'refused', reason: 'invalid_exact_evm_payload_recipient_mismatch', evidence: 'unsent' },
       ],
@@ -208,7 +208,7 @@ describe('a remote facilitator', () => {
         assert.deepEqual(await settle(inOtherWords, { sentBefore }), { ...settlement, transaction: hash });
       });
 
-      it('stays uncertain when no verdict says so', async () => {
+      it('stays uncertain without a verdict', async () => {
         assert.equal((await settle(json(denied(SPENT), 503), { sentBefore })).kind, 'uncertain');
         assert.equal((await settle(json({ error: SPENT }), { sentBefore })).kind, 'uncertain');
       });

@@ -129,7 +129,7 @@ describe('the local rail on a real chain', () => {
     assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
   });
 
-  it('refuses a cancelled authorization: the nonce is spent, nobody was paid', async () => {
+  it('refuses a cancelled authorization: the nonce is spent without a payment', async () => {
     const { account, proof } = await actors.buyer();
     await actors.cancel(account, proof);
     const { outcome } = await settle(proof);

@@ -44,7 +44,7 @@ describe('a relayer that runs out of gas', () => {
     assert.equal(rail.transfersLeft?.(), 0);
   });
 
-  it('has enough again: readiness says so, and the same proof settles', async () => {
+  it('has enough again: the rail is ready, and the same proof settles', async () => {
     const { proof } = await stage.actors.buyer();
     await drain();
     assert.partialDeepStrictEqual(await rail.check(), { found: 'degraded' });
@@ -97,7 +97,7 @@ describe('a relayer that runs out of gas', () => {
     assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
   });
 
-  it('a node that refuses by its words and took it all the same: withdrawn, and found paid by the next attempt', async () => {
+  it('a node that refuses it readably and took it all the same: withdrawn, and found paid by the next attempt', async () => {
     const { account, proof } = await stage.actors.buyer();
     const { terms, local, offer } = stage;
     const fault = (method: string) => (method === 'eth_sendRawTransaction' ? 'unfunded' : 'pass');

@@ -133,7 +133,7 @@ describe('the shape of a proof', () => {
       assert.equal(read(path, value).kind, 'decoded');
     });
 
-  /** A name and a text that stand nowhere else. */
+  /** A member that no document has. */
   const marked = { canary: 'unknown-member' };
   const unknown: readonly (readonly [where: string, path: string, value: unknown])[] = [
     ['the payload', 'tip', marked],
@@ -154,7 +154,7 @@ describe('the shape of a proof', () => {
       assert.deepEqual(read(path, null), read(path, undefined));
     });
 
-  it('takes the buyer token out of what goes on, and whatever else stands in its place for none', () => {
+  it('takes the buyer token out of the payload, and anything but a text as no token', () => {
     const echoed = read('extensions', { 'agent-commerce-buyer': { info: { token: 'T', ...marked }, schema: marked } });
     assert.deepEqual(echoed, {
       kind: 'decoded',

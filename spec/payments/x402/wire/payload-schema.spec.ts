@@ -47,7 +47,7 @@ const base64 = (json: string): string => Buffer.from(json).toString('base64');
 const SPELLINGS: readonly (readonly [name: string, header: string, genuine: boolean])[] = [
   ['as signed', base64(text(payload)), true],
   ['without padding', base64(text(payload)).replace(/=+$/, ''), true],
-  ['spaces in front', base64(`  ${text(payload)}`), true],
+  ['leading spaces', base64(`  ${text(payload)}`), true],
   ['indented', base64(text(payload, 2)), true],
   ['tabs', base64(text(payload).replaceAll(',', ',\t')), true],
   ['members in another order', base64(text(backwards(payload))), true],
