@@ -1,6 +1,6 @@
 import { describe } from 'node:test';
 import { type Changes, MAINNET, PAYEE } from './document/document.ts';
-import { type Row, refuses } from './refusals.ts';
+import { type Row, refusalsOf, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
 const R = 'resources.report';
@@ -51,31 +51,20 @@ const MONEY: readonly Row[] = [
     /402/,
   ],
   ['relayed statuses on a paid resource', `${R}.backend.relayStatuses`, [404], /free resources only/],
-  ['real money that is not allowed', { ...MAINNET, [`${X}.allowMainnet`]: false }, `${X}.allowMainnet`, /must be true/],
-  ['real money without node', { ...MAINNET, [`${X}.rpcUrl`]: undefined }, `${X}.rpcUrl`, /on a mainnet every payment/],
-  [
-    'real money over plain http',
-    { ...MAINNET, [`${X}.facilitator.url`]: 'http://facilitator.example' },
-    `${X}.facilitator.url`,
-    /https/,
-  ],
-  ['real money in sqlite', { ...MAINNET, storage: { sqlite: { path: 'x.db' } } }, 'storage', /redis on a mainnet/],
-  [
-    'real money for another token',
-    { ...MAINNET, [`${X}.asset`]: PAYEE.replace('1', '2') },
-    `${X}.asset`,
-    /canonical USDC/,
-  ],
-  [
-    'real money with the wrong EIP-712 name',
-    { ...MAINNET, [`${X}.assetName`]: 'USDC' },
-    `${X}.assetName`,
-    /must be "USD Coin"/,
-  ],
+];
+
+/** Each on top of a complete mainnet configuration. */
+const MAINNET_ROWS: readonly Row[] = [
+  ['real money that is not allowed', `${X}.allowMainnet`, false, /must be true/],
+  ['real money without node', `${X}.rpcUrl`, undefined, /on a mainnet every payment/],
+  ['real money over plain http', `${X}.facilitator.url`, 'http://facilitator.example', /https/],
+  ['real money in sqlite', { storage: { sqlite: { path: 'x.db' } } }, 'storage', /redis on a mainnet/],
+  ['real money for another token', `${X}.asset`, PAYEE.replace('1', '2'), /canonical USDC/],
+  ['real money with the wrong EIP-712 name', `${X}.assetName`, 'USDC', /must be "USD Coin"/],
   [
     'real money for a tutorial account',
-    { ...MAINNET, [`${X}.payTo`]: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266' },
     `${X}.payTo`,
+    '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
     /development account/,
   ],
   [
@@ -135,3 +124,5 @@ const OPERATION: readonly Row[] = [
 
 for (const [title, rows] of Object.entries({ MONEY, ADAPTERS, OPERATION }))
   describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));
+
+describe('start-up refuses (mainnet)', () => refusalsOf((changes) => ({ ...MAINNET, ...changes }), [])(MAINNET_ROWS));

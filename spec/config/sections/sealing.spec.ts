@@ -7,14 +7,12 @@ import { ACP, KEY, KEYS, SECRET, selling, settings, TOKEN } from './acp.ts';
 
 const OLD_KEYS = `${ACP}.idempotency.keys`;
 const OTHER = Buffer.alloc(32, 9).toString('base64');
+const ring = (...keys: readonly (readonly [id: string, key: string])[]) => keys.map(([id, key]) => ({ id, key }));
 const ids = (changes: Changes) => settings(changes).idempotency.keys.map(({ id }) => id);
 
 describe('storage.sealing', () => {
   it('is one ring for payments and checkouts', () => {
-    const keys = [
-      { id: 'new', key: OTHER },
-      { id: 'k1', key: KEY },
-    ];
+    const keys = ring(['new', OTHER], ['k1', KEY]);
     const config = load(selling({ [KEYS]: keys }));
     assert.deepEqual(config.storage.sealing, [
       { id: 'new', key: Buffer.from(OTHER, 'base64') },
@@ -43,10 +41,7 @@ describe('storage.sealing', () => {
 
   it('while keys move, those of the storage seal and those under the old name still open', () => {
     const moving = {
-      [OLD_KEYS]: [
-        { id: 'old', key: OTHER },
-        { id: 'k1', key: KEY },
-      ],
+      [OLD_KEYS]: ring(['old', OTHER], ['k1', KEY]),
     };
     assert.deepEqual(ids(moving), ['k1', 'old']);
     assert.deepEqual(problems(selling({ [OLD_KEYS]: [{ id: 'k1', key: OTHER }] })), [
@@ -58,20 +53,14 @@ describe('storage.sealing', () => {
     [
       'two keys of one id',
       {
-        [KEYS]: [
-          { id: 'k1', key: KEY },
-          { id: 'k1', key: OTHER },
-        ],
+        [KEYS]: ring(['k1', KEY], ['k1', OTHER]),
       },
       `${KEYS}[1].id`,
     ],
     [
       'one key twice',
       {
-        [KEYS]: [
-          { id: 'k1', key: KEY },
-          { id: 'k2', key: KEY },
-        ],
+        [KEYS]: ring(['k1', KEY], ['k2', KEY]),
       },
       `${KEYS}[1].key`,
     ],

@@ -8,9 +8,10 @@ import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
+  bareV,
+  CHECKED_HERE,
   freshAccount,
   freshAddress,
-  NOBODY_TO_ASK,
   offerFor,
   payloadFor,
   RESOURCE_URL,
@@ -29,7 +30,7 @@ const NOW = 1_800_000_000;
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}, nowSeconds = NOW) {
   const decoded = decodeProof(encodeProof(payload));
   if (decoded.kind === 'unreadable') return decoded.reason;
-  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, ...deps });
+  const examine = createExaminer({ terms, recover, ...CHECKED_HERE, ...deps });
   const examination = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: nowSeconds * 1_000 });
   if (examination.refusal !== undefined) return examination.refusal.reason;
   const checked = await examination.checkSignature();
@@ -198,7 +199,7 @@ describe('who signed', () => {
         return { kind: 'signed', signature: '0x12' };
       },
     };
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, wallets: wallet });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE, wallets: wallet });
     const unproven = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
     assert.ok(unproven.kind === 'unproven');
     assert.deepEqual(asked, []);
@@ -211,10 +212,10 @@ describe('who signed', () => {
   });
 
   it('gives the signature in the spelling of the chain', async () => {
-    const bare = `${valid.payload.signature.slice(0, -2)}0${valid.payload.signature.endsWith('1b') ? 0 : 1}`;
+    const bare = bareV(valid.payload.signature);
     const decoded = decodeProof(encodeProof(withSignature(bare)));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
     const signature = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
     assert.ok(signature.kind === 'genuine');
     assert.equal(signature.proof.payload.payload.signature, valid.payload.signature);
@@ -227,7 +228,7 @@ describe('a refusal of the cheap checks', () => {
     const payload = await payable({ validBefore: String(NOW - 3_600) });
     const decoded = decodeProof(encodeProof({ ...payload, accepted: { ...payload.accepted, amount: '20000' } }));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
     const late = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 });
     assert.equal(late.refusal?.step, 'offer');
     assert.match(late.payId, /^[0-9a-f]{64}$/);
