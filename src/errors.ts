@@ -116,9 +116,7 @@ interface ErrorOptions {
   readonly cause?: unknown;
 }
 
-/**
- * The only error that middleware throws on purpose; any other is a bug, answered as INTERNAL_ERROR.
- */
+/** The only error that is thrown on purpose; any other is a bug, answered as INTERNAL_ERROR. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -152,10 +150,7 @@ interface ErrorEnvelope {
   readonly authorization?: JsonObject;
 }
 
-/**
- * Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's
- * channel.
- */
+/** Builds the envelope; `resourceId` only for a resource that the caller's channel exposes. */
 export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string): ErrorEnvelope {
   return {
     status: 'error',
@@ -169,9 +164,7 @@ export function errorEnvelope(error: GatewayError, requestId: string, resourceId
   };
 }
 
-/**
- * Anything thrown as a GatewayError: a bug is INTERNAL_ERROR, with its text in `cause` for the log.
- */
+/** Anything thrown as a GatewayError: a bug is INTERNAL_ERROR, its text only in `cause`. */
 export function asGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown });
 }

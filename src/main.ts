@@ -18,14 +18,15 @@ The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
 
 /** Commands of `tools/`, which no image carries because they make test keys. */
-const OF_DEVELOPERS: ReadonlySet<string> = new Set(['mandate', 'vectors']);
+const DEVELOPER_COMMANDS: ReadonlySet<string> = new Set(['mandate', 'vectors']);
 
 const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run', 'decide', 'transaction'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
   const first = process.argv[2] ?? '';
-  if (OF_DEVELOPERS.has(first)) throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
+  if (DEVELOPER_COMMANDS.has(first))
+    throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {

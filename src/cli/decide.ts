@@ -1,7 +1,4 @@
-/**
- * `acg reconcile --decide`: writes an operator's decision about a payment that nothing else can
- * decide.
- */
+/** `acg reconcile --decide`: an operator decides a payment that nothing else can decide. */
 
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';

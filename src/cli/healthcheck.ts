@@ -1,7 +1,4 @@
-/**
- * `acg healthcheck`: whether the gateway of this configuration is up, for containers without a
- * probe.
- */
+/** `acg healthcheck`: whether the gateway is up, for containers without a probe of their own. */
 
 import http from 'node:http';
 import { loadConfig } from '../config/load.ts';

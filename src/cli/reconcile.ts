@@ -1,7 +1,4 @@
-/**
- * `acg reconcile --from-chain`: rebuilds, after a loss of the store, the receipts that the chain
- * shows.
- */
+/** `acg reconcile --from-chain`: rebuilds the receipts that a lost store had, from the chain. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';

@@ -1,6 +1,4 @@
-/**
- * `acg serve`: opens store, rail and listeners, runs the gateway until a signal, drains and closes.
- */
+/** `acg serve`: opens store, rail and listeners, runs until a signal, drains and closes. */
 
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
@@ -18,10 +16,7 @@ import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
 
-/**
- * How long new calls are still served after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS
- * is set.
- */
+/** How long new calls are served after the drain began, unless GATEWAY_DRAIN_SECONDS is set. */
 const DEFAULT_DRAIN_SECONDS = 5;
 const MAX_DRAIN_SECONDS = 600;
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
@@ -30,11 +25,8 @@ const FINISH_MS = 30_000;
 /** What a checkout may take beside its wait for the backend, milliseconds. */
 const CHECKOUT_SPARE_MS = 5_000;
 
-/**
- * Returned by a closer whose part may keep the process alive for many seconds: an exporter that
- * waits for its collector.
- */
-const CLINGS = Symbol('clings');
+/** Returned by a closer whose part may keep the process alive, as an exporter without collector. */
+const MAY_LINGER = Symbol('may linger');
 
 /** Error codes of the system for an address, and the setting that causes each. */
 const FAULTS: Readonly<Record<string, readonly [setting: 'host' | 'port', why: string]>> = {
@@ -106,15 +98,15 @@ function notStarted(log: Log, error: unknown): void {
  * would keep on answering.
  */
 async function closed(opened: Opened, log: Log): Promise<void> {
-  let clings = false;
+  let mayLinger = false;
   for (const close of opened.reverse())
     try {
-      clings = (await close()) === CLINGS || clings;
+      mayLinger = (await close()) === MAY_LINGER || mayLinger;
     } catch (error) {
       log.warn({ err: error }, 'closing failed');
     }
   // Not before the caller has logged its last lines and set the exit code.
-  if (clings) setImmediate(() => process.exit());
+  if (mayLinger) setImmediate(() => process.exit());
 }
 
 /** Opens everything, notes the closers, and resolves to the drain once both listeners listen. */
@@ -131,7 +123,7 @@ async function open(
   if (rail !== undefined) opened.push(() => rail.close());
 
   const tracing = await openTracing(process.env, log);
-  opened.push(async () => ((await tracing.close()) ? undefined : CLINGS));
+  opened.push(async () => ((await tracing.close()) ? undefined : MAY_LINGER));
 
   // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);

@@ -1,7 +1,4 @@
-/**
- * `acg validate`: reads the configuration as the start does, opens nothing, and prints what it
- * means.
- */
+/** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
 import { loadConfig } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';

@@ -1,6 +1,4 @@
-/**
- * Puts environment variables and mounted files into the parsed document, before it is validated.
- */
+/** Puts environment variables and mounted files into the document, before it is validated. */
 
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
@@ -179,10 +177,7 @@ type EnvironmentText =
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
   | { readonly kind: 'fault'; readonly message: string };
 
-/**
- * A variable, or the file that the variable of the same name with `_FILE` names. Both at once is a
- * mistake.
- */
+/** A variable, or the file that the same name with `_FILE` names; both at once is a mistake. */
 function environmentText(name: string, env: Environment): EnvironmentText {
   const direct = env[name];
   const file = env[`${name}_FILE`];

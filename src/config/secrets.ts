@@ -1,6 +1,4 @@
-/**
- * Lists every secret of the configuration, so that the log can mask what a peer's message echoes.
- */
+/** Lists every secret of the configuration, so that the log can mask echoes of peers. */
 
 import type { SealingKey } from '../crypto/seal.ts';
 import type { RedisSettings } from '../store/port/settings.ts';

@@ -1,6 +1,4 @@
-/**
- * Sentences about the configuration for people, in `acg validate` and the first line of the log.
- */
+/** What the configuration means, in words, for `acg validate` and the first log line. */
 
 import type { GatewayConfig } from './document/config.ts';
 

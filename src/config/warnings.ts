@@ -82,9 +82,7 @@ function mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig): 
   ];
 }
 
-/**
- * Warns of short tokens on this machine, payment data in clear, and bounds that others cut short.
- */
+/** Warns of short tokens, payment data in clear, and bounds that others cut short. */
 function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
   if (!acp.enabled) return [];
   const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));

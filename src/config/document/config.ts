@@ -1,6 +1,4 @@
-/**
- * The configuration after expansion, validation and derivation: code behind it never checks again.
- */
+/** The configuration as all code behind it reads it: expanded, validated, derived. */
 
 import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
@@ -47,10 +45,7 @@ export interface GatewayConfig {
   readonly backend: {
     readonly origin: string;
     readonly headers: Readonly<Record<string, string>>;
-    /**
-     * A path of the backend that may be requested at any time without payment, with the prefix of
-     * every path.
-     */
+    /** A path of the backend that may be requested without payment, prefix included. */
     readonly probePath: string | undefined;
   };
   readonly storage: StorageConfig;

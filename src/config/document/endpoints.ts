@@ -1,7 +1,4 @@
-/**
- * Reads the URLs of the configuration and judges their hosts, so that none leads to a forbidden
- * address.
- */
+/** Reads URLs of the configuration and judges their hosts, so that none is a forbidden address. */
 
 import { BlockList, isIPv4 } from 'node:net';
 import { isForbiddenAddress } from '../../backend/forbidden-addresses.ts';

@@ -26,10 +26,7 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['resources', '*', 'description'], textFault],
 ];
 
-/**
- * Applies every rule to what the schema accepted, independent of other problems, so that one run
- * names more of them.
- */
+/** Applies every rule to what the schema accepted, so that one run names more problems. */
 export function checkFields(document: unknown, problems: ProblemList): void {
   for (const [steps, rule] of RULES)
     for (const [path, text] of textsAt(document, steps, ''))
@@ -60,10 +57,7 @@ function urlFault(text: string, plain: boolean): string | undefined {
   return hostKind(reading.url) === 'forbidden' ? FORBIDDEN_HOST : undefined;
 }
 
-/**
- * This pod only, unless allowed otherwise: a gateway that can be pointed anywhere opens the
- * network.
- */
+/** This pod only, unless allowed otherwise: the gateway must not be an opening to the network. */
 function backendFault(text: string, document: unknown): string | undefined {
   const fault = urlFault(text, true);
   if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;

@@ -32,9 +32,7 @@ export function readConfigFile(path: string): string {
   return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new ConfigError([{ path: 'document', message }]));
 }
 
-/**
- * Reads a regular UTF-8 file of bounded size; `fault` turns the message into the caller's error.
- */
+/** Reads a regular UTF-8 file of bounded size; `fault` makes the caller's error of a message. */
 export function readBoundedFile(path: string, maxBytes: number, fault: (message: string) => Error): string {
   let bytes: Uint8Array;
   try {
@@ -72,8 +70,7 @@ export function parseConfigText(text: string): unknown {
     const document = parseDocument(text, {
       version: '1.2',
       schema: 'core',
-      // Checked below: the parser compares every key with every other, which takes half a minute
-      // for a megabyte of keys.
+      // Checked below: the parser takes half a minute for a megabyte of keys.
       uniqueKeys: false,
       stringKeys: true,
       prettyErrors: false,

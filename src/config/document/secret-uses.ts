@@ -11,9 +11,7 @@ export const STRONG_TOKEN_LENGTH = 16;
 /** 32 bytes as base64 or base64url. */
 const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 
-/**
- * The secrets of a section and their paths: a peer that holds one of them must not hold another.
- */
+/** The secrets of a section: a peer that holds one of them must not hold another. */
 export class SecretUses {
   readonly #paths = new Map<string, string>();
   readonly #problems: ProblemList;
@@ -22,10 +20,7 @@ export class SecretUses {
     this.#problems = problems;
   }
 
-  /**
-   * Notes a secret at a path; a problem when it has a use already. A key is the same in every
-   * spelling of its bytes.
-   */
+  /** Notes a secret, in any spelling of its bytes; a problem when it has a use already. */
   note(path: string, secret: string): void {
     const name = KEY_TEXT.test(secret) ? Buffer.from(secret, 'base64').toString('base64') : secret;
     const other = this.#paths.get(name);

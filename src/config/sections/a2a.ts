@@ -1,7 +1,4 @@
-/**
- * `protocols.a2a`: strangers read the agent card, so its texts and links are checked like those of
- * a resource.
- */
+/** `protocols.a2a`: the agent card is public, so its texts and links are checked. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { readSigningKey } from '../../crypto/signing-key.ts';

@@ -1,6 +1,4 @@
-/**
- * `protocols.acp` (acp 13.7): the checkout adapter, its clients, its backend and its idempotency.
- */
+/** `protocols.acp` (acp 13.7): the checkout adapter, its clients, backend and idempotency. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
@@ -31,9 +29,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** The caller's id where there is one token and no list (acp 8). */
 const ONLY_CLIENT = 'default';
 
-/**
- * Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3).
- */
+/** Headers that a checkout call sets itself, besides those of every backend call (acp 13.3). */
 const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
 
 /** Other sections that the checkout adapter is derived from. */
@@ -131,10 +127,7 @@ function checkToken(path: string, token: string, trial: boolean, uses: SecretUse
 
 type Operations = AcpBackend['operations'];
 
-/**
- * `backend`: defaults to the backend of the resources. `baseUrl` has passed the rules of
- * `fields.ts`.
- */
+/** `backend`: defaults to that of the resources. `fields.ts` has checked `baseUrl`. */
 function acpBackend(document: AcpDocument['backend'] = {}, backend: BackendBase, problems: ProblemList): AcpBackend {
   const { baseUrl, headers, operations = {}, scopesByClient = false } = document;
   const { origin, pathPrefix } = baseUrl === undefined ? backend : backendBase(baseUrl);

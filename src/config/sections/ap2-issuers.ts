@@ -1,7 +1,4 @@
-/**
- * `authorization.ap2.issuers`: the issuers of mandates that are trusted, each with one source of
- * keys.
- */
+/** `authorization.ap2.issuers`: the trusted issuers of mandates, each with one source of keys. */
 
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import type { PublicJwk } from '../../crypto/signing-key.ts';

@@ -70,10 +70,7 @@ function profileOf(
   };
 }
 
-/**
- * The token's own digits cannot be configured away: a limit would mean another amount than the
- * price.
- */
+/** The token's own digits are fixed: other ones would make a limit another amount. */
 function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
   if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);

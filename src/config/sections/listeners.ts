@@ -1,7 +1,4 @@
-/**
- * `server`, `management`, `protocols`, `merchant` and `limits`: where the gateway listens and what
- * it serves.
- */
+/** `server`, `management`, `protocols`, `merchant`, `limits`: what is served, and where. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../../problems/problem.ts';
@@ -48,10 +45,7 @@ function rotationOf(now: string, next: string): GatewayConfig['server']['rotatio
   return now === next ? 'same twice' : 'both';
 }
 
-/**
- * `management`: must not share the agents' port, or its routes would be reachable through the
- * Service.
- */
+/** `management`: another port than the agents', which the Service exposes. */
 export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
   const host = document.management?.host ?? MANAGEMENT.host.default;
   const port = document.management?.port ?? MANAGEMENT.port.default;

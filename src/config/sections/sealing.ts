@@ -1,7 +1,4 @@
-/**
- * `storage.sealing`: the keys that encrypt what is stored, and the older list of keys for
- * checkouts.
- */
+/** `storage.sealing`: the keys that encrypt what is stored, and the older list of checkouts. */
 
 import type { SealingKey, SealingKeys } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
@@ -15,10 +12,7 @@ export const OLD_SEALING_KEYS = 'protocols.acp.idempotency.keys';
 /** For problems and warnings where there is no key. */
 export const MAKE_A_KEY = 'make a key with: openssl rand -base64 32';
 
-/**
- * The keys of a list. Sealed text names its key's id, so two keys of one id could not be told
- * apart.
- */
+/** The keys of a list. Sealed text names its key's id, so each id is there once. */
 export function sealingKeys(
   documents: readonly SealingKeyDocument[],
   at: string,

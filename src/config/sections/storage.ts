@@ -40,10 +40,7 @@ function server(redis: RedisDocument, problems: ProblemList): StorageConfig['eng
   return settings && { kind: 'redis', ...settings };
 }
 
-/**
- * `storage.redis`: its address, login and certificates. Undefined when it has no address (a problem
- * was added).
- */
+/** `storage.redis`: address, login, certificates. Undefined after a problem with the address. */
 function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSettings | undefined {
   const { username, password, tls, replicas } = document;
   checkLogin(`${PATH}.password`, document, problems);

@@ -18,10 +18,7 @@ import { checksumAddress } from '../document/fields.ts';
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
 
-/**
- * Accounts with published keys (anvil, hardhat: "test test … junk"): money sent there is gone in
- * seconds.
- */
+/** Accounts of anvil and hardhat ("test test … junk"), whose keys are published. */
 export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
   '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
@@ -88,10 +85,7 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
   return config;
 }
 
-/**
- * Local when facilitator and RPC are both on this machine, else by the table of networks (contract
- * 2.1).
- */
+/** Local when facilitator and RPC are on this machine, else by network (contract 2.1). */
 function deploymentMode(
   { network, facilitator }: X402Document,
   rpcUrl: string | undefined,
@@ -162,10 +156,7 @@ function confirmations(
   return wanted;
 }
 
-/**
- * Canonical USDC with another EIP-712 domain can never be paid: every signature would be for
- * another token.
- */
+/** Refuses another EIP-712 domain for canonical USDC: no signature would be valid. */
 function checkKnownAsset(config: X402Config, problems: ProblemList): void {
   const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
   if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;

@@ -1,7 +1,4 @@
-/**
- * Opens the configured x402 rail at start: recovery engine, chain, facilitator or relayer, local
- * checks.
- */
+/** Opens the configured rail at start: recovery engine, chain, facilitator or relayer, checks. */
 
 import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { type Chain, createChain } from './chain/chain.ts';

@@ -24,9 +24,7 @@ describe('the search for payments', () => {
   });
   after(() => stage.close());
 
-  /**
-   * The same chain behind a node with a limit; `refuse` throws its answer to this many blocks.
-   */
+  /** The same chain behind a node that refuses too many blocks: `refuse` throws its answer. */
   const limited = (refuse: (blocks: bigint) => void): { readonly node: Rpc; readonly widths: bigint[] } => {
     const widths: bigint[] = [];
     const call: Rpc['call'] = async (method, params, deadlineMs) => {

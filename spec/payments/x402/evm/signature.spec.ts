@@ -18,10 +18,7 @@ const ACCOUNTS = 12;
 
 type Form = (signature: string) => string;
 
-/**
- * `recovered`: what the reference recovers from it is what we must recover; `refused`: no account's
- * signature looks like this.
- */
+/** `recovered`: as the reference recovers it; `refused`: no account can have made it. */
 const FORMS: readonly (readonly [name: string, form: Form, expected: 'recovered' | 'refused'])[] = [
   ['as signed', (signature) => signature, 'recovered'],
   ['one bit of r flipped', (signature) => flipBit(signature, 0, 32), 'recovered'],
@@ -106,10 +103,7 @@ function anyAuthorization(from: string): Eip3009Authorization {
   };
 }
 
-/**
- * Flips one random bit between two bytes of the signature, the first excluded from the top so that
- * s stays low.
- */
+/** Flips one random bit in a range of bytes, never the top bit of s, so that s stays low. */
 function flipBit(signature: string, fromByte: number, toByte: number): string {
   const bytes = Buffer.from(signature.slice(2), 'hex');
   const at = randomInt(fromByte, toByte);

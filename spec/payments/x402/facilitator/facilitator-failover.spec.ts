@@ -6,20 +6,14 @@ import { createFailover, STEP_BACK_MS } from '../../../../src/payments/x402/faci
 const NONE = { kind: 'none' };
 const REFUSED = { kind: 'denied' };
 
-/**
- * Names are hosts; nobody is connected before a question, and no question here is put to the
- * network.
- */
+/** Names are hosts; no call here reaches the network. */
 function lineOf(names: readonly string[]) {
   let now = 1_000;
   const line = createFailover(
     names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } })),
     () => now,
   );
-  /**
-   * Who was asked, with the time each had, when the facilitators answer like this; `takes`
-   * milliseconds each.
-   */
+  /** The facilitators that were asked, with their deadlines; each takes `takes` milliseconds. */
   const ask = async (answers: Readonly<Record<string, { readonly kind: string }>>, takes = 0) => {
     const asked: (readonly [name: string, deadlineMs: number])[] = [];
     for (const turn of line.turns(6_000)) {

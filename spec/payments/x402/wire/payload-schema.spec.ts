@@ -49,10 +49,7 @@ const text = (document: unknown, indent?: number): string => JSON.stringify(docu
 const encoded = (document: unknown, indent?: number): string => base64(text(document, indent));
 const base64 = (json: string): string => Buffer.from(json).toString('base64');
 
-/**
- * Twenty spellings of one authorization; those the chain would refuse have the same key too, and no
- * genuine signature.
- */
+/** Spellings of one authorization; not genuine: those whose signature the chain would refuse. */
 const SPELLINGS: readonly (readonly [name: string, header: string, genuine: boolean])[] = [
   ['as signed', encoded(payload), true],
   ['without padding', encoded(payload).replace(/=+$/, ''), true],

@@ -1,14 +1,10 @@
-/**
- * Judges the node and our own clock by the readings of a chain, before anything is based on them.
- */
+/** Judges the node and our own clock by the readings of a chain. */
 
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import type { Head } from './chain-answers.ts';
 
-/**
- * Regular new heads, without transactions of ours, after which blocks are taken to come by time.
- */
+/** Regular new heads without transactions of ours that show a chain with blocks by time. */
 export const REGULAR_HEADS = 5;
 /** Among those the longest interval is at most this often the shortest: a slot may be missed. */
 const REGULAR_WITHIN = 2;
@@ -20,9 +16,7 @@ const STALL_INTERVALS = 10;
 /** Allowed difference of clock and newest block, milliseconds; behind, one interval more. */
 const CLOCK_TOLERANCE_MS = 30_000;
 
-/**
- * New heads in a row that must contradict the clock: a single one may be late, or of another node.
- */
+/** New heads in a row that must contradict the clock: one may be late, or of another node. */
 export const CLOCK_HEADS = 3;
 /** After a longer silence the age of the head is unknown, milliseconds. */
 const SILENCE_MS = 10_000;
@@ -39,10 +33,7 @@ export interface ChainHealth {
   fault(): ChainFault | undefined;
   /** All known faults, the most telling first. */
   faults(): readonly ChainFault[];
-  /**
-   * Reads payments with missing logs again, which is how that fault ends: no new payment begins
-   * while it lasts.
-   */
+  /** Reads payments with missing logs again: no new payment, which would, begins meanwhile. */
   askAgain(): Promise<void>;
   /** A settlement of ours begins. The result ends it. */
   settling(): () => void;

@@ -1,6 +1,4 @@
-/**
- * Writes the receipt of a payment that only the chain remembers, for `acg reconcile --from-chain`.
- */
+/** Makes the receipt of a payment that only the chain shows, for `acg reconcile`. */
 
 import { getAddress } from 'viem/utils';
 import type { Receipt } from '../../../receipts/receipt.ts';

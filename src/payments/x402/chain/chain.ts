@@ -53,10 +53,7 @@ export type Evidence =
 type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
 export interface Chain {
-  /**
-   * Never rejects: a node that fails gives `unknown`. `onHead` gets the newest block of the
-   * reading.
-   */
+  /** Never rejects: a failing node gives `unknown`. `onHead` gets the newest block. */
   readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
   /** @throws when the node does not answer */
   hasCode(address: string): Promise<boolean>;
@@ -97,8 +94,7 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, a
   const shown = known === undefined ? undefined : judge(known, query);
   if (shown !== undefined && above === 0n) return shown;
 
-  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can
-  // never be spent later.
+  // Head first, then the state *at* it: unspent in a block past validBefore is unspent for ever.
   const head = await headOf(call);
   onHead(head);
   if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
@@ -122,10 +118,7 @@ function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: He
   return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
 }
 
-/**
- * Expired unspent, once a confirmed block is past the end too: blocks that replace later ones are
- * later still.
- */
+/** Expired unspent, once a confirmed block is past the end too. */
 async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
   const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
   if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };

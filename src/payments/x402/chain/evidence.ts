@@ -53,8 +53,7 @@ export function findPayment(receipt: TransactionReceipt, payment: ExpectedPaymen
   if (at === -1) return 'absent';
   const next = logs[at + 1];
   if (next !== undefined && isTransfer(next, payment)) return 'paid';
-  // A transfer right behind another authorization belongs to that one; one that stands alone may be
-  // this one's.
+  // A transfer right behind another authorization belongs to that one; a lone one may be ours.
   const alone = logs.some((log, i) => isTransfer(log, payment) && logs[i - 1]?.topics[0] !== used);
   return alone ? 'unclear' : 'elsewhere';
 }

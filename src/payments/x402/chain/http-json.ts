@@ -4,10 +4,7 @@ import { Pool } from 'undici';
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 
-/**
- * Most connections to one peer: one per running settlement (112), and some for readings and
- * readiness.
- */
+/** Most connections to a peer: one per running settlement (112), and some for readings. */
 export const PEER_CONNECTIONS = 128;
 /** Longest wait for a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -50,10 +47,7 @@ export class OversizedAnswer extends Error {
   }
 }
 
-/**
- * Opens no connection before the first request. Credentials and query of the URL stay as
- * configured.
- */
+/** Opens no connection before the first request. Keeps credentials and query of the URL. */
 export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPeer {
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');

@@ -18,9 +18,7 @@ const PAUSES_MS: readonly number[] = [200, 1_000, 5_000];
 export interface ChainPayment extends ShownPayment {
   readonly transaction: string;
   readonly time: number;
-  /**
-   * Until when it was authorized, Unix seconds; undefined where the calldata does not contain it.
-   */
+  /** Until when it was authorized, Unix seconds; undefined where the calldata lacks it. */
   readonly validBefore: bigint | undefined;
   /** Sender of the transaction, lower case; undefined when the node does not show it. */
   readonly sender: string | undefined;

@@ -3,19 +3,14 @@
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { createJsonPeer } from './http-json.ts';
 
-/**
- * Largest answer of a chain node that is read, bytes: several times the receipt of a full batch.
- */
+/** Largest answer that is read, bytes: several times the receipt of a full batch. */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
 const RPC_DEADLINE_MS = 3_000;
 /** Geth's code for a call that reverted; other nodes state it in the message. */
 const REVERTED = 3;
 
-/**
- * The node answered with an error. `reverted`: the call itself failed, so repeating it changes
- * nothing.
- */
+/** The node answered with an error. `reverted`: the call itself failed, for good. */
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly reverted: boolean;
@@ -29,9 +24,7 @@ export class RpcRefusal extends Error {
 }
 
 export interface Rpc {
-  /**
-   * Resolves to `result`. @throws RpcRefusal for an error answer, other errors when no answer came
-   */
+  /** Resolves to `result`. @throws RpcRefusal for an error answer, else another error */
   call(method: string, params: readonly unknown[], deadlineMs?: number): Promise<Json>;
   close(): Promise<void>;
 }

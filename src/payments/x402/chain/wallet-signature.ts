@@ -20,8 +20,7 @@ const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } 
 export const CODE_TTL_MS = 600_000;
 
 /**
- * How long it is known to be none: a wallet is deployed with its first payment, and its second may
- * follow at once.
+ * How long it is known to be none: its first payment may deploy it, and a second follow at once.
  */
 export const NO_CODE_TTL_MS = 5_000;
 /** Most remembered accounts; the oldest answer goes first. */
@@ -36,9 +35,7 @@ export type WalletVerdict =
   | { readonly kind: 'signed'; readonly signature: string }
   | { readonly kind: 'refused'; readonly reason: WalletRefusal };
 
-/**
- * Asks a wallet that is a contract whether it signed, by simulation: nothing is sent or changed.
- */
+/** Asks a contract whether it signed, by simulation: nothing is sent or changed. */
 export interface WalletSignatures {
   /** All 0x-hex. @throws when the node does not answer */
   check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
@@ -66,12 +63,12 @@ export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletS
       throw error;
     }
   };
-  const saysSigned = async (wallet: string, digest: string, signature: string): Promise<boolean> => {
+  const isSigned = async (wallet: string, digest: string, signature: string): Promise<boolean> => {
     const data = `${IS_VALID_SIGNATURE}${hexWord(digest)}${uintWord(64n)}${bytesWords(signature)}`;
     const answer = await simulated({ to: wallet, data }, ASK_GAS);
     return answer === `${IS_VALID_SIGNATURE}${'0'.repeat(56)}`;
   };
-  const wouldSaySigned = async (wallet: string, digest: string, wrapped: string): Promise<boolean> => {
+  const wouldBeSigned = async (wallet: string, digest: string, wrapped: string): Promise<boolean> => {
     const members = `${hexWord(wallet)}${hexWord(digest)}${uintWord(96n)}${bytesWords(wrapped)}`;
     return (await simulated({ data: `${WALLET_VALIDATOR}${members}` }, DEPLOY_AND_ASK_GAS)) === VALID;
   };
@@ -82,12 +79,12 @@ export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletS
       if (await hasCode(wallet)) {
         // A deployed wallet does not need its wrapper, and the asset does not know it.
         const inner = wrapped ? innerSignature(signature) : signature;
-        if (inner === undefined || !(await saysSigned(wallet, digest, inner))) return NOT_SIGNED;
+        if (inner === undefined || !(await isSigned(wallet, digest, inner))) return NOT_SIGNED;
         return { kind: 'signed', signature: inner };
       }
       if (!wrapped) return NOT_SIGNED;
       if (!deploysWallets) return NOT_DEPLOYED;
-      return (await wouldSaySigned(wallet, digest, signature)) ? { kind: 'signed', signature } : NOT_SIGNED;
+      return (await wouldBeSigned(wallet, digest, signature)) ? { kind: 'signed', signature } : NOT_SIGNED;
     },
   };
 }

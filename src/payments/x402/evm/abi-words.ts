@@ -1,6 +1,4 @@
-/**
- * The 32-byte words of the EVM: how hex and numbers are laid out in digests, calldata and answers.
- */
+/** The 32-byte words of the EVM: hex and numbers in digests, calldata and answers. */
 
 export const WORD_BYTES = 32;
 /** Hex digits of a word. */

@@ -52,17 +52,12 @@ function splitSignature(signature: string): string {
   return `${digits.slice(vAt).padStart(WORD_DIGITS, '0')}${digits.slice(0, vAt)}`;
 }
 
-/**
- * The call with a mark behind its arguments, which the asset ignores. `mark`: 32 bytes, hex without
- * 0x.
- */
+/** The call with a mark behind its arguments, which the asset ignores: 32 bytes, hex without 0x. */
 export function marked(call: string, mark: string | undefined): string {
   return mark === undefined ? call : `${call}${mark}`;
 }
 
-/**
- * The mark behind the arguments of a transfer; undefined for other calldata and for one without.
- */
+/** The mark behind the arguments of a transfer; undefined for other calldata or without one. */
 export function markOf(calldata: string): string | undefined {
   const end = endOfArguments(calldata);
   return end !== undefined && calldata.length === end + WORD_DIGITS ? calldata.slice(end) : undefined;
@@ -101,10 +96,7 @@ export function validBeforeIn(
   return undefined;
 }
 
-/**
- * `authorizationState(from, nonce)`: true when used or cancelled, which this call does not tell
- * apart.
- */
+/** `authorizationState(from, nonce)`: true when used, and when cancelled. */
 export function authorizationStateCall(from: string, nonce: string): string {
   return `${SELECTORS.authorizationState}${hexWord(from)}${hexWord(nonce)}`;
 }

@@ -119,9 +119,7 @@ async function loadScript(): Promise<RecoverKey> {
     hexBytes(await recoverPublicKey({ hash: digest, signature: canonical as `0x${string}` }));
 }
 
-/**
- * Vectors with throw-away keys: a signature of each parity, and an r that is no point of the curve.
- */
+/** Vectors with throw-away keys: both parities, and an r that is no point of the curve. */
 const VECTORS: readonly (readonly [digest: string, signature: string, address: string | undefined])[] = [
   [
     '0xd23738cc4f53af8db002686a0c41d0f549fbc2251c5347b6f09365aed8154875',

@@ -1,6 +1,4 @@
-/**
- * The EIP-712 digests that a payer signs: the domain of the asset and the transfer authorization.
- */
+/** The EIP-712 digests that a payer signs: domain of the asset and transfer authorization. */
 
 import { keccak256 } from '../../../crypto/keccak.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';

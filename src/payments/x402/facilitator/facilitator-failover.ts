@@ -1,6 +1,4 @@
-/**
- * The configured facilitators in their order: one that gave no verdict is asked last for a while.
- */
+/** The configured facilitators in order: one without a verdict is asked last for a while. */
 
 import type { Facilitator } from './facilitator.ts';
 
@@ -39,13 +37,13 @@ export function createFailover(
     const failed = failedAt.get(facilitator);
     return failed === undefined || at - failed >= STEP_BACK_MS ? 0 : failed;
   };
-  const inLine = (at: number): readonly Facilitator[] =>
+  const inOrder = (at: number): readonly Facilitator[] =>
     facilitators.toSorted((a, b) => steppedBack(a, at) - steppedBack(b, at));
 
   return {
     *turns(deadlineMs) {
       const ends = now() + deadlineMs;
-      const order = inLine(now());
+      const order = inOrder(now());
       for (const [place, facilitator] of order.entries()) {
         if (place > 0 && ends - now() < 1) return;
         yield {

@@ -4,17 +4,14 @@ import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
-import { inwardReason } from '../wire/reasons.ts';
+import { translatedReason } from '../wire/reasons.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 
 /** Largest answer that is read, bytes. */
 export const MAX_VERDICT_BYTES = 65_536;
 
-/**
- * Shorter than a readiness check, so that one silent facilitator does not hide the others,
- * milliseconds.
- */
+/** Shorter than a readiness check, which one silent facilitator must not fill, milliseconds. */
 const SUPPORTED_DEADLINE_MS = 900;
 /** Codes of a kept-alive connection that the other side closed meanwhile. */
 const BROKEN_CONNECTION: ReadonlySet<unknown> = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
@@ -27,10 +24,7 @@ const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/**
- * A body with a boolean `isValid` or `success` is a verdict, whatever the status; anything else is
- * none.
- */
+/** Only a body with a boolean `isValid` or `success` is a verdict, whatever the status. */
 
 type VerifyAnswer =
   | { readonly kind: 'valid' }
@@ -137,7 +131,7 @@ function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements): obj
 
 function readVerifyAnswer(status: number, json: Json | undefined, payer: string): VerifyAnswer {
   if (isOutage(status) || !isObject(json) || typeof json['isValid'] !== 'boolean') return noVerdict(status);
-  if (!json['isValid']) return { kind: 'invalid', reason: inwardReason(json['invalidReason']) };
+  if (!json['isValid']) return { kind: 'invalid', reason: translatedReason(json['invalidReason']) };
   return samePayer(json['payer'], payer)
     ? { kind: 'valid' }
     : { kind: 'none', cause: 'the verdict names another payer' };
@@ -157,7 +151,12 @@ function readSettleAnswer(
   if (!json['success'] && isOutage(status))
     return hash === undefined ? noVerdict(status) : { ...noVerdict(status), transaction: hash };
   if (!json['success'])
-    return { kind: 'denied', reason: inwardReason(json['errorReason']), transaction: hash, namedTransaction: named };
+    return {
+      kind: 'denied',
+      reason: translatedReason(json['errorReason']),
+      transaction: hash,
+      namedTransaction: named,
+    };
   if (!ours) return { kind: 'none', cause: 'the settlement names another network' };
   if (hash === undefined) return { kind: 'none', cause: 'the settlement names no transaction' };
   if (!samePayer(payer, expected.payer))
@@ -165,9 +164,7 @@ function readSettleAnswer(
   return { kind: 'claimed', transaction: hash };
 }
 
-/**
- * Undefined when the facilitator serves `exact` on this network, or does not tell; else the cause.
- */
+/** The cause when the facilitator does not serve `exact` on this network. */
 function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
   if (isOutage(status)) return `the facilitator answered ${status}`;
   const kinds = isObject(json) ? json['kinds'] : undefined;
@@ -179,10 +176,7 @@ function readSupported(status: number, json: Json | undefined, network: string):
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
 }
 
-/**
- * Statuses that concern the facilitator and not the payment, whatever the body contains (contract
- * 1.2).
- */
+/** Statuses that concern the facilitator and not the payment, in any body (contract 1.2). */
 function isOutage(status: number): boolean {
   return status >= 500 || status === 401 || status === 403 || status === 429;
 }

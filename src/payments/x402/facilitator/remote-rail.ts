@@ -1,13 +1,12 @@
 /**
- * The rail without a key in the gateway: facilitators settle, and the chain confirms where there is
- * one.
+ * The rail without a key in the gateway: facilitators settle, the chain confirms if there is one.
  */
 
 import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts';
 import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
 import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import { nodeFailure } from '../chain/rpc.ts';
-import { NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING, saysNonceSpent } from '../wire/reasons.ts';
+import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/window.ts';
@@ -49,7 +48,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
-  const line = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
+  const failover = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
 
   return {
     facilitator: 'remote',
@@ -57,7 +56,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     async verify(proof, offer) {
       if (!paysOffer(proof, offer)) return refusedVerdict('invalid_payment_requirements', false);
       const causes: string[] = [];
-      for (const turn of line.turns(deadlines.verifyMs)) {
+      for (const turn of failover.turns(deadlines.verifyMs)) {
         const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
         if (answer.kind === 'valid') return answer;
         if (answer.kind === 'invalid') return refusedByFacilitator(answer.reason, proof, offer, chain);
@@ -73,9 +72,8 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       let { sentBefore } = history;
       let answer: SettleAnswer | undefined;
       let transaction: string | undefined;
-      for (const turn of line.turns(deadlines.settleMs)) {
-        // The same payload cannot pay twice, but no facilitator is asked once the chain shows a
-        // payment.
+      for (const turn of failover.turns(deadlines.settleMs)) {
+        // The same payload cannot pay twice, but after a payment no other facilitator is asked.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
           const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS));
@@ -103,23 +101,23 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       // The nonce is the chain's own idempotency key: the same payload may be sent again.
       if (left >= VALID_BEFORE_MARGIN_SECONDS) return { kind: 'open' };
       if (history.sentBefore)
-        for (const turn of line.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
+        for (const turn of failover.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
           const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
-          if (answer.kind === 'invalid' && saysNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
+          if (answer.kind === 'invalid' && isNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
           if (answer.kind !== 'none') break;
         }
       return { kind: 'unknown', cause: 'there is no RPC URL to ask the chain' };
     },
 
     async check(): Promise<RailFault | undefined> {
-      const [{ causes, of }, chainFault] = await Promise.all([line.faults(network), faultOf(chain)]);
+      const [{ causes, of }, chainFault] = await Promise.all([failover.faults(network), faultOf(chain)]);
       const cause = [...causes, ...(chainFault === undefined ? [] : [chainFault])].join('; ');
       if (cause === '') return undefined;
       // Where receipts decide, nothing can be settled without the node.
       const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
       return { found: serves ? 'degraded' : 'unreachable', cause };
     },
-    close: () => line.close(),
+    close: () => failover.close(),
   };
 }
 
@@ -134,7 +132,7 @@ async function refusedByFacilitator(
   offer: PaymentRequirements,
   chain: Chain | undefined,
 ): Promise<RailVerdict> {
-  if (chain === undefined || saysNonceSpent(reason)) return refusedVerdict(reason, saysNonceSpent(reason));
+  if (chain === undefined || isNonceSpent(reason)) return refusedVerdict(reason, isNonceSpent(reason));
   const evidence = await chain.readEvidence(evidenceQuery(proof, offer), GLANCE_DEADLINE_MS);
   switch (evidence.kind) {
     case 'paid':
@@ -162,7 +160,7 @@ function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: 
   if (answer.kind === 'denied') {
     const { reason, namedTransaction } = answer;
     // Payee and value are signed: a nonce that was used on chain paid us (x402 4.2).
-    if (sentBefore && saysNonceSpent(reason)) return settledByNonce(transaction);
+    if (sentBefore && isNonceSpent(reason)) return settledByNonce(transaction);
     if (!sentBefore && !namedTransaction && refusedBeforeBroadcast(reason))
       return { kind: 'refused', reason, evidence: 'unsent' };
   }
@@ -183,7 +181,7 @@ function unproven(answer: SettleAnswer): { readonly cause: string; readonly mayS
       return { cause: 'claimed by the facilitator, not shown by the chain', maySettleSoon: true };
     case 'denied': {
       const { reason } = answer;
-      const underWay = reason === SETTLEMENT_PENDING || saysNonceSpent(reason);
+      const underWay = reason === SETTLEMENT_PENDING || isNonceSpent(reason);
       return { cause: `the facilitator answered ${reason}`, maySettleSoon: named || underWay };
     }
     case 'none':

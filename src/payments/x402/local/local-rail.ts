@@ -62,10 +62,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     // A refusal comes first: a worthless proof need not wait for gas.
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
-  /**
-   * Signs and sends; repeats it with the next number when another transaction certainly took this
-   * one.
-   */
+  /** Signs and sends, again with the next number where another transaction took this one. */
   const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
     const { gas, ...transfer } = transferOf(proof);
     const data = marked(transfer.data, mark);
@@ -79,8 +76,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       }
       const { number, hash, cause } = sending;
       const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
-      // These very bytes may have taken the number: then nothing may be concluded, and nothing else
-      // sent.
+      // These very bytes may have taken the number: then nothing may be concluded or sent.
       if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
       if (lost >= NUMBERS_LOST) return sending;
     }
@@ -94,12 +90,11 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
       const ends = performance.now() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
-      // Such a payer's code may answer yes when asked and no in a block, for our gas: it is sent
-      // once.
+      // Such a payer's code may answer yes when asked and no in a block: it is sent once.
       if (history.sentBefore && proof.signedBy === 'contract')
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
-      if (verdict.kind !== 'valid') return unsimulated(verdict, history, chain, proof, offer);
+      if (verdict.kind !== 'valid') return afterFailedSimulation(verdict, history, chain, proof, offer);
       const sending = await send(proof, history.mark, writeAhead);
       if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
       const { hash: transaction } = sending;
@@ -137,7 +132,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
  * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
  * makes a refusal.
  */
-async function unsimulated(
+async function afterFailedSimulation(
   verdict: Exclude<RailVerdict, { kind: 'valid' }>,
   { sentBefore, withdrawnBefore = false }: SettlementHistory,
   chain: Chain,
@@ -225,17 +220,12 @@ export function createFailedPayers(now: () => number = () => performance.now()):
   };
 }
 
-/**
- * How many transfers of accounts the relayer can pay, at the highest price that one may cost now.
- */
+/** How many transfers of accounts the relayer can pay at the highest price now. */
 function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
   return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
-/**
- * A relayer without gas is `degraded`: calls that need no gas are served, the others are asked to
- * come again.
- */
+/** Without gas the rail is `degraded`: calls that need no gas are still served. */
 function lowOnGas(funds: RelayerFunds): RailFault | undefined {
   const transfers = transfersPaidBy(funds);
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;

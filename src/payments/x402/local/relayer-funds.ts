@@ -1,11 +1,6 @@
-/**
- * Watches the gas money of the relayer, so that a payment is refused early when it cannot be sent.
- */
+/** Watches the relayer's gas money, so that a payment it cannot send is refused early. */
 
-/**
- * How long a relayer counts as short of gas without another reading, milliseconds: the Retry-After
- * of its buyers.
- */
+/** How long a relayer counts as short without another reading: the Retry-After of its buyers. */
 export const LOOK_AGAIN_MS = 1_000;
 
 /** What a relayer has, wei, and the highest price of one unit of gas now. */
@@ -23,9 +18,7 @@ export interface FundsWatch {
    * answer proves nothing.
    */
   isShort(gas: bigint): Promise<boolean>;
-  /**
-   * Notes that a node refused a transaction for want of funds, maybe because of others in its pool.
-   */
+  /** Notes that a node refused a transaction for want of funds, maybe for others in its pool. */
   refused(): void;
 }
 

@@ -1,6 +1,4 @@
-/**
- * The relayer: the account that signs and broadcasts transfers, one at a time and in number order.
- */
+/** The relayer: the account that signs and broadcasts transfers, one at a time. */
 
 import { keccak256 } from '../../../crypto/keccak.ts';
 import type { SignedTransaction } from '../../rail.ts';
@@ -40,10 +38,7 @@ export type Sending =
     }
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
-/**
- * An account that pays gas and can do nothing else: authorizations name their payee, so it cannot
- * redirect money.
- */
+/** An account for gas only: authorizations name their payee, so it cannot redirect money. */
 export interface Relayer {
   readonly address: string;
   /**
@@ -51,9 +46,7 @@ export interface Relayer {
    * out, and those that the node has lost are out again, so no gap can hold the following ones up.
    */
   send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
-  /**
-   * Its balance, and the gas price of its next transaction. @throws when the node does not answer
-   */
+  /** Its balance and its next gas price. @throws when the node does not answer */
   funds(): Promise<RelayerFunds>;
 }
 

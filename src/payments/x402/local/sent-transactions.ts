@@ -1,7 +1,4 @@
-/**
- * Remembers what the relayer has sent, so that a node that lost transactions gets them again before
- * the next number.
- */
+/** Remembers what the relayer sent, to give it again to a node that lost it. */
 
 import { RpcRefusal } from '../chain/rpc.ts';
 
@@ -36,9 +33,7 @@ interface SentTransactions {
   nextNumber(pending: number): Promise<number>;
 }
 
-/**
- * Numbers of other processes with the same account are unknown here, so a lower count may be a lag.
- */
+/** Numbers of other processes with this account are unknown, so a lower count may be a lag. */
 export function createSentTransactions(
   broadcast: Broadcast,
   now: () => number = () => performance.now(),
@@ -59,8 +54,7 @@ export function createSentTransactions(
       const taking = await sendAgain(broadcast, raw);
       missingSince = undefined;
       if (taking === 'refused') return number;
-      // Some nodes do not count waiting transactions: one that has this transaction has those
-      // behind it.
+      // Some nodes do not count waiting transactions: one that has this has those behind it.
       if (taking === 'known') return undefined;
     }
     missingSince = undefined;
@@ -104,10 +98,7 @@ async function sendAgain(broadcast: Broadcast, raw: string): Promise<'taken' | '
  */
 export type Exclusion = 'unfunded' | 'short_of_gas' | 'outrun';
 
-/**
- * Undefined where the transaction may still be on its way: after every answer that is not known to
- * exclude it.
- */
+/** Undefined where it may still be on its way: after every answer not known to exclude it. */
 export function exclusionOf(error: unknown): Exclusion | undefined {
   if (!(error instanceof RpcRefusal) || isKnown(error)) return undefined;
   if (UNFUNDED.test(error.message)) return 'unfunded';

@@ -1,6 +1,4 @@
-/**
- * Stops new payments while the chain's node or our clock is known to be wrong; open ones stay open.
- */
+/** Stops new payments while the chain's node or our clock is wrong; begun ones stay open. */
 
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { ChainHealth } from '../chain/chain-health.ts';

@@ -1,7 +1,4 @@
-/**
- * The local checks of a payment proof (contract 4.2, steps 1 to 4): cheap ones first, the signature
- * last.
- */
+/** The local checks of a proof (contract 4.2, steps 1 to 4): cheap ones first, signature last. */
 
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,9 +18,7 @@ import type {
 } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
-/**
- * 132 bits of a digest as base64url: collisions are infeasible, and thousands of them stay small.
- */
+/** 132 bits of a digest as base64url: no collisions, and small where thousands are kept. */
 const DIGEST_CHARACTERS = 22;
 /** Addresses up to here are precompiled contracts, which answer anything (ethereum/ERCs 877). */
 const LAST_RESERVED_ADDRESS = 0xffffn;
@@ -93,10 +88,7 @@ interface Genuine {
 export interface Unproven {
   readonly kind: 'unproven';
   readonly proof: Proof;
-  /**
-   * Asks the payer's code, or the facilitator where signatures are left to it. Moves nothing. Never
-   * rejects.
-   */
+  /** Asks the payer's code, or the facilitator. Moves nothing. Never rejects. */
   prove(): Promise<ProvenVerdict>;
 }
 
@@ -114,10 +106,7 @@ export interface ExaminerDeps {
   readonly recover: Recover;
   /** Asks payers that are contracts; undefined without an RPC URL. */
   readonly wallets: WalletSignatures | undefined;
-  /**
-   * The rail's verdict, where signatures are left to it (`localSignatureCheck: false`). Never
-   * rejects.
-   */
+  /** The rail's verdict, for `localSignatureCheck: false`. Never rejects. */
   readonly verifyByRail: PaymentRail['verify'];
 }
 
@@ -154,7 +143,7 @@ function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofR
   const echoed = resource === undefined || resource.url === resourceUrl;
   if (!echoed || !equalsOffer(accepted, offer)) return { step: 'offer', reason: 'invalid_payment_requirements' };
   const { authorization } = payload;
-  const terms = offTerms(authorization, offer);
+  const terms = termsMismatch(authorization, offer);
   if (terms !== undefined) return { step: 'terms', reason: terms };
   const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
   return window === undefined ? undefined : { step: 'window', reason: window };
@@ -178,7 +167,7 @@ function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): 
   );
 }
 
-function offTerms(
+function termsMismatch(
   authorization: Eip3009Authorization,
   offer: PaymentRequirements,
 ): Extract<ProofRefusal, { readonly step: 'terms' }>['reason'] | undefined {
@@ -223,9 +212,7 @@ function proofOf(payId: string, payload: PaymentPayload, signature: string, sign
   return { payId, payload: canonical, signedBy };
 }
 
-/**
- * Longer than any account's signature: a contract's, or one for a wallet that is not deployed yet.
- */
+/** Longer than any account's signature: a contract's, deployed or not. */
 function isLong(signature: string): boolean {
   return signature.length > 2 + 2 * ACCOUNT_SIGNATURE_BYTES;
 }

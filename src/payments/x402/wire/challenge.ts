@@ -29,16 +29,11 @@ export interface Challenge {
   readonly refusal: ChallengeError | undefined;
   /** One sentence for people: which payment is required for which resource. */
   readonly message: string;
-  /**
-   * The document without a description that is not ASCII, for clients that echo it through `btoa`.
-   */
+  /** The document without a non-ASCII description, for clients that echo it through `btoa`. */
   readonly asciiDocument: string;
 }
 
-/**
- * Why the proof of this request was refused (contract 1.3): the additive member `error` of the
- * body.
- */
+/** Why the proof of this request was refused (contract 1.3): the member `error` of the body. */
 interface ChallengeError {
   readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
   readonly reason: string;
@@ -119,9 +114,7 @@ function splitAtToken(document: string): AroundToken {
   };
 }
 
-/**
- * Sets `error` in a PaymentRequired document, right behind the version as the specification has it.
- */
+/** Sets `error` in a PaymentRequired document, behind the version as the specification has it. */
 export function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;

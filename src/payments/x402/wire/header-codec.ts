@@ -32,9 +32,7 @@ export function decodeHeader(value: string): Uint8Array | undefined {
 /** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
 export const MAX_PROOF_BYTES = 8_192;
 
-/**
- * Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema (contract 4.2, step 1).
- */
+/** Reads a PAYMENT-SIGNATURE: size, strict base64, strict JSON, schema (contract 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
@@ -42,9 +40,7 @@ export function decodeProof(header: string): DecodedProof {
   return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
 }
 
-/**
- * A payload that a channel carries as an object (MCP, A2A) as the header that `decodeProof` reads.
- */
+/** A payload that MCP or A2A carries as an object, as the header that `decodeProof` reads. */
 export function encodeProof(payload: Json | PaymentPayload): string {
   return encodeHeader(payload);
 }

@@ -1,6 +1,4 @@
-/**
- * The offers of all paid resources: compiled once at start, read by every call that has a price.
- */
+/** The offers of all paid resources: compiled at start, read by every call with a price. */
 
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens } from '../../pricing/buyer-token.ts';
@@ -28,9 +26,7 @@ export interface Offer extends Agreed {
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
-/**
- * Makes an offer for every resource with a price. `tokens`: undefined where nothing can be paid.
- */
+/** Makes an offer for each resource with a price. `tokens`: undefined where none can be paid. */
 export function compileOffers(
   config: {
     readonly merchant: { readonly publicBaseUrl: string };

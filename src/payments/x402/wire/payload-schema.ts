@@ -29,10 +29,7 @@ export type DecodedProof =
       readonly payload: PaymentPayload;
       /** `info.id` of the payment-identifier extension, when the buyer chose one. */
       readonly paymentIdentifier: string | undefined;
-      /**
-       * The token that the buyer-token extension echoes. Nothing else of a proof holds it, and only
-       * its digest is kept.
-       */
+      /** The echoed token. Nothing else of a proof holds it, and only its digest is kept. */
       readonly buyerToken: string | undefined;
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };

@@ -95,10 +95,7 @@ function documentOf(
   return { x402Version: 2, resource, accepts, extensions };
 }
 
-/**
- * The one entry of `accepts` (contract 4.1). `paymentFlow` is explicit because clients read its
- * absence as the opposite.
- */
+/** The one entry of `accepts` (contract 4.1). An absent `paymentFlow` means the opposite. */
 export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -116,10 +113,7 @@ export function requirementsFor(resource: PricedResource, terms: OfferTerms): Pa
   };
 }
 
-/**
- * The canonical address of a resource, equal on every channel, so that one replay guard holds for
- * all.
- */
+/** The address of a resource, equal on every channel, so that one replay guard holds for all. */
 export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
   return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
 }

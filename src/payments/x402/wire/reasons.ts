@@ -1,7 +1,4 @@
-/**
- * Why payments are refused, in the words of contract 1.3, and the translation of facilitators'
- * words.
- */
+/** Why payments are refused (contract 1.3), and the translation of facilitators' reasons. */
 
 const TOKEN = /^[a-z0-9_.-]{1,64}$/;
 /** Replaces a reason that is no machine token. */
@@ -52,7 +49,7 @@ const BEFORE_BROADCAST: ReadonlySet<string> = new Set([
  * A facilitator's reason as a token of contract 1.3: known words translated, foreign tokens passed
  * on, anything else `payment_refused`.
  */
-export function inwardReason(reason: unknown): string {
+export function translatedReason(reason: unknown): string {
   if (typeof reason !== 'string' || !TOKEN.test(reason)) return UNKNOWN_REASON;
   return SYNONYMS.get(reason) ?? reason;
 }
@@ -63,6 +60,6 @@ export function refusedBeforeBroadcast(reason: string): boolean {
 }
 
 /** Whether this translated reason states that the authorization was used before. */
-export function saysNonceSpent(reason: string): boolean {
+export function isNonceSpent(reason: string): boolean {
   return reason === NONCE_ALREADY_USED;
 }

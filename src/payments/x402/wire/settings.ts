@@ -25,10 +25,7 @@ export interface X402Config {
   readonly keepAnswerSeconds: number;
   /** The operator declares that no other store and no other seller uses `payTo`. */
   readonly payToExclusive: boolean;
-  /**
-   * What happens to an authorization without a record that paid according to the chain (contract
-   * 4.3).
-   */
+  /** What happens to a payment that the chain shows and no record has (contract 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;
@@ -48,10 +45,7 @@ export interface FacilitatorEndpoint {
   readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
 }
 
-/**
- * Who settles: facilitators over HTTP with keys of their own, or this gateway with a key for gas
- * only.
- */
+/** Who settles: facilitators with keys of their own, or this gateway with a key for gas. */
 export type FacilitatorConfig =
   | (FacilitatorEndpoint & {
       readonly mode: 'remote';

@@ -52,10 +52,7 @@ export interface PaymentPayload {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * The PAYMENT-RESPONSE summary: specification 2 with the additive fields of contract 4.2. `amount`
- * in display units.
- */
+/** PAYMENT-RESPONSE (specification 2, contract 4.2). `amount` in display units. */
 export interface PaymentResponse {
   readonly success: boolean;
   readonly transaction: string;

@@ -1,6 +1,4 @@
-/**
- * The time window of an authorization: checked when a proof comes, and again before its settlement.
- */
+/** The window of an authorization: checked when a proof comes, and before its settlement. */
 
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Eip3009Authorization } from './types.ts';
