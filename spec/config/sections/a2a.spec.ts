@@ -11,21 +11,6 @@ const PEM = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const EXPOSED = { 'protocols.a2a.enabled': true, 'resources.report.expose': ['http', 'a2a'] };
 
 describe('protocols.a2a', () => {
-  it('is off, at /a2a, with the codes of the gateway, unless configured otherwise', () => {
-    const { a2a } = load({}).protocols;
-    assert.deepEqual(a2a, {
-      enabled: false,
-      mountPath: '/a2a',
-      errorProfile: 'gateway',
-      continuation: false,
-      description: undefined,
-      provider: undefined,
-      documentationUrl: undefined,
-      iconUrl: undefined,
-      signingKey: undefined,
-    });
-  });
-
   it('takes the texts of the card, and a key', () => {
     const card = {
       mountPath: '/agents/shop',

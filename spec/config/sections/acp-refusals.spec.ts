@@ -65,6 +65,7 @@ const SECRETS: readonly Row[] = [
   ['a secret of 31 characters', `${ACP}.idempotency.secret`, 's'.repeat(31), /32/],
   ['a token as the secret', { [AUTH]: { token: SECRET } }, `${ACP}.idempotency.secret`, /same as protocols\.acp\.auth/],
   ['the secret as a key', { [`${ACP}.idempotency.secret`]: KEY }, `${KEYS}[0].key`, /same as .*idempotency\.secret/],
+  ['a token as a key', { [AUTH]: { token: KEY } }, `${KEYS}[0].key`, /same as protocols\.acp\.auth/],
   ['no key', KEYS, [], /1 to 8 keys/],
   ['a key of 31 bytes', keys(Buffer.alloc(31).toString('base64')), `${KEYS}[0].key`, /openssl rand -base64 32/],
   ['a key of 33 bytes', keys(Buffer.alloc(33).toString('base64')), `${KEYS}[0].key`, /openssl rand -base64 32/],

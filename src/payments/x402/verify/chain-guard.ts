@@ -11,27 +11,12 @@ interface FaultLog {
   warn(facts: object, message: string): void;
 }
 
-const SILENT: FaultLog = { info: () => undefined, warn: () => undefined };
-
-function faultReporter(log: FaultLog): (faults: readonly ChainFault[]) => void {
-  let known: readonly ChainFault[] = [];
-  const has = (faults: readonly ChainFault[], kind: ChainFaultKind): boolean => faults.some((one) => one.kind === kind);
-  return function report(faults) {
-    for (const { kind, cause } of faults)
-      if (!has(known, kind))
-        log.warn({ fault: kind, cause }, 'the chain node cannot be believed: nothing new is taken');
-    for (const { kind } of known)
-      if (!has(faults, kind)) log.info({ fault: kind }, 'the chain node can be believed again');
-    known = faults;
-  };
-}
-
 /**
- * The rail under that rule. `verify` gives no verdict, so the buyer comes again and nothing was
- * taken. For a payment that was begun only what the chain shows counts; what it does not show
- * proves nothing.
+ * The rail that begins nothing new during a fault. `verify` gives no verdict, so the buyer comes
+ * again and nothing was taken. For a payment that was begun only what the chain shows counts; what
+ * it does not show proves nothing.
  */
-export function guardRail(health: ChainHealth, rail: PaymentRail, log: FaultLog = SILENT): PaymentRail {
+export function guardRail(health: ChainHealth, rail: PaymentRail, log: FaultLog): PaymentRail {
   const report = faultReporter(log);
   return {
     ...rail,
@@ -61,6 +46,20 @@ export function guardRail(health: ChainHealth, rail: PaymentRail, log: FaultLog 
       return { found: 'unreachable', cause: [...(found === undefined ? [] : [found.cause]), ...causes].join('; ') };
     },
     chainState: () => ({ faults: health.faults(), headAgeMs: health.headAgeMs() }),
+  };
+}
+
+/** Logs what has changed since the last call. */
+function faultReporter(log: FaultLog): (faults: readonly ChainFault[]) => void {
+  let known: readonly ChainFault[] = [];
+  const has = (faults: readonly ChainFault[], kind: ChainFaultKind): boolean => faults.some((one) => one.kind === kind);
+  return function report(faults) {
+    for (const { kind, cause } of faults)
+      if (!has(known, kind))
+        log.warn({ fault: kind, cause }, 'the chain node cannot be believed: nothing new is taken');
+    for (const { kind } of known)
+      if (!has(faults, kind)) log.info({ fault: kind }, 'the chain node can be believed again');
+    known = faults;
   };
 }
 
