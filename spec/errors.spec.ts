@@ -37,7 +37,7 @@ describe('the closed list of failures', () => {
     assert.deepEqual(Object.fromEntries(Object.entries(ERRORS).map(([code, { status }]) => [code, status])), STATUS);
   });
 
-  it('anything else that is thrown is INTERNAL_ERROR and tells nothing of itself', () => {
+  it('anything else that is thrown is INTERNAL_ERROR, without its text', () => {
     const bug = asGatewayError(new Error('password is hunter2'));
     assert.deepEqual(errorEnvelope(bug, 'req_1'), {
       status: 'error',

@@ -1,16 +1,16 @@
-import type { JsonObject } from './json/types.ts';
-
 /**
- * The closed list of failures a caller can meet (contract 1.1 and 1.2) and the one envelope that
- * carries them. Nothing else may leave the process: no framework page, no thrown message, no
- * backend text.
+ * The closed list of failures that a caller can get (contract 1.1 and 1.2), and the envelope that
+ * carries them. Nothing else leaves the process: no framework page, no thrown message, no backend
+ * text.
  */
+
+import type { JsonObject } from './json/types.ts';
 
 interface ErrorRule {
   readonly status: number;
   /**
-   * True only if sending the *same* request again can succeed; a thrower may overrule it where
-   * contract 1.2 or 4.3 says so.
+   * True only if sending the *same* request again can succeed; the thrower may overrule it where
+   * contract 1.2 or 4.3 allows that.
    */
   readonly retryable: boolean;
   readonly message: string;
@@ -59,17 +59,14 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/**
- * One violated rule of an input: `path` in `$.a.b[0]` form, `keyword` the JSON Schema keyword or
- * our own token.
- */
+/** One violated rule of an input: `path` as `$.a.b[0]`, `keyword` of JSON Schema or one of ours. */
 export interface InputProblem {
   readonly path: string;
   readonly message: string;
   readonly keyword: string;
 }
 
-/** What a 409 or a failed paid call tells about the payment. Amounts in display units. */
+/** The payment that a 409 or a failed paid call concerns. Amounts in display units. */
 export interface PaymentDetails {
   readonly status: string;
   readonly provider: string;
@@ -99,7 +96,7 @@ export interface ErrorDetails {
   readonly payment?: PaymentDetails;
   /** ISO 8601: until when the same proof can still collect what it paid for. */
   readonly retryUntil?: string;
-  /** Which mandate of an envelope was refused. */
+  /** The mandate of an envelope that was refused. */
   readonly mandate?: 'checkout' | 'payment';
   /** The type of the constraint that refused it, one of ours. */
   readonly constraint?: string;
@@ -115,14 +112,11 @@ interface ErrorOptions {
   readonly authorization?: JsonObject;
   /** Extra response headers, lower-case names, for example `retry-after` or `allow`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Why it happened, for the log only; never part of an answer. */
+  /** For the log only; never part of an answer. */
   readonly cause?: unknown;
 }
 
-/**
- * The only error that middleware throws on purpose; anything else is a bug and is answered as
- * INTERNAL_ERROR.
- */
+/** The only error that is thrown on purpose; any other is a bug, answered as INTERNAL_ERROR. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -156,10 +150,7 @@ interface ErrorEnvelope {
   readonly authorization?: JsonObject;
 }
 
-/**
- * Builds the envelope; `resourceId` only for a resource that exists and is exposed on the caller's
- * channel.
- */
+/** Builds the envelope; `resourceId` only for a resource that the caller's channel exposes. */
 export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string): ErrorEnvelope {
   return {
     status: 'error',
@@ -173,10 +164,7 @@ export function errorEnvelope(error: GatewayError, requestId: string, resourceId
   };
 }
 
-/**
- * Anything thrown becomes a GatewayError: a bug is INTERNAL_ERROR, its text stays in `cause` for
- * the log.
- */
+/** Anything thrown as a GatewayError: a bug is INTERNAL_ERROR, its text only in `cause`. */
 export function asGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown });
 }

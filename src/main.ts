@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+/** The entry of the command line: reads the arguments and runs one command of `src/cli`. */
+
 import { parseArgs } from 'node:util';
 import { exitWith, UsageError } from './cli/exit-code.ts';
 
@@ -15,15 +17,16 @@ const USAGE = `acg <command> [--config FILE]
 The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
 
-/** What only a checkout has: no image carries code that makes test keys. */
-const OF_DEVELOPERS: ReadonlySet<string> = new Set(['mandate', 'vectors']);
+/** Commands of `tools/`, which no image carries because they make test keys. */
+const DEVELOPER_COMMANDS: ReadonlySet<string> = new Set(['mandate', 'vectors']);
 
 const RECONCILE_OPTIONS = ['from-chain', 'since', 'dry-run', 'decide', 'transaction'] as const;
 
 /** Exit codes: 0 done, 1 failed, 64 wrong usage, 78 wrong configuration (sysexits). */
 async function main(): Promise<number> {
   const first = process.argv[2] ?? '';
-  if (OF_DEVELOPERS.has(first)) throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
+  if (DEVELOPER_COMMANDS.has(first))
+    throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -45,7 +48,7 @@ async function main(): Promise<number> {
   if (rest.length > 0 && values.decide === undefined) throw new UsageError(`unexpected argument ${rest[0]}`);
   const foreign = command === 'reconcile' ? undefined : RECONCILE_OPTIONS.find((name) => values[name] !== undefined);
   if (foreign !== undefined) throw new UsageError(`--${foreign} belongs to reconcile`);
-  // Loaded on demand: a configuration check need not start a web server.
+  // Loaded on demand: a configuration check needs no web server.
   switch (command) {
     case 'serve':
       await (await import('./cli/serve.ts')).serve(args);

@@ -23,7 +23,7 @@ describe('acg reconcile --decide', () => {
     assert.equal((await record())?.state, 'unresolved');
   });
 
-  it('paid: it is settled on his word, its buyer collects it for a day, and the receipt says so', async () => {
+  it('paid: it is settled by the decision, its buyer collects it for a day, and it has its receipt', async () => {
     await decide('paid', HASH);
     const { state, evidence, transaction, settledAt } = (await record()) ?? {};
     assert.deepEqual([state, evidence, transaction, settledAt], ['settled', 'operator', HASH, world.clock]);
@@ -50,13 +50,13 @@ describe('acg reconcile --decide', () => {
     assert.ok(result.kind === 'refused' && result.owed.phase === 'settle');
   });
 
-  it('is made once, and only of what waits for it', async () => {
+  it('is made once, and only for an unresolved payment', async () => {
     await decide('unpaid');
     await assert.rejects(decide('paid'), /is refused: it waits for no decision/);
     await assert.rejects(decided(world.ledger, { payId: '0'.repeat(64), was: 'paid' }), /not known/);
   });
 
-  it('wants to be told what exactly', () => {
+  it('reads its arguments, and refuses incomplete ones', () => {
     const id = 'a'.repeat(64);
     assert.deepEqual(readDecision(id, ['paid'], HASH.toUpperCase().replace('0X', '0x')), {
       payId: id,

@@ -13,7 +13,7 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const PATIENCE_MS = 60_000;
 const POLL_MS = 20;
 
-/** Also false of one that has ended and that nobody has asked about yet. */
+/** False, too, for a process that has ended and was not waited for. */
 function isThere(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -46,7 +46,7 @@ describe('SIGHUP', { timeout: 60_000 }, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('each says in one line that a restart is needed, and the gateway serves on', async () => {
+  it('logs each time in one line that a restart is needed, and the gateway serves on', async () => {
     for (const times of [1, 2]) {
       process.kill(gateway.pid, 'SIGHUP');
       const lines = () => gateway.log.filter(({ msg }) => String(msg).startsWith('SIGHUP'));
@@ -57,7 +57,7 @@ describe('SIGHUP', { timeout: 60_000 }, () => {
     assert.equal((await fetch(`${gateway.baseUrl}/health`)).status, 200);
   });
 
-  it('does not stand in the way of SIGTERM', async () => {
+  it('leaves SIGTERM to end the gateway', async () => {
     assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
   });
 

@@ -11,7 +11,7 @@ import type { Store } from '../../src/store/port/store.ts';
 import { move, terms as paymentTerms, recordIn } from '../payments/ledger/samples.ts';
 import type { Terms } from '../payments/x402/signing.ts';
 import type { Chain } from '../support/chain.ts';
-import { CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
+import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../support/config.ts';
 import { startRedis } from '../support/redis.ts';
 import { acg, type CommandRun } from './acg.ts';
 import { startPaidChain } from './paid-chain.ts';
@@ -20,6 +20,13 @@ const MERCHANT_ID = 'market-shop';
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 1_000, replicas: 1 };
 
 type Engine = Parameters<typeof openStore>[0]['engine'];
+
+const RECONCILE = ['reconcile', '--from-chain'];
+const UNREACHABLE = 'http://127.0.0.1:9';
+const x402 = (changes: ConfigObject): ConfigObject => ({ payments: { x402: changes } });
+const remote = { mode: 'remote', url: UNREACHABLE, privateKey: undefined };
+
+type Row = readonly [what: string, args: readonly string[], code: number, message: RegExp, overrides?: ConfigObject];
 
 describe('acg reconcile --from-chain', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-reconcile-'));
@@ -40,6 +47,7 @@ describe('acg reconcile --from-chain', () => {
 
   const configFile = async (
     storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } },
+    overrides: ConfigObject = {},
   ) => {
     const config = worldConfig({
       merchantUrl: 'http://127.0.0.1:3000',
@@ -48,6 +56,7 @@ describe('acg reconcile --from-chain', () => {
       facilitator: { mode: 'local' },
       ports: { agents: 8402, management: 8403 },
       payTo: terms.payTo,
+      overrides,
     });
     const path = join(folder, `${Object.keys(storage)[0]}.yaml`);
     await writeConfig(path, config);
@@ -90,7 +99,7 @@ describe('acg reconcile --from-chain', () => {
       const terms = { ...paymentTerms(), payId: inLedger };
       const record = recordIn(await ledger.reserve({ terms, owner: 'o', leaseMs: 60_000 }));
       for (const to of ['settling', 'settled', 'delivered'] as const) await ledger.advance(move(record, to));
-      // One that only began says nothing: it may be given up, and the money has moved.
+      // A reservation alone proves nothing: it may be given up, and the money has moved.
       const [, begun = ''] = paid.keys();
       await ledger.reserve({ terms: { ...paymentTerms(), payId: begun }, owner: 'o', leaseMs: 60_000 });
     });
@@ -109,7 +118,7 @@ describe('acg reconcile --from-chain', () => {
     assert.deepEqual(await bookOf(sqlite), book);
   });
 
-  it('says what the chain knows, and no more', async () => {
+  it('has what the chain shows, and nothing else', async () => {
     const path = await configFile({ sqlite: { path: ':memory:' } });
     const { receipts } = await reconcile('--config', path);
     for (const receipt of receipts) {
@@ -161,14 +170,14 @@ describe('acg reconcile --from-chain', () => {
     );
   });
 
-  it('begins where it is told', async () => {
+  it('begins at --since', async () => {
     const path = await configFile({ sqlite: { path: ':memory:' } });
     const since = async (value: string) => (await reconcile('--since', value, '--config', path)).receipts.length;
     assert.equal(await since(String(halfway + 1)), 5);
     const halfAnHour = new Date(Date.now() + 1_800_000).toISOString();
     assert.equal(await since(halfAnHour), 5);
     assert.equal(await since('2020-01-31'), 6);
-    // One month and a day later everything is older than what is looked through unasked.
+    // One month and a day later everything is older than the default search.
     const snapshot = await chain.request('evm_snapshot', []);
     await chain.request('evm_increaseTime', [31 * 86_400]);
     await chain.request('evm_mine', []);
@@ -187,6 +196,34 @@ describe('acg reconcile --from-chain', () => {
     } finally {
       await redis.stop();
     }
+  });
+
+  describe('names what is missing:', () => {
+    const rows: readonly Row[] = [
+      ['where from', ['reconcile'], 64, /--from-chain/],
+      ['a readable beginning', [...RECONCILE, '--since', 'yesterday'], 64, /block number, or ISO 8601/],
+      ['the zone of a time', [...RECONCILE, '--since', '2026-01-01T00:00'], 64, /block number, or ISO 8601/],
+      ['a block that is there', [...RECONCILE, '--since', '999999'], 64, /after the newest block/],
+      ['a time that has come', [...RECONCILE, '--since', '2999-01-01'], 64, /after the newest block/],
+      ['a command that knows the option', ['validate', '--dry-run'], 64, /--dry-run belongs to reconcile/],
+      ['a node', RECONCILE, 78, /x402\.rpcUrl: is missing/, x402({ rpcUrl: undefined, facilitator: remote })],
+      ['a node that answers', RECONCILE, 1, /ECONNREFUSED/, x402({ rpcUrl: UNREACHABLE })],
+      ['a chain that fits', RECONCILE, 1, /assetDecimals is 6, not 9/, x402({ assetDecimals: 9 })],
+      [
+        'a store that answers',
+        RECONCILE,
+        1,
+        /the store \(redis\) cannot be used/,
+        { storage: { sqlite: undefined, redis: { url: 'redis://127.0.0.1:9' } } },
+      ],
+    ];
+    for (const [what, args, code, message, overrides] of rows)
+      it(what, async () => {
+        const path = await configFile({ sqlite: { path: ':memory:' } }, overrides);
+        const run = await acg(folder, [...args, '--config', path]);
+        assert.deepEqual([run.code, run.lines], [code, []], run.errors);
+        assert.match(run.errors, message);
+      });
   });
 });
 

@@ -33,7 +33,7 @@ describe('an address that cannot be listened on', () => {
     ['EMFILE', '0.0.0.0', 'listen EMFILE'],
   ] as const;
   for (const [code, host, message] of REFUSALS)
-    it(`${code} on ${host} is told as "${message}"`, () =>
+    it(`${code} on ${host} is reported as "${message}"`, () =>
       assert.rejects(listenAt(refusing(code), 'management', { host, port: 80 }), { message }));
 });
 

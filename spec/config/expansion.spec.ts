@@ -40,7 +40,7 @@ describe('placeholders', () => {
 });
 
 describe('the environment', () => {
-  it('overrides the document, placeholders that nobody set included', () => {
+  it('overrides the document, placeholders of unset variables included', () => {
     const env = {
       ADMIN_TOKEN: 'admin-from-env',
       MERCHANT_BASE_URL: 'http://127.0.0.1:9999',

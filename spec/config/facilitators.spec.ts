@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
-import { type Changes, load, MAINNET, problems } from './document/document.ts';
+import { type Changes, load, MAINNET } from './document/document.ts';
+import { type Row, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
 const F = `${X}.facilitator`;
@@ -15,9 +16,9 @@ const many = (count: number): Changes => ({
 describe('who confirms a settlement', () => {
   const rows: readonly (readonly [what: string, changes: Changes, confirm: string])[] = [
     ['the chain, when there is a node', NODE, 'receipt'],
-    ['the chain, when there is a node and it is said aloud', { ...NODE, [`${X}.confirm`]: 'receipt' }, 'receipt'],
+    ['the chain, when there is a node and it is configured', { ...NODE, [`${X}.confirm`]: 'receipt' }, 'receipt'],
     ['the facilitator, when there is none', {}, 'facilitator'],
-    ['the facilitator, when the merchant says so', { ...NODE, [`${X}.confirm`]: 'facilitator' }, 'facilitator'],
+    ['the facilitator, when it is configured', { ...NODE, [`${X}.confirm`]: 'facilitator' }, 'facilitator'],
     ['the chain, when the gateway settles', { ...NODE, [F]: LOCAL }, 'receipt'],
   ];
   for (const [what, changes, confirm] of rows)
@@ -25,14 +26,14 @@ describe('who confirms a settlement', () => {
 });
 
 describe('a payment that the store has lost', () => {
-  it('is delivered, unless the merchant refuses', () => {
+  it('is delivered, unless configured otherwise', () => {
     assert.equal(load({}).x402?.onStoreLoss, 'deliver');
     assert.equal(load({ [`${X}.onStoreLoss`]: 'refuse' }).x402?.onStoreLoss, 'refuse');
   });
 });
 
 describe('how deep a payment must be', () => {
-  it('is one block unless the merchant wants more', () => {
+  it('is one block unless more are configured', () => {
     assert.equal(load(NODE).x402?.confirmations, 1);
     assert.equal(load({ ...NODE, [`${X}.confirmations`]: 12 }).x402?.confirmations, 12);
   });
@@ -71,36 +72,31 @@ describe('several facilitators', () => {
 
 describe('start-up refuses (facilitators)', () => {
   const at = `${F}.fallbacks[0].url`;
-  const rows: readonly (readonly [rule: string, changes: Changes, path: string, message: RegExp])[] = [
-    ['receipts without a node', { [`${X}.confirm`]: 'receipt' }, `${X}.confirm`, /or set rpcUrl/],
+  const rows: readonly Row[] = [
+    ['receipts without a node', `${X}.confirm`, 'receipt', /or set rpcUrl/],
     ['no confirmation at all', { ...NODE, [`${X}.confirmations`]: 0 }, `${X}.confirmations`, /at least 1|1/],
     [
-      'blocks on the word of a facilitator',
+      'blocks with the claim of a facilitator',
       { ...NODE, [`${X}.confirm`]: 'facilitator', [`${X}.confirmations`]: 2 },
       `${X}.confirmations`,
       /must be 1, or needs rpcUrl and confirm: receipt/,
     ],
-    ['blocks without a node', { [`${X}.confirmations`]: 2 }, `${X}.confirmations`, /needs rpcUrl/],
-    ['another confirmation', { [`${X}.confirm`]: 'hope' }, `${X}.confirm`, /must be receipt .* or facilitator/],
+    ['blocks without a node', `${X}.confirmations`, 2, /needs rpcUrl/],
+    ['another confirmation', `${X}.confirm`, 'hope', /must be receipt .* or facilitator/],
     [
-      'the word of a facilitator that is this gateway',
+      'the claim of a facilitator that is this gateway',
       { ...NODE, [F]: LOCAL, [`${X}.confirm`]: 'facilitator' },
       `${X}.confirm`,
       /must be receipt/,
     ],
     [
-      "real money on a facilitator's word",
+      "real money by a facilitator's claim",
       { ...MAINNET, [`${X}.confirm`]: 'facilitator' },
       `${X}.confirm`,
       /must be receipt on a mainnet/,
     ],
     ['real money over plain http', { ...MAINNET, ...fallback('http://two.example') }, at, /https on a mainnet/],
-    [
-      'another policy on store loss',
-      { [`${X}.onStoreLoss`]: 'forget' },
-      `${X}.onStoreLoss`,
-      /must be deliver or refuse/,
-    ],
+    ['another policy on store loss', `${X}.onStoreLoss`, 'forget', /must be deliver or refuse/],
     ['the same facilitator twice', fallback('https://Facilitator.example/'), at, /is there already/],
     [
       'the same fallback twice',
@@ -126,11 +122,5 @@ describe('start-up refuses (facilitators)', () => {
       /is not used here/,
     ],
   ];
-  for (const [rule, changes, path, message] of rows)
-    it(rule, () => {
-      const found = problems(changes);
-      const problem = found.find((candidate) => candidate.path === path);
-      assert.ok(problem, `no problem at ${path}, but: ${JSON.stringify(found)}`);
-      assert.match(problem.message, message);
-    });
+  refuses(rows);
 });

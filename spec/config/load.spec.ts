@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts';
-import { configWarnings, loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { configWarnings } from '../../src/config/warnings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { load, PAYEE } from './document/document.ts';
@@ -11,12 +12,12 @@ import { file, folder } from './files.ts';
 const SAMPLE = new URL('../../deploy/examples/config.yaml', import.meta.url).pathname;
 
 describe('the sample configuration', () => {
-  it('loads, compiles and says what it promises', () => {
+  it('loads and compiles', () => {
     const config = loadConfig({ path: SAMPLE, env: { PAY_TO: PAYEE } });
     assert.equal(config.x402?.mode, 'testnet');
     assert.deepEqual([...compileCatalogue(config).byId.keys()], ['market_report', 'order_quote']);
   });
-  it('does not load before the merchant says who is paid', () =>
+  it('does not load without a payee', () =>
     assert.throws(
       () => loadConfig({ path: SAMPLE, env: {} }),
       (error) => error instanceof ConfigError && /payments\.x402\.payTo: needs .* PAY_TO/.test(error.message),
@@ -85,7 +86,7 @@ describe('what is derived', () => {
     assert.equal(config.backend.origin, 'http://localhost:3000');
     assert.equal(config.resources[0]?.backend.path, '/v2/reports/{city}');
   });
-  it('joins the path of the probe likewise; without one the merchant is not asked', () => {
+  it('joins the path of the probe likewise; without one the backend is not probed', () => {
     const probed = load({ 'backend.baseUrl': 'http://localhost:3000/v2/', 'backend.probe': { path: '/alive?deep=1' } });
     assert.equal(probed.backend.probePath, '/v2/alive?deep=1');
     assert.equal(load({}).backend.probePath, undefined);
@@ -136,11 +137,11 @@ describe('what is derived', () => {
     assert.equal(config.x402?.payTo, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913');
     assert.equal(config.merchant.publicBaseUrl, 'https://a.example/shop');
   });
-  it('warns of a short operator token without telling it', () => {
+  it('warns of a short operator token without showing it', () => {
     assert.equal(configWarnings(load({ 'server.adminToken': 'x'.repeat(16) })).length, 0);
-    const front = { 'protocols.mcp.enabled': true };
-    assert.match(configWarnings(load(front))[0] ?? '', /^protocols\.mcp: enabled, but no resource/);
-    assert.deepEqual(configWarnings(load({ ...front, 'resources.report.expose': ['http', 'mcp'] })), []);
+    const mcp = { 'protocols.mcp.enabled': true };
+    assert.match(configWarnings(load(mcp))[0] ?? '', /^protocols\.mcp: enabled, but no resource/);
+    assert.deepEqual(configWarnings(load({ ...mcp, 'resources.report.expose': ['http', 'mcp'] })), []);
     const [warning] = configWarnings(load({ 'server.adminToken': 'fifteen-letters' }));
     assert.match(warning ?? '', /shorter than 16/);
     assert.doesNotMatch(warning ?? '', /fifteen/);

@@ -43,7 +43,7 @@ describe('the deployment mode', () => {
   for (const [title, changes, mode] of ROWS)
     it(`${title}: ${mode}`, () => assert.equal(load(changes).x402?.mode, mode));
 
-  it('a mainnet behind an own node is local, and still says aloud that the money is real', () => {
+  it('a mainnet behind an own node is local, and must still be allowed', () => {
     const ownNode = {
       [`${X}.network`]: 'eip155:8453',
       [`${X}.facilitator`]: LOCAL,
@@ -78,7 +78,7 @@ describe('the table of networks', () => {
     for (const text of ['eip155:0', 'eip155:01', 'eip155:', 'eip155:1x', 'solana:1', '8453', 'EIP155:1', 'eip155:1\n'])
       assert.equal(eip155ChainId(text), undefined);
   });
-  it('knows the development accounts as the tools derive them', () => {
+  it('has the development accounts as the tools derive them', () => {
     for (let index = 0; index < 10; index += 1) {
       const account = mnemonicToAccount('test test test test test test test test test test test junk', {
         addressIndex: index,

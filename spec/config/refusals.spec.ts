@@ -1,46 +1,21 @@
-import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { type Changes, problems } from './document/document.ts';
-
-type Row = readonly [rule: string, changes: Changes, path: string, message: RegExp];
+import { describe } from 'node:test';
+import { type Row, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
 const R = 'resources.report';
-const long = (length: number): string => 'x'.repeat(length);
 
 const SHAPE: readonly Row[] = [
-  ['another version', { version: 2 }, 'version', /must be the number 1/],
-  ['no merchant', { merchant: undefined }, 'merchant', /is missing: the merchant/],
-  [
-    'an unknown key, with the one that was meant',
-    { 'server.adminTokn': 'x' },
-    'server.adminTokn',
-    /did you mean adminToken\?/,
-  ],
-  [
-    'an unknown key that is like no other',
-    { 'merchant.zzzzzz': 1 },
-    'merchant.zzzzzz',
-    /known here: id, name, publicBaseUrl/,
-  ],
-  ['a number where YAML needs quotes', { [`${X}.assetVersion`]: 2 }, `${X}.assetVersion`, /put it in quotes/],
-  ['a price without quotes', { [`${R}.pricing.amount`]: 0.01 }, `${R}.pricing.amount`, /put it in quotes/],
-  ['a merchant id that cannot name store keys', { 'merchant.id': 'a}b' }, 'merchant.id', /must be an id of 1 to 64/],
-  [
-    'a public URL with a query',
-    { 'merchant.publicBaseUrl': 'https://a.example/?x=1' },
-    'merchant.publicBaseUrl',
-    /query/,
-  ],
-  [
-    'a public URL that is none',
-    { 'merchant.publicBaseUrl': 'api.shop.example' },
-    'merchant.publicBaseUrl',
-    /absolute http/,
-  ],
-  ['a name that hides text', { 'merchant.name': 'Shop\u202eevil' }, 'merchant.name', /bidirectional/],
-  ['a token with a space', { 'server.adminToken': 'two words' }, 'server.adminToken', /visible ASCII/],
-  ['a token that is too long', { 'server.adminToken': long(513) }, 'server.adminToken', /at most 512/],
+  ['another version', 'version', 2, /must be the number 1/],
+  ['no merchant', 'merchant', undefined, /is missing: the merchant/],
+  ['an unknown key, with the one that was meant', 'server.adminTokn', 'x', /did you mean adminToken\?/],
+  ['an unknown key that is like no other', 'merchant.zzzzzz', 1, /known here: id, name, publicBaseUrl/],
+  ['a number where YAML needs quotes', `${X}.assetVersion`, 2, /put it in quotes/],
+  ['a price without quotes', `${R}.pricing.amount`, 0.01, /put it in quotes/],
+  ['a merchant id that cannot name store keys', 'merchant.id', 'a}b', /must be an id of 1 to 64/],
+  ['a public URL with a query', 'merchant.publicBaseUrl', 'https://a.example/?x=1', /query/],
+  ['a public URL that is none', 'merchant.publicBaseUrl', 'api.shop.example', /absolute http/],
+  ['a name that hides text', 'merchant.name', 'Shop\u202eevil', /bidirectional/],
+  ['a token with a space', 'server.adminToken', 'two words', /visible ASCII/],
   ['a probe without a path', { 'backend.probe': {} }, 'backend.probe.path', /is missing: a path below the base URL/],
   ['a probe that is no path', { 'backend.probe': { path: 'alive' } }, 'backend.probe.path', /begins with \//],
   ['a probe with a parameter', { 'backend.probe': { path: '/a/{b}' } }, 'backend.probe.path', /without # \{ \}/],
@@ -52,38 +27,33 @@ const SHAPE: readonly Row[] = [
     /exact/,
   ],
   ['an opaque origin', { 'server.allowedOrigins': ['null'] }, 'server.allowedOrigins[0]', /exact origin/],
-  ['one port for agents and probes', { 'management.port': 8402 }, 'management.port', /must differ from server.port/],
+  ['one port for agents and probes', 'management.port', 8402, /must differ from server.port/],
   ['two stores', { 'storage.redis': { url: 'redis://x' } }, 'storage', /exactly one of redis or sqlite/],
-  ['no store', { storage: {} }, 'storage', /exactly one of redis or sqlite/],
-  ['sqlite for several replicas', { 'storage.replicas': 2 }, 'storage.replicas', /need storage.redis/],
+  ['no store', 'storage', {}, /exactly one of redis or sqlite/],
+  ['sqlite for several replicas', 'storage.replicas', 2, /need storage.redis/],
   ['a store URL of another kind', { storage: { redis: { url: 'http://x' } } }, 'storage.redis.url', /redis:\/\//],
-  ['a mount on our own paths', { 'protocols.mcp.mountPath': '/api' }, 'protocols.mcp.mountPath', /own paths/],
+  ['a mount on our own paths', 'protocols.mcp.mountPath', '/api', /own paths/],
   [
     'a bearer facilitator without token',
     { [`${X}.facilitator.auth`]: { type: 'bearer' } },
     `${X}.facilitator.auth.token`,
     /missing/,
   ],
-  [
-    'a remote facilitator with a key',
-    { [`${X}.facilitator.privateKey`]: `0x${'1'.repeat(64)}` },
-    `${X}.facilitator.privateKey`,
-    /not used here/,
-  ],
+  ['a remote facilitator with a key', `${X}.facilitator.privateKey`, `0x${'1'.repeat(64)}`, /not used here/],
   ['an amount on a free resource', { [`${R}.pricing.type`]: 'free' }, `${R}.pricing.amount`, /not used here/],
-  ['a front that is just true', { 'protocols.mcp': true }, 'protocols.mcp', /a mapping .* \{ enabled: true \}/],
-  ['a front that is one word', { [`${R}.expose`]: 'mcp' }, `${R}.expose`, /a list of one or more of http, mcp and a2a/],
-  ['no resource', { resources: {} }, 'resources', /resources by id/],
+  ['an adapter that is just true', 'protocols.mcp', true, /a mapping .* \{ enabled: true \}/],
+  ['one adapter that is not in a list', `${R}.expose`, 'mcp', /a list of one or more of http, mcp and a2a/],
+  ['no resource', 'resources', {}, /resources by id/],
   ['a resource id with a slash', { 'resources.a/b': {} }, 'resources["a/b"]', /1 to 128 letters/],
-  ['a key that reaches a prototype', { 'resources.constructor': {} }, 'resources.constructor', /no key may have/],
+  ['a key that reaches a prototype', 'resources.constructor', {}, /no key may have/],
 ];
 
 const HOSTS: readonly Row[] = [
   ...['http://10.0.0.1', 'http://shop.example:3000', 'http://[fd00::1]', 'http://128.0.0.1'].map(
     (url): Row => [
-      `the merchant at ${url} unasked`,
-      { 'backend.baseUrl': url },
+      `the backend at ${url} where it is not allowed`,
       'backend.baseUrl',
+      url,
       /on loopback.*allowNonLoopback/,
     ],
   ),
@@ -103,19 +73,24 @@ const HOSTS: readonly Row[] = [
     'http://224.0.0.1',
   ].map(
     (url): Row => [
-      `the merchant at ${url} even when asked`,
+      `the backend at ${url} even where others are allowed`,
       { 'backend.baseUrl': url, 'backend.allowNonLoopback': true },
       'backend.baseUrl',
       /must not name a link-local/,
     ],
   ),
-  ['backend credentials', { 'backend.baseUrl': 'http://u:p@127.0.0.1' }, 'backend.baseUrl', /credentials/],
-  ['an empty userinfo', { 'backend.baseUrl': 'http://@127.0.0.1' }, 'backend.baseUrl', /credentials/],
-  ['a backend query', { 'backend.baseUrl': 'http://127.0.0.1/?' }, 'backend.baseUrl', /query/],
-  ['a backend fragment', { 'backend.baseUrl': 'http://127.0.0.1/#a' }, 'backend.baseUrl', /fragment/],
-  ['a backend over another scheme', { 'backend.baseUrl': 'ftp://127.0.0.1' }, 'backend.baseUrl', /absolute http/],
-  ['a host from input', { 'backend.baseUrl': 'http://{host}:80' }, 'backend.baseUrl', /braces/],
-  ['a header of the hop', { 'backend.headers': { Connection: 'x' } }, 'backend.headers.Connection', /sets itself/],
+  ['backend credentials', 'backend.baseUrl', 'http://u:p@127.0.0.1', /credentials/],
+  ['an empty userinfo', 'backend.baseUrl', 'http://@127.0.0.1', /credentials/],
+  ['a backend query', 'backend.baseUrl', 'http://127.0.0.1/?', /query/],
+  ['a backend fragment', 'backend.baseUrl', 'http://127.0.0.1/#a', /fragment/],
+  ['a backend over another scheme', 'backend.baseUrl', 'ftp://127.0.0.1', /absolute http/],
+  ['a host from input', 'backend.baseUrl', 'http://{host}:80', /braces/],
+  [
+    'a header of the connection',
+    { 'backend.headers': { Connection: 'x' } },
+    'backend.headers.Connection',
+    /sets itself/,
+  ],
   [
     'a payment header',
     { [`${R}.backend.headers`]: { 'payment-signature': 'x' } },
@@ -128,21 +103,8 @@ const HOSTS: readonly Row[] = [
     'backend.headers.x-a',
     /visible ASCII/,
   ],
-  [
-    'a facilitator on metadata',
-    { [`${X}.facilitator.url`]: 'http://169.254.169.254' },
-    `${X}.facilitator.url`,
-    /link-local/,
-  ],
+  ['a facilitator on metadata', `${X}.facilitator.url`, 'http://169.254.169.254', /link-local/],
 ];
 
 for (const [title, rows] of Object.entries({ SHAPE, HOSTS }))
-  describe(`start-up refuses (${title.toLowerCase()})`, () => {
-    for (const [rule, changes, path, message] of rows)
-      it(rule, () => {
-        const found = problems(changes);
-        const problem = found.find((candidate) => candidate.path === path);
-        assert.ok(problem, `no problem at ${path}, but: ${JSON.stringify(found)}`);
-        assert.match(problem.message, message);
-      });
-  });
+  describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));

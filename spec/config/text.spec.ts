@@ -41,7 +41,7 @@ describe('the text of the document', () => {
 });
 
 describe('a refused configuration', () => {
-  it('never tells a value: not a secret, not a line of the file', () => {
+  it('never shows a value: not a secret, not a line of the file', () => {
     const canary = 'c4n4ryc4n4ry';
     const secretFile = file('canary', `${canary} ${canary}\u0001\n`);
     const texts = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../src/config/load.ts';
+import { configWarnings } from '../../src/config/warnings.ts';
 import { load } from '../config/document/document.ts';
 import { catalogueOf, object } from './resources.ts';
 

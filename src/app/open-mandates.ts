@@ -10,7 +10,7 @@ import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
 import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
 import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
-import { needsMandate } from '../payments/x402/wire/offer.ts';
+import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 
 interface OpenMandates {
   readonly service: MandateService;

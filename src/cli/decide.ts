@@ -1,3 +1,5 @@
+/** `acg reconcile --decide`: an operator decides a payment that nothing else can decide. */
+
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';
 import type { EventDraft } from '../events/event.ts';
@@ -6,7 +8,7 @@ import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { openStore } from '../store/open.ts';
 import { UsageError } from './exit-code.ts';
 
-/** What an operator says of a payment that nothing else can decide. */
+/** The operator's decision about one payment. */
 interface Decision {
   readonly payId: string;
   readonly was: 'paid' | 'unpaid';
@@ -17,12 +19,12 @@ interface Decision {
 const PAY_ID = /^[0-9a-f]{64}$/;
 const TRANSACTION = /^0x[0-9a-f]{64}$/;
 
-/** Reads what stands behind `--decide`. @throws UsageError */
+/** Reads the words behind `--decide`. @throws UsageError */
 export function readDecision(payId: string, words: readonly string[], transaction: string | undefined): Decision {
   if (!PAY_ID.test(payId)) throw new UsageError('--decide wants the payment.replayKey of the receipt: 64 hex digits');
   const [was, ...rest] = words;
   if ((was !== 'paid' && was !== 'unpaid') || rest.length > 0)
-    throw new UsageError('say what it was: reconcile --decide PAYID paid, or unpaid');
+    throw new UsageError('give the decision: reconcile --decide PAYID paid, or unpaid');
   if (transaction === undefined) return { payId, was };
   if (was === 'unpaid') throw new UsageError('--transaction belongs to paid');
   const hash = transaction.toLowerCase();
@@ -31,11 +33,11 @@ export function readDecision(payId: string, words: readonly string[], transactio
 }
 
 /**
- * `acg reconcile --decide PAYID paid|unpaid`: ends a payment that is `unresolved`. Paid: it is owed
- * from now on, so a gateway delivers it, or its buyer collects it, for 24 hours, and then a refund
- * is due. Unpaid: its buyer is asked to pay anew. May run while the gateways do.
- * @throws UsageError, ConfigError; Error when the store does not answer, or the payment waits for
- * no decision
+ * Ends a payment that is `unresolved`. Paid: it is owed from now on, so a gateway delivers it, or
+ * its buyer collects it, for 24 hours, and then a refund is due. Unpaid: its buyer is asked to pay
+ * anew. May run while the gateways do.
+ * @throws UsageError, ConfigError; Error when the store does not answer, or the payment is not
+ * unresolved
  */
 export async function decide({ config, decision }: { readonly config?: string; readonly decision: Decision }) {
   const { storage, merchant } = loadConfig({ path: config, env: process.env });
@@ -48,13 +50,13 @@ export async function decide({ config, decision }: { readonly config?: string; r
   }
 }
 
-/** @throws Error when the payment waits for no decision */
+/** @throws Error when the payment is not unresolved */
 export async function decided(ledger: PaymentLedger, { payId, was, transaction }: Decision): Promise<void> {
   const record = await ledger.read(payId);
   if (record === undefined) throw new Error(`${payId} is not known to this store`);
   if (record.state !== 'unresolved') throw new Error(`${payId} is ${record.state}: it waits for no decision`);
   const change = was === 'paid' ? asPaid(record, transaction) : asUnpaid(record);
-  // One command as long as it is not answered, as everywhere.
+  // One step token, so that a repetition of this command changes nothing.
   const command = { ...fencingToken(record), step: randomUUID(), leaseMs: 0, ...change };
   const written = await ledger.advance(command);
   if (written.kind !== 'done') throw new Error(`${payId} was decided meanwhile`);
@@ -88,7 +90,7 @@ function asUnpaid(record: PaymentRecord) {
   return {
     to: 'refused',
     facts: { reason, evidence: 'operator' },
-    // Nothing was paid, so there is nothing to show.
+    // Nothing was paid, so no receipt remains.
     dropReceipt: record.receiptId,
     events: [event(record, new Date(), 'payment.rejected', 'error', { reason, decided: 'operator' })],
   } as const;

@@ -1,6 +1,8 @@
+/** How the commands of `acg` end: exit codes, and what goes to stderr. */
+
 import { ConfigError } from '../problems/problem.ts';
 
-/** The command line asks for something that does not exist; the message says what. */
+/** The command line asks for something that does not exist; the message names it. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -9,9 +11,9 @@ export class UsageError extends Error {
 }
 
 /**
- * Runs a command and makes what became of it the exit code of the process: what the command gives,
- * 64 for wrong usage, 78 for a wrong configuration (sysexits), 1 for anything else that it throws.
- * The error goes to stderr, wrong usage with the usage.
+ * Runs a command and sets the exit code of the process: what the command returns, 64 for wrong
+ * usage, 78 for a wrong configuration (sysexits), 1 for any other error. The error goes to stderr,
+ * wrong usage with the usage.
  */
 export async function exitWith(command: () => Promise<number>, usage: string): Promise<void> {
   try {

@@ -1,12 +1,11 @@
+/** `acg healthcheck`: whether the gateway is up, for containers without a probe of their own. */
+
 import http from 'node:http';
 import { loadConfig } from '../config/load.ts';
 
 const DEADLINE_MS = 1_500;
 
-/**
- * `acg healthcheck`: 0 when the gateway of this configuration answers /health, for containers
- * without a probe of their own.
- */
+/** Rejects unless the gateway of this configuration answers 200 to /health. */
 export function healthcheck(args: { readonly config?: string }): Promise<void> {
   const { management } = loadConfig({ path: args.config, env: process.env });
   return new Promise((resolve, reject) => {

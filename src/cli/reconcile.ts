@@ -1,12 +1,13 @@
+/** `acg reconcile --from-chain`: rebuilds the receipts that a lost store had, from the chain. */
+
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
-import { checkAsset } from '../payments/x402/chain/asset-check.ts';
-import { type Head, readHead } from '../payments/x402/chain/chain-answers.ts';
+import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import { type Head, quantity, readHead } from '../payments/x402/chain/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
-import { type ChainPayment, firstBlockSince, paymentsTo, quantity } from '../payments/x402/chain/payment-logs.ts';
+import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
-import { AssetMismatch } from '../payments/x402/create-rail.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
@@ -14,7 +15,7 @@ import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
 import { UsageError } from './exit-code.ts';
 
-/** How far back without `--since`: as long as receipts can be found by their request. Seconds. */
+/** The search without `--since`: as long as receipts can be found by their request. Seconds. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
 /** Receipts written at once; what was written before a failure stays. */
 const BATCH = 100;
@@ -30,10 +31,9 @@ interface ReconcileArgs {
 }
 
 /**
- * `acg reconcile --from-chain`: after a loss of the store, writes a receipt for every payment that
- * the chain shows and the book does not know. One JSON line each on stdout; a second run finds
- * nothing left to do. It may run while the gateways do: a payment has one receipt, what it writes
- * never replaces what a gateway wrote, and a gateway's word replaces it.
+ * Writes a receipt for every payment that the chain shows and the receipt book lacks, one JSON line
+ * each on stdout; a second run finds nothing left to do. It may run while the gateways do: a
+ * payment has one receipt, this never replaces a gateway's, and a gateway's replaces this.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
 export async function reconcile(args: ReconcileArgs): Promise<void> {
@@ -43,8 +43,7 @@ export async function reconcile(args: ReconcileArgs): Promise<void> {
   const { x402, rpcUrl } = chainOf(config);
   const rpc = createRpc(rpcUrl);
   try {
-    const differences = await checkAsset(rpc, x402);
-    if (differences.length > 0) throw new AssetMismatch(differences);
+    await requireAsset(rpc, x402);
     const store = await openStore({ ...config.storage, merchantId: config.merchant.id });
     try {
       const health = await store.check();
@@ -71,7 +70,7 @@ interface Rebuilding {
 async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
   const head = await blockAt(rpc, 'latest');
   const first = await firstBlock(rpc, head, since);
-  // Who says from when knows what was lost since.
+  // `--since` declares that everything after it was lost.
   const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
   const prices = pricesOf(config);
   const counts = { foreign: 0, found: 0, known: 0, trimmed: 0, missing: 0 };
@@ -114,9 +113,9 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
 }
 
 /**
- * Whether a payment to the payee was made for this store (contract 4.3): every one where the
- * operator says that nothing else is paid to it, else those that our own relayer sent and marked.
- * @throws ConfigError when neither can be
+ * Whether a payment to the payee was made for this store (contract 4.3): every one with
+ * `payToExclusive`, else those that our own relayer sent and marked.
+ * @throws ConfigError when neither can be known
  */
 async function ownership({
   payToExclusive,
@@ -125,7 +124,7 @@ async function ownership({
   if (payToExclusive) return () => true;
   if (facilitator.mode === 'remote') {
     const message =
-      'must be true for this: without it nobody knows which payments to payTo were made for this store, and another store or seller may use it';
+      'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
     throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
   }
   const { privateKeyToAddress } = await import('viem/accounts');
@@ -135,9 +134,9 @@ async function ownership({
 
 /**
  * Whether the receipt of a payment that is not in the book was lost. A book over its bounds drops
- * delivered ones, and those must not come back as owed. While the ledger remembers payments it says
- * which were delivered; after that, what was dropped and what was lost look alike. `paidMs`:
- * milliseconds, of its block. `trimmed`: the oldest and newest ids that were dropped.
+ * delivered ones, and those must not come back as owed. While the ledger remembers payments it
+ * shows which were delivered; after that, dropped and lost ones look alike. `paidMs`: milliseconds,
+ * of its block. `trimmed`: the oldest and newest ids that were dropped.
  */
 export function wasLost(
   id: string,
@@ -151,7 +150,7 @@ export function wasLost(
 /** Writes what the store does not know; answers what that was. */
 async function added(store: Store, batch: readonly Receipt[]): Promise<readonly Receipt[]> {
   const missing = await unknown(store, batch);
-  // A gateway may have been faster.
+  // A gateway may have written some meanwhile.
   const ids = new Set(await store.receipts.add(missing));
   return missing.filter(({ id }) => ids.has(id));
 }
@@ -214,12 +213,12 @@ async function blockAt(rpc: Rpc, number: string): Promise<Head> {
   return readHead(await rpc.call('eth_getBlockByNumber', [number, false]));
 }
 
-/** A line now and then: a long search must not look dead. */
+/** Prints a line every few seconds: a long search must not look dead. */
 function progress(last: bigint): (searched: bigint) => void {
-  let told = performance.now();
-  return function tell(searched) {
-    if (performance.now() - told < PROGRESS_EVERY_MS) return;
-    told = performance.now();
+  let printed = performance.now();
+  return function print(searched) {
+    if (performance.now() - printed < PROGRESS_EVERY_MS) return;
+    printed = performance.now();
     process.stderr.write(`block ${searched} of ${last}\n`);
   };
 }

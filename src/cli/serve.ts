@@ -1,11 +1,14 @@
+/** `acg serve`: opens store, rail and listeners, runs until a signal, drains and closes. */
+
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import { longestTimeoutMs } from '../checkouts/settings.ts';
-import { configWarnings, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
-import { frontsSummary, storeLossSummary } from '../config/summary.ts';
+import { adaptersSummary, storeLossSummary } from '../config/summary.ts';
+import { configWarnings } from '../config/warnings.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { ProblemList } from '../problems/problem.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
@@ -13,84 +16,36 @@ import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
 
-/** What the system says of an address, and which of its two settings is to blame. */
+/** How long new calls are served after the drain began, unless GATEWAY_DRAIN_SECONDS is set. */
+const DEFAULT_DRAIN_SECONDS = 5;
+const MAX_DRAIN_SECONDS = 600;
+const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
+/** How long running calls may take after the listener closed, milliseconds. */
+const FINISH_MS = 30_000;
+/** What a checkout may take beside its wait for the backend, milliseconds. */
+const CHECKOUT_SPARE_MS = 5_000;
+
+/** Returned by a closer whose part may keep the process alive, as an exporter without collector. */
+const MAY_LINGER = Symbol('may linger');
+
+/** Error codes of the system for an address, and the setting that causes each. */
 const FAULTS: Readonly<Record<string, readonly [setting: 'host' | 'port', why: string]>> = {
   EADDRINUSE: ['port', 'is taken by another process'],
   EACCES: ['port', 'may not be opened by this user'],
   EADDRNOTAVAIL: ['host', 'is no address of this machine'],
 };
 
-/**
- * Starts to listen where that section of the configuration says. @throws Error that names the
- * setting and the address
- */
-export async function listenAt(
-  listener: Pick<Listener, 'listen'>,
-  section: 'server' | 'management',
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<AddressInfo> {
-  try {
-    return await listener.listen(host, port);
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-    const fault = FAULTS[code];
-    if (fault === undefined) throw cause;
-    const [setting, why] = fault;
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    throw new Error(`${section}.${setting}: ${address} ${why} (${code})`, { cause });
-  }
-}
-
-/**
- * New calls are still served this long after the drain began, seconds, unless GATEWAY_DRAIN_SECONDS
- * says otherwise.
- */
-const DEFAULT_DRAIN_SECONDS = 5;
-const MAX_DRAIN_SECONDS = 600;
-const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
-
-/** What belongs to the process and not to the merchant: from the environment only. */
-interface ProcessSettings {
-  readonly logLevel: string;
-  readonly drainSeconds: number;
-}
-
-/** @throws ConfigError that names the variable and what would be right */
-export function processSettings(env: Readonly<Record<string, string | undefined>>): ProcessSettings {
-  const problems = new ProblemList();
-  const logLevel = env['LOG_LEVEL'] ?? 'info';
-  if (!LEVELS.includes(logLevel)) problems.add('LOG_LEVEL', `must be one of ${LEVELS.join(', ')}`);
-  const drain = env['GATEWAY_DRAIN_SECONDS'] ?? String(DEFAULT_DRAIN_SECONDS);
-  const drainSeconds = /^\d+(\.\d+)?$/.test(drain) ? Number(drain) : Number.NaN;
-  if (!(drainSeconds <= MAX_DRAIN_SECONDS))
-    problems.add('GATEWAY_DRAIN_SECONDS', `must be a number of seconds from 0 to ${MAX_DRAIN_SECONDS}`);
-  problems.throwIfAny();
-  return { logLevel, drainSeconds };
-}
-
-/** Running calls may take this long after the listener closed, milliseconds. */
-const FINISH_MS = 30_000;
-/** What a checkout may take beside its wait for the merchant, milliseconds. */
-const CHECKOUT_SPARE_MS = 5_000;
-
-/** What has to be closed, in the order it was opened. */
+/** Closers, in the order of opening. */
 type Opened = (() => unknown)[];
-/**
- * Closed, and would keep the process alive for many seconds all the same: an exporter that waits
- * for its collector.
- */
-const CLINGS = Symbol('clings');
 
-/** What stands behind the ports. */
 interface Openers {
   readonly openStore: typeof openStore;
   readonly createRail: typeof createRail;
 }
 
 /**
- * `acg serve`: runs the gateway until SIGTERM or SIGINT. A second signal ends it at once; SIGHUP
- * only ends it with its terminal. `openers`: who opens store and rail; a build that is to
- * misbehave, to prove that it would be noticed, brings its own.
+ * Runs the gateway until SIGTERM or SIGINT. A second signal ends it at once.
+ * @param openers Open store and rail; a test build that must fail visibly brings its own.
  */
 export async function serve(
   args: { readonly config?: string },
@@ -121,10 +76,7 @@ export async function serve(
   }
 }
 
-/**
- * What `serve` is told, by file and environment. @throws ConfigError, which stands in the log as
- * well
- */
+/** Configuration and process settings. @throws ConfigError, which is logged as well */
 function configured(args: { readonly config?: string }) {
   try {
     const config = loadConfig({ path: args.config, env: process.env });
@@ -135,9 +87,7 @@ function configured(args: { readonly config?: string }) {
   }
 }
 
-/**
- * The last line of a start that failed says why: what closing the half-opened met comes before it.
- */
+/** The last log line of a failed start is its cause: errors of closing come before it. */
 function notStarted(log: Log, error: unknown): void {
   log.fatal({ err: error }, 'not started');
   log.flush();
@@ -148,20 +98,18 @@ function notStarted(log: Log, error: unknown): void {
  * would keep on answering.
  */
 async function closed(opened: Opened, log: Log): Promise<void> {
-  let clings = false;
+  let mayLinger = false;
   for (const close of opened.reverse())
     try {
-      clings = (await close()) === CLINGS || clings;
+      mayLinger = (await close()) === MAY_LINGER || mayLinger;
     } catch (error) {
       log.warn({ err: error }, 'closing failed');
     }
-  // Not before the caller has written its last words and set the exit code.
-  if (clings) setImmediate(() => process.exit());
+  // Not before the caller has logged its last lines and set the exit code.
+  if (mayLinger) setImmediate(() => process.exit());
 }
 
-/**
- * Opens everything, noting how to close it, and resolves to the drain once both listeners listen.
- */
+/** Opens everything, notes the closers, and resolves to the drain once both listeners listen. */
 async function open(
   config: ReturnType<typeof loadConfig>,
   drainSeconds: number,
@@ -175,10 +123,9 @@ async function open(
   if (rail !== undefined) opened.push(() => rail.close());
 
   const tracing = await openTracing(process.env, log);
-  opened.push(async () => ((await tracing.close()) ? undefined : CLINGS));
+  opened.push(async () => ((await tracing.close()) ? undefined : MAY_LINGER));
 
-  // The hook on the management port and the signal start one and the same drain; both need the
-  // gateway they end.
+  // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
   const gateway = createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
@@ -202,7 +149,7 @@ async function open(
     ...ports,
     mode: config.x402?.mode,
     store: store.name,
-    fronts: frontsSummary(config),
+    fronts: adaptersSummary(config),
     lostPayments: storeLossSummary(config),
   };
   log.info(facts, 'listening');
@@ -228,10 +175,47 @@ function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number
   return acp.enabled ? Math.max(FINISH_MS, longestTimeoutMs(acp.backend) + CHECKOUT_SPARE_MS) : FINISH_MS;
 }
 
+/** Listens at the address of a section. @throws Error that names the setting and the address */
+export async function listenAt(
+  listener: Pick<Listener, 'listen'>,
+  section: 'server' | 'management',
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<AddressInfo> {
+  try {
+    return await listener.listen(host, port);
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    const fault = FAULTS[code];
+    if (fault === undefined) throw cause;
+    const [setting, why] = fault;
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    throw new Error(`${section}.${setting}: ${address} ${why} (${code})`, { cause });
+  }
+}
+
+/** Settings of the process, from the environment only. */
+interface ProcessSettings {
+  readonly logLevel: string;
+  readonly drainSeconds: number;
+}
+
+/** @throws ConfigError that names the variable and what would be right */
+export function processSettings(env: Readonly<Record<string, string | undefined>>): ProcessSettings {
+  const problems = new ProblemList();
+  const logLevel = env['LOG_LEVEL'] ?? 'info';
+  if (!LEVELS.includes(logLevel)) problems.add('LOG_LEVEL', `must be one of ${LEVELS.join(', ')}`);
+  const drain = env['GATEWAY_DRAIN_SECONDS'] ?? String(DEFAULT_DRAIN_SECONDS);
+  const drainSeconds = /^\d+(\.\d+)?$/.test(drain) ? Number(drain) : Number.NaN;
+  if (!(drainSeconds <= MAX_DRAIN_SECONDS))
+    problems.add('GATEWAY_DRAIN_SECONDS', `must be a number of seconds from 0 to ${MAX_DRAIN_SECONDS}`);
+  problems.throwIfAny();
+  return { logLevel, drainSeconds };
+}
+
 /**
- * Who sends SIGHUP wants the configuration read again; the default of the system would end running
- * calls without a drain. From a terminal it says that the terminal is gone: the gateway ends with
- * it, there is nobody left to log to.
+ * SIGHUP asks for the configuration to be read again, which only a restart does; the system's
+ * default would end running calls without a drain. From a terminal SIGHUP means that the terminal
+ * is gone, and the gateway ends with it.
  */
 function stayOnHangUp(log: Log): void {
   if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) return;

@@ -1,11 +1,10 @@
-import { configWarnings, loadConfig } from '../config/load.ts';
-import { frontsSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
+/** `acg validate`: reads the configuration as the start does, and prints what it means. */
+
+import { loadConfig } from '../config/load.ts';
+import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
+import { configWarnings } from '../config/warnings.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 
-/**
- * `acg validate`: reads the configuration with the code that start-up uses and says what it means.
- * Opens nothing.
- */
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
   compileCatalogue(config);
@@ -13,6 +12,6 @@ export function validate(args: { readonly config?: string }): void {
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
   for (const warning of configWarnings(config)) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
-    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; fronts: ${frontsSummary(config)}; payments that the store loses: ${storeLossSummary(config)}\n`,
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}\n`,
   );
 }

@@ -1,3 +1,5 @@
+/** Turns the validated document into the typed configuration, section by section. */
+
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
@@ -8,20 +10,18 @@ import { isLoopbackUrl } from './document/endpoints.ts';
 import { checkFields } from './document/fields.ts';
 import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
-import { deriveManagement, deriveMerchant, deriveProtocols, deriveRate, deriveServer } from './sections/listeners.ts';
+import { deriveLimits, deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
 import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
 import { deriveStorage } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
-const LIMITS = schema.properties.limits.properties;
 const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
 
 /**
- * The typed configuration. Sections that the schema refused are skipped, all others are checked in
- * full, so that one run names every problem. `fromFile`: paths whose value came out of a mounted
- * file.
+ * Skips sections that the schema refused and checks all others in full, so that one run names every
+ * problem. `fromFile`: paths whose value came out of a mounted file.
  * @throws ConfigError
  */
 export function deriveConfig(
@@ -64,18 +64,13 @@ export function deriveConfig(
     x402: payments?.x402,
     authorization: { ap2 },
     resources,
-    limits: {
-      maxInFlight: document.limits?.maxInFlight ?? LIMITS.maxInFlight.default,
-      maxStreams: document.limits?.maxStreams ?? LIMITS.maxStreams.default,
-      maxBufferedBytes: document.limits?.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
-      rate: deriveRate(document.limits),
-    },
+    limits: deriveLimits(document),
   };
 }
 
 /**
- * Whether nobody outside this machine can meet the shop; unknown, too, where what decides it was
- * refused.
+ * Whether only this machine can reach the gateway, and no real money flows; true, too, where a
+ * section that decides it was refused.
  */
 function isTrial({ merchant, storage }: ConfigDocument, x402: X402Config | undefined, problems: ProblemList): boolean {
   if (!problems.sound('merchant') || !problems.sound('storage')) return true;

@@ -1,47 +1,20 @@
+/** Puts environment variables and mounted files into the document, before it is validated. */
+
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
 
 /** Largest mounted secret, bytes. */
 const MAX_SECRET_BYTES = 65_536;
-
-type EnvironmentText =
-  | { readonly kind: 'unset' }
-  | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
-  | { readonly kind: 'fault'; readonly message: string };
-
-/**
- * A variable, or the file that the variable of the same name with `_FILE` points to. Both at once
- * is a mistake.
- */
-function environmentText(name: string, env: Environment): EnvironmentText {
-  const direct = env[name];
-  const file = env[`${name}_FILE`];
-  if (!file) return direct === undefined ? { kind: 'unset' } : { kind: 'set', text: direct, fromFile: false };
-  if (direct) return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one` };
-  return readSecretFile(file);
-}
-
-/** A mounted secret without its trailing newline. Messages name the file, never its content. */
-function readSecretFile(path: string): Exclude<EnvironmentText, { kind: 'unset' }> {
-  try {
-    const text = readBoundedFile(path, MAX_SECRET_BYTES, (message) => new SecretFileError(message));
-    return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true };
-  } catch (error) {
-    if (!(error instanceof SecretFileError)) throw error;
-    return { kind: 'fault', message: `needs a mounted file: ${error.message}` };
-  }
-}
-
-class SecretFileError extends Error {}
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Member names that reach a prototype in a careless copy. */
+const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 interface Override {
   readonly name: string;
   readonly path: readonly [string, ...string[]];
-  /**
-   * Only when the document already has this section: a token alone does not switch an adapter on.
-   */
+  /** Only when the document has this section: a token alone does not switch an adapter on. */
   readonly needs?: readonly string[];
-  /** Replaced by the override: one store, not two. */
+  /** What the override replaces: one store, not two. */
   readonly drops?: readonly [section: string, key: string];
 }
 
@@ -57,10 +30,7 @@ interface Chosen {
   readonly text: string;
 }
 
-/**
- * The overrides that the environment sets, with the paths they settle; empty variables count as
- * unset.
- */
+/** The overrides that the environment sets, with their paths; empty variables count as unset. */
 interface EnvironmentOverrides {
   readonly paths: ReadonlySet<string>;
   apply(document: unknown): unknown;
@@ -112,18 +82,14 @@ function without(value: unknown, [section, key]: readonly [string, string]): unk
 /** The document with every placeholder replaced. Paths as in ConfigProblem. */
 interface Expansion {
   readonly value: unknown;
-  /** Values that came whole out of a mounted file, which is where a key belongs. */
+  /** Values that came whole out of a mounted file, where keys belong. */
   readonly fromFile: ReadonlySet<string>;
 }
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Member names that reach a prototype when a careless copy meets them. */
-const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
-
 /**
- * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys. What
- * was put in is not expanded again, so a secret may contain `${`. `settled` paths are skipped: the
- * environment overrides them anyway.
+ * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys.
+ * Inserted text is not expanded again, so a secret may contain `${`. `settled` paths are skipped:
+ * the environment overrides them.
  */
 export function expand(
   document: unknown,
@@ -164,7 +130,7 @@ interface Expanded {
   readonly fault?: string;
 }
 
-/** One string value. After a fault the text is of no use and the path is refused. */
+/** Expands one string value. After a fault the text is of no use and the path is refused. */
 function expandText(source: string, env: Environment): Expanded {
   let text = '';
   let rest = source;
@@ -204,4 +170,31 @@ function resolve(body: string, env: Environment): Expanded {
 
 function fault(message: string): Expanded {
   return { text: '', fromFile: false, fault: message };
+}
+
+type EnvironmentText =
+  | { readonly kind: 'unset' }
+  | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
+  | { readonly kind: 'fault'; readonly message: string };
+
+/** A variable, or the file that the same name with `_FILE` names; both at once is a mistake. */
+function environmentText(name: string, env: Environment): EnvironmentText {
+  const direct = env[name];
+  const file = env[`${name}_FILE`];
+  if (!file) return direct === undefined ? { kind: 'unset' } : { kind: 'set', text: direct, fromFile: false };
+  if (direct) return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one` };
+  return readSecretFile(file);
+}
+
+class SecretFileError extends Error {}
+
+/** A mounted secret without its trailing newline. Messages name the file, never its content. */
+function readSecretFile(path: string): Exclude<EnvironmentText, { kind: 'unset' }> {
+  try {
+    const text = readBoundedFile(path, MAX_SECRET_BYTES, (message) => new SecretFileError(message));
+    return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true };
+  } catch (error) {
+    if (!(error instanceof SecretFileError)) throw error;
+    return { kind: 'fault', message: `needs a mounted file: ${error.message}` };
+  }
 }

@@ -1,13 +1,15 @@
+/** Lists every secret of the configuration, so that the log can mask echoes of peers. */
+
 import type { SealingKey } from '../crypto/seal.ts';
 import type { RedisSettings } from '../store/port/settings.ts';
 import type { GatewayConfig } from './document/config.ts';
 
-/** Shorter than this a value is no secret worth its false alarms, characters. */
+/** Shorter values are not masked, characters: they would hide ordinary text. */
 const SHORTEST_SECRET = 8;
 
 /**
- * Every configured value that must not come out anywhere: what a peer's error message may echo.
- * Nothing of it is ever logged on purpose; the log uses the list as a last net.
+ * Every configured value that must never appear in an answer or a log line. Nothing of it is logged
+ * on purpose; the log masks it as a last resort.
  */
 export function secretsOf(config: GatewayConfig): readonly string[] {
   const { server, storage, backend, protocols, x402, authorization, resources } = config;
@@ -26,7 +28,6 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);
 }
 
-/** Tokens, the secret, what the merchant is told, and the keys. */
 function checkoutSecrets(acp: GatewayConfig['protocols']['acp']): readonly string[] {
   if (!acp.enabled) return [];
   const { clients, idempotency, backend } = acp;
@@ -38,7 +39,7 @@ function checkoutSecrets(acp: GatewayConfig['protocols']['acp']): readonly strin
   ];
 }
 
-/** Keys in each spelling that a message may have them in. */
+/** Keys in each spelling that a message may use. */
 function keySecrets(keys: readonly SealingKey[]): readonly string[] {
   return keys.flatMap(({ key }) => {
     const bytes = Buffer.from(key);
@@ -46,7 +47,7 @@ function keySecrets(keys: readonly SealingKey[]): readonly string[] {
   });
 }
 
-/** Line by line: what is echoed of a key is seldom the whole file. Its armour is no secret. */
+/** Line by line, because a message seldom echoes the whole file. The PEM header is no secret. */
 function pemSecrets(pem: string | undefined): readonly string[] {
   return (pem?.split(/\r?\n/) ?? []).filter((line) => !line.startsWith('-----'));
 }
@@ -65,7 +66,7 @@ function facilitatorSecrets(facilitator: NonNullable<GatewayConfig['x402']>['fac
   ]);
 }
 
-/** Passwords, and the long parts of path and query in which node providers put their keys. */
+/** Passwords, and the long parts of path and query where node providers put their keys. */
 function urlSecrets(text: string): readonly string[] {
   if (!URL.canParse(text)) return [];
   const url = new URL(text);

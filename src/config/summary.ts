@@ -1,6 +1,8 @@
+/** What the configuration means, in words, for `acg validate` and the first log line. */
+
 import type { GatewayConfig } from './document/config.ts';
 
-/** Whose mandates are accepted, and how many resources need one; for people. */
+/** How many issuers are trusted, and how many resources need a mandate. */
 export function mandatesSummary({
   authorization: { ap2 },
   resources,
@@ -10,10 +12,7 @@ export function mandatesSummary({
   return `ap2 mandates for ${asking} of ${resources.length} resources (issuers: ${ap2.issuers.length})`;
 }
 
-/**
- * What a payment gets that the chain shows and the store has lost; for people, in `validate` and in
- * the first line of the log.
- */
+/** What happens to a payment that the chain shows and the store has lost. */
 export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
   if (x402 === undefined) return 'no payments';
   const { onStoreLoss, payToExclusive, rpcUrl, facilitator } = x402;
@@ -27,22 +26,16 @@ export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string 
     : `refused with 409, because another store or seller may use payTo; ${advice}`;
 }
 
-/**
- * Which adapters are there, where, and how many resources each offers; for people, in `validate`
- * and in the first line of the log.
- */
-export function frontsSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
-  const fronts = (['http', 'mcp', 'a2a'] as const)
-    .filter((front) => protocols[front].enabled)
-    .map((front) => {
-      const offered = resources.filter(({ exposedVia }) => exposedVia.includes(front)).length;
-      return `${front}${front === 'http' ? '' : ` at ${protocols[front].mountPath}`} (${offered})`;
+/** The enabled adapters, their paths, and how many resources each offers. */
+export function adaptersSummary({ protocols, resources }: Pick<GatewayConfig, 'protocols' | 'resources'>): string {
+  const adapters = (['http', 'mcp', 'a2a'] as const)
+    .filter((name) => protocols[name].enabled)
+    .map((name) => {
+      const offered = resources.filter(({ exposedVia }) => exposedVia.includes(name)).length;
+      return `${name}${name === 'http' ? '' : ` at ${protocols[name].mountPath}`} (${offered})`;
     });
   const { acp } = protocols;
-  const checkout = acp.enabled ? [`acp at ${acp.mountPath} (checkout for ${clientsOf(acp.clients.length)})`] : [];
-  return [...fronts, ...checkout].join(', ');
-}
-
-function clientsOf(count: number): string {
-  return count === 1 ? '1 client' : `${count} clients`;
+  if (!acp.enabled) return adapters.join(', ');
+  const clients = acp.clients.length === 1 ? '1 client' : `${acp.clients.length} clients`;
+  return [...adapters, `acp at ${acp.mountPath} (checkout for ${clients})`].join(', ');
 }

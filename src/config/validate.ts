@@ -1,13 +1,12 @@
+/** Checks the expanded document against the published schema. */
+
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { nearest } from '../problems/nearest.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
 import { matchesSchema } from './compiled.ts';
 import type { ConfigDocument } from './document/document.ts';
 
-/**
- * The published schema's verdict; every violation becomes a problem that says what would be right,
- * never what was there.
- */
+/** Every violation becomes a problem that names what would be right, never the configured value. */
 export function validateDocument(document: unknown, problems: ProblemList): document is ConfigDocument {
   if (document === null || typeof document !== 'object' || Array.isArray(document)) {
     problems.add('document', 'must be a mapping of keys to values');
@@ -41,8 +40,7 @@ function explain(error: ErrorObject, document: object): { path: string; message:
       return { path: memberPath(path, name), message: unknownKey(name, Object.keys(parent.properties ?? {})) };
     }
     case 'required': {
-      // The branches of `oneOf` only list what may be there; the `oneOf` error itself says it
-      // better.
+      // The branches of `oneOf` only list what is allowed; the `oneOf` error itself is clearer.
       if (error.schemaPath.includes('/oneOf/')) return undefined;
       const name = String(error.params['missingProperty']);
       const wanted = parent.properties?.[name]?.description;
@@ -67,10 +65,7 @@ function range({ minimum, maximum }: SchemaNode): string {
   return minimum === undefined || maximum === undefined ? '' : ` (${minimum} to ${maximum})`;
 }
 
-/**
- * A wrong type in the words of the file. The classic slip: YAML turns an unquoted 0x… or 0.01 into
- * a number.
- */
+/** A wrong type in the words of the file. YAML turns an unquoted 0x… or 0.01 into a number. */
 function typeHint({ params, data }: ErrorObject, parent: SchemaNode): string {
   if (params['type'] === 'integer') return `${range(parent)}, a whole number without quotes`;
   if (params['type'] !== 'string' || typeof data !== 'number') return '';
@@ -83,10 +78,7 @@ function unknownKey(name: string, known: readonly string[]): string {
   return `is not a known key; known here: ${known.join(', ') || 'none'}`;
 }
 
-/**
- * A JSON pointer of the validator as a configuration path; only the document tells a list index
- * from a key.
- */
+/** A JSON pointer as a configuration path; only the document tells a list index from a key. */
 function pathOf(pointer: string, document: object): string {
   let path = '';
   let value: unknown = document;

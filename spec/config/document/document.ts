@@ -5,7 +5,7 @@ import { ConfigError, type ConfigProblem } from '../../../src/problems/problem.t
 type Value = unknown;
 export type Changes = Readonly<Record<string, Value>>;
 
-/** A payee nobody holds the key of. */
+/** A payee whose key is unknown. */
 export const PAYEE = '0x1111111111111111111111111111111111111111';
 
 /** The smallest paid configuration; tests change single members of it. */

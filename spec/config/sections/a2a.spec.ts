@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { load, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
 
@@ -11,23 +11,8 @@ const PEM = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const EXPOSED = { 'protocols.a2a.enabled': true, 'resources.report.expose': ['http', 'a2a'] };
 
 describe('protocols.a2a', () => {
-  it('is off, at /a2a, with the codes of the gateway, unless it is said otherwise', () => {
-    const { a2a } = load({}).protocols;
-    assert.deepEqual(a2a, {
-      enabled: false,
-      mountPath: '/a2a',
-      errorProfile: 'gateway',
-      continuation: false,
-      description: undefined,
-      provider: undefined,
-      documentationUrl: undefined,
-      iconUrl: undefined,
-      signingKey: undefined,
-    });
-  });
-
-  it('takes what the card says, and a key', () => {
-    const said = {
+  it('takes the texts of the card, and a key', () => {
+    const card = {
       mountPath: '/agents/shop',
       errorProfile: 'spec',
       continuation: true,
@@ -37,9 +22,9 @@ describe('protocols.a2a', () => {
       iconUrl: 'https://shop.example/icon.svg',
       signingKey: PEM,
     };
-    const { enabled, ...a2a } = load({ ...EXPOSED, 'protocols.a2a': { enabled: true, ...said } }).protocols.a2a;
+    const { enabled, ...a2a } = load({ ...EXPOSED, 'protocols.a2a': { enabled: true, ...card } }).protocols.a2a;
     assert.equal(enabled, true);
-    assert.deepEqual(a2a, said);
+    assert.deepEqual(a2a, card);
   });
 
   it('reads the key out of a mounted file, and counts each of its lines as a secret', () => {
@@ -74,7 +59,7 @@ describe('protocols.a2a', () => {
       assert.ok(problem !== undefined && others.length === 0, JSON.stringify(found));
       assert.ok(problem.path.startsWith(`protocols.a2a.${name}`), problem.path);
       assert.match(problem.message, message);
-      assert.ok(!problem.message.includes('pass@'), 'a value is never said back');
+      assert.ok(!problem.message.includes('pass@'), 'the problem has a configured value');
     });
 
   it('warns when it is enabled and nothing is exposed through it', () => {

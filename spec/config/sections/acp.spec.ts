@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { configWarnings, parseConfig } from '../../../src/config/load.ts';
+import { parseConfig } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
-import { frontsSummary } from '../../../src/config/summary.ts';
+import { adaptersSummary } from '../../../src/config/summary.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { load, PAYEE, problems } from '../document/document.ts';
 import { at, file } from '../files.ts';
 import { ACP, KEY, KEYS, ON_TRIAL, SECRET, selling, settings, TOKEN } from './acp.ts';
@@ -98,14 +99,14 @@ describe('protocols.acp', () => {
     }
   });
 
-  it('finds the checkout below the shop’s own backend, or where it is said to be', () => {
-    const shop = { 'backend.baseUrl': 'http://localhost:3000/v2/', 'backend.headers': { 'X-Key': 'of-the-shop' } };
-    const inherited = settings(shop).backend;
+  it('finds the checkout below the backend of the resources, or at a URL of its own', () => {
+    const base = { 'backend.baseUrl': 'http://localhost:3000/v2/', 'backend.headers': { 'X-Key': 'of-the-shop' } };
+    const inherited = settings(base).backend;
     assert.equal(inherited.origin, 'http://localhost:3000');
     assert.deepEqual(inherited.headers, { 'x-key': 'of-the-shop' });
     assert.equal(inherited.operations.createCheckoutSession.path, '/v2/checkout_sessions');
     const own = settings({
-      ...shop,
+      ...base,
       [`${ACP}.backend`]: { baseUrl: 'http://127.0.0.1:4000/pay', headers: { Authorization: 'Basic eDp5' } },
       [COMPLETE]: { path: '/index.php/{checkout_session_id}?route=complete', timeoutMs: 40_000 },
     }).backend;
@@ -156,16 +157,16 @@ describe('protocols.acp', () => {
         }),
       ),
     );
-    const told = ['first-token-of-a-', 'other-token-of-a-', SECRET, 'key-of-the-merchant', key.toString('hex')];
-    for (const secret of [...told, key.toString('base64url'), key.toString('base64').slice(0, 43)])
+    const listed = ['first-token-of-a-', 'other-token-of-a-', SECRET, 'key-of-the-merchant', key.toString('hex')];
+    for (const secret of [...listed, key.toString('base64url'), key.toString('base64').slice(0, 43)])
       assert.ok(secrets.includes(secret), secret);
   });
 
-  it('stands in the line of the fronts', () => {
-    assert.equal(frontsSummary(load(selling())), 'http (1), acp at /acp (checkout for 1 client)');
+  it('is in the summary of the adapters', () => {
+    assert.equal(adaptersSummary(load(selling())), 'http (1), acp at /acp (checkout for 1 client)');
   });
 
-  it('lets a shop on this machine alone have a short token, and warns of it', () => {
+  it('lets a gateway on this machine alone have a short token, and warns of it', () => {
     const { protocols } = load(selling({ ...ON_TRIAL, [`${ACP}.auth`]: { token: 'short' } }));
     assert.ok(protocols.acp.enabled);
     const warnings = configWarnings(load(selling({ ...ON_TRIAL, [`${ACP}.auth`]: { token: 'short' } })));

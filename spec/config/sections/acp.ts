@@ -13,13 +13,13 @@ export const KEY = randomBytes(32).toString('base64');
 export const KEYS = 'storage.sealing.keys';
 const RING = [{ id: 'k1', key: KEY }];
 
-/** The smallest shop with a checkout, anew each time: rows change single members of it. */
+/** The smallest configuration with a checkout, anew each time, and changes of it. */
 export function selling(changes: Changes = {}): Changes {
   const idempotency = { secret: SECRET };
   return { [KEYS]: RING, [ACP]: { enabled: true, auth: { token: TOKEN }, idempotency }, ...changes };
 }
 
-/** The same as a shop that nobody outside this machine can meet. */
+/** Changes to a gateway that only this machine can reach. */
 export const ON_TRIAL: Changes = {
   'merchant.publicBaseUrl': 'http://127.0.0.1:8402',
   payments: undefined,

@@ -5,7 +5,7 @@ import { file } from '../files.ts';
 import type { Row } from '../refusals.ts';
 import { DID_KEY, issuers, jwk, keyed, PROVIDER, pem, publicHalf, refuses } from './ap2.ts';
 
-const A = 'authorization.ap2';
+const I = 'authorization.ap2.issuers';
 const ROOT = file('root.pem', createAuthority('One').certificate);
 const LEAF = file('leaf.pem', createAuthority('One').issue().certificate);
 const EMPTY = file('empty.pem', 'nothing');
@@ -20,112 +20,77 @@ function remote(jwksUri: string): Changes {
 }
 
 const ISSUERS: readonly Row[] = [
-  ['an issuer without keys', issuers({ id: 'x' }), `${A}.issuers[0]`, /exactly one of keys, jwksUri and x5cRoots/],
+  ['an issuer without keys', issuers({ id: 'x' }), `${I}[0]`, /exactly one of keys, jwksUri and x5cRoots/],
   [
     'an issuer with two sources',
     issuers({ ...PROVIDER, jwksUri: 'https://far.example/' }),
-    `${A}.issuers[0]`,
+    `${I}[0]`,
     /exactly one of/,
   ],
-  [
-    'a did:key with other keys',
-    issuers({ ...PROVIDER, id: DID_KEY }),
-    `${A}.issuers[0]`,
-    /did:web or did:key needs none/,
-  ],
-  ['an issuer twice', issuers(PROVIDER, { ...PROVIDER, keys: [jwk('k')] }), `${A}.issuers[1].id`, /is there already/],
+  ['a did:key with other keys', issuers({ ...PROVIDER, id: DID_KEY }), `${I}[0]`, /did:web or did:key needs none/],
+  ['an issuer twice', issuers(PROVIDER, { ...PROVIDER, keys: [jwk('k')] }), `${I}[1].id`, /is there already/],
   [
     'the key of one issuer for another',
     issuers(PROVIDER, { id: 'x', keys: PROVIDER.keys }),
-    `${A}.issuers[1].keys`,
+    `${I}[1].keys`,
     /must not be the key of authorization\.ap2\.issuers\[0\]\.keys/,
   ],
-  ['a private member', keyed({ d: 'AAAA' }), `${A}.issuers[0].keys[0]`, /must be a public key; it has private members/],
+  ['a private member', keyed({ d: 'AAAA' }), `${I}[0].keys[0]`, /must be a public key; it has private members/],
   [
     'a curve that is not served',
     keyed({ crv: 'P-521' }),
-    `${A}.issuers[0].keys[0]`,
+    `${I}[0].keys[0]`,
     /must be of curve P-256, P-384, secp256k1 or Ed25519/,
   ],
-  [
-    'a curve that is not the point’s',
-    keyed({ crv: 'secp256k1' }),
-    `${A}.issuers[0].keys[0]`,
-    /must be a point of its curve/,
-  ],
-  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), `${A}.issuers[0].keys[0]`, /must have alg ES256/],
-  ['a key for encryption', keyed({ use: 'enc' }), `${A}.issuers[0].keys[0]`, /must be a key for verifying/],
-  [
-    'a key without name',
-    issuers({ ...PROVIDER, keys: [publicHalf(pem())] }),
-    `${A}.issuers[0].keys[0]`,
-    /must have a kid/,
-  ],
+  ['a curve that is not the point’s', keyed({ crv: 'secp256k1' }), `${I}[0].keys[0]`, /must be a point of its curve/],
+  ['another algorithm than the curve’s', keyed({ alg: 'ES384' }), `${I}[0].keys[0]`, /must have alg ES256/],
+  ['a key for encryption', keyed({ use: 'enc' }), `${I}[0].keys[0]`, /must be a key for verifying/],
+  ['a key without name', issuers({ ...PROVIDER, keys: [publicHalf(pem())] }), `${I}[0].keys[0]`, /must have a kid/],
   [
     'two keys of one name',
     issuers({ ...PROVIDER, keys: [jwk('k'), jwk('k')] }),
-    `${A}.issuers[0].keys[1]`,
+    `${I}[0].keys[1]`,
     /must have a kid that no other key here has/,
   ],
-  [
-    'credentials of no type',
-    issuers({ ...PROVIDER, credentialVct: [] }),
-    `${A}.issuers[0].credentialVct`,
-    /the types \(vct\)/,
-  ],
+  ['credentials of no type', issuers({ ...PROVIDER, credentialVct: [] }), `${I}[0].credentialVct`, /the types \(vct\)/],
 ];
 
 const SOURCES: readonly Row[] = [
   [
     'one name at two issuers without iss',
     issuers({ id: 'x', keys: [jwk('k')], allowKidOnly: true }, { id: 'y', keys: [jwk('k')], allowKidOnly: true }),
-    `${A}.issuers[1].keys`,
+    `${I}[1].keys`,
     /must not have a kid of authorization\.ap2\.issuers\[0\]/,
   ],
   [
     'remote keys without iss',
     issuers({ id: 'x', jwksUri: 'https://far.example/', allowKidOnly: true }),
-    `${A}.issuers[0].allowKidOnly`,
+    `${I}[0].allowKidOnly`,
     /must be false, or have keys/,
   ],
-  ['keys over http', remote('http://far.example/jwks.json'), `${A}.issuers[0].jwksUri`, /must be https/],
-  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), `${A}.issuers[0].jwksUri`, /must be https/],
-  ['keys of a file', remote('file:///etc/jwks.json'), `${A}.issuers[0].jwksUri`, /absolute http/],
-  [
-    'credentials for keys',
-    remote('https://user:pass@far.example/'),
-    `${A}.issuers[0].jwksUri`,
-    /must not have credentials/,
-  ],
+  ['keys over http', remote('http://far.example/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of this machine over http', remote('http://127.0.0.1/jwks.json'), `${I}[0].jwksUri`, /must be https/],
+  ['keys of a file', remote('file:///etc/jwks.json'), `${I}[0].jwksUri`, /absolute http/],
+  ['credentials for keys', remote('https://user:pass@far.example/'), `${I}[0].jwksUri`, /must not have credentials/],
   [
     'keys of a cloud’s metadata',
     remote('https://169.254.169.254/jwks.json'),
-    `${A}.issuers[0].jwksUri`,
+    `${I}[0].jwksUri`,
     /link-local, metadata/,
   ],
-  [
-    'a did:web of an address',
-    issuers({ id: 'did:web:169.254.169.254' }),
-    `${A}.issuers[0].id`,
-    /did:web with a host name/,
-  ],
-  [
-    'a did:key that is none',
-    issuers({ id: 'did:key:z123' }),
-    `${A}.issuers[0].id`,
-    /did:key of P-256, Ed25519 or secp256k1/,
-  ],
-  ['roots for a name without host', bank([ROOT], 'bank'), `${A}.issuers[0].id`, /must be an https URL with x5cRoots/],
+  ['a did:web of an address', issuers({ id: 'did:web:169.254.169.254' }), `${I}[0].id`, /did:web with a host name/],
+  ['a did:key that is none', issuers({ id: 'did:key:z123' }), `${I}[0].id`, /did:key of P-256, Ed25519 or secp256k1/],
+  ['roots for a name without host', bank([ROOT], 'bank'), `${I}[0].id`, /must be an https URL with x5cRoots/],
   [
     'roots that are not there',
     bank(['/nowhere.pem']),
-    `${A}.issuers[0].x5cRoots[0]`,
+    `${I}[0].x5cRoots[0]`,
     /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/,
   ],
-  ['roots in a relative place', bank(['roots.pem']), `${A}.issuers[0].x5cRoots[0]`, /absolute path of a PEM file/],
-  ['a file without certificates', bank([EMPTY]), `${A}.issuers[0].x5cRoots[0]`, /certificates as PEM text/],
-  ['a broken certificate', bank([BROKEN]), `${A}.issuers[0].x5cRoots[0]`, /certificates that can be read/],
-  ['a root that is no authority', bank([LEAF]), `${A}.issuers[0].x5cRoots[0]`, /authorities only/],
+  ['roots in a relative place', bank(['roots.pem']), `${I}[0].x5cRoots[0]`, /absolute path of a PEM file/],
+  ['a file without certificates', bank([EMPTY]), `${I}[0].x5cRoots[0]`, /certificates as PEM text/],
+  ['a broken certificate', bank([BROKEN]), `${I}[0].x5cRoots[0]`, /certificates that can be read/],
+  ['a root that is no authority', bank([LEAF]), `${I}[0].x5cRoots[0]`, /authorities only/],
 ];
 
 describe('an issuer of mandates is refused', () => refuses(ISSUERS));

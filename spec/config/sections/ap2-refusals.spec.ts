@@ -17,22 +17,12 @@ const ROWS: readonly Row[] = [
     `${R}.authorization.required`,
     /needs authorization\.ap2\.enabled: true/,
   ],
-  [
-    'to be on without a key',
-    { [`${A}.checkout`]: undefined },
-    `${A}.checkout`,
-    /^is missing: the key that signs checkouts/,
-  ],
-  [
-    'to ask without an issuer',
-    { [`${A}.issuers`]: undefined },
-    `${A}.issuers`,
-    /^is missing: resources\.report requires ap2/,
-  ],
-  ['an unknown word', { [`${A}.maxAge`]: 1 }, `${A}.maxAge`, /is not a known key/],
-  ['a skew of more than 300 s', { [`${A}.clockSkewSeconds`]: 301 }, `${A}.clockSkewSeconds`, /0 to 300/],
+  ['to be on without a key', `${A}.checkout`, undefined, /^is missing: the key that signs checkouts/],
+  ['to ask without an issuer', `${A}.issuers`, undefined, /^is missing: resources\.report requires ap2/],
+  ['an unknown key', `${A}.maxAge`, 1, /is not a known key/],
+  ['a skew of more than 300 s', `${A}.clockSkewSeconds`, 301, /0 to 300/],
   ['an unknown algorithm', { [`${A}.algorithms`]: ['RS256'] }, `${A}.algorithms[0]`, /ES256, EdDSA, ES384 or ES256K/],
-  ['an envelope that no header holds', { [`${A}.maxEnvelopeBytes`]: 24_576 }, `${A}.maxEnvelopeBytes`, /1024 to 20480/],
+  ['an envelope that no header holds', `${A}.maxEnvelopeBytes`, 24_576, /1024 to 20480/],
   [
     'other digits for the token',
     { [`${A}.currencies`]: { USDC: 2 } },
@@ -40,12 +30,12 @@ const ROWS: readonly Row[] = [
     /must be 6, or left out/,
   ],
   [
-    'a policy nobody knows',
+    'an unknown policy',
     { [`${A}.policy`]: { paymentMandate: 'maybe' } },
     `${A}.policy.paymentMandate`,
     /optional, or required/,
   ],
-  ['a checkout key that is none', { [`${A}.checkout.signingKey`]: 'hello' }, `${A}.checkout.signingKey`, /PKCS#8 PEM/],
+  ['a checkout key that is none', `${A}.checkout.signingKey`, 'hello', /PKCS#8 PEM/],
   [
     'the key of the agent card for checkouts',
     { 'protocols.a2a.signingKey': CHECKOUT_PEM },
@@ -97,24 +87,14 @@ const ROWS: readonly Row[] = [
     `${A}.checkout.alsoTrust[0]`,
     /must have a kid that no other key/,
   ],
-  [
-    'more digits than the token has',
-    { [`${R}.pricing.amount`]: '0.0100000' },
-    `${R}.pricing.amount`,
-    /at most 6 digits behind the point with ap2/,
-  ],
-  [
-    'a price that JSON cannot hold',
-    { [`${R}.pricing.amount`]: '9007199254.740993' },
-    `${R}.pricing.amount`,
-    /less than 2\^53/,
-  ],
+  ['more digits than the token has', `${R}.pricing.amount`, '0.0100000', /at most 6 digits behind the point with ap2/],
+  ['a price that JSON cannot hold', `${R}.pricing.amount`, '9007199254.740993', /less than 2\^53/],
 ];
 
 describe('authorization.ap2 refuses', () => {
   refuses(ROWS);
 
-  it('what is wrong beside it is said in the same run', () => {
+  it('problems of other sections are named in the same run', () => {
     const changes = { ...keyed({ d: 'x' }), [`${A}.checkout.signingKey`]: 'x', 'server.port': -1 };
     assert.deepEqual(
       problems(asking(changes))

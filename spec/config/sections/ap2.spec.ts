@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWarnings } from '../../../src/config/load.ts';
 import { secretsOf } from '../../../src/config/secrets.ts';
 import { mandatesSummary } from '../../../src/config/summary.ts';
+import { configWarnings } from '../../../src/config/warnings.ts';
 import { type Ap2Config, checkoutKeysOf } from '../../../src/mandates/ap2/trust/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { type Changes, load } from '../document/document.ts';
@@ -18,7 +18,7 @@ function ap2(changes: Changes = {}): Ap2Config {
 }
 
 describe('authorization.ap2', () => {
-  it('is off unless it is switched on, and nobody is asked for a mandate', () => {
+  it('is off unless it is switched on, and no mandate is required', () => {
     for (const changes of [{}, { [A]: { enabled: false, issuers: [PROVIDER] } }]) {
       const config = load(changes);
       assert.deepEqual(config.authorization, { ap2: undefined });
@@ -27,7 +27,7 @@ describe('authorization.ap2', () => {
     }
   });
 
-  it('needs a key and an issuer, and knows the rest', () => {
+  it('needs a key and an issuer, and has defaults for the rest', () => {
     const config = load(asking());
     assert.deepEqual(config.authorization.ap2?.profile, {
       audience: 'https://api.shop.example',
@@ -49,7 +49,7 @@ describe('authorization.ap2', () => {
     assert.deepEqual(configWarnings(config), []);
   });
 
-  it('takes what is said', () => {
+  it('takes configured values', () => {
     const { profile } = ap2({
       'merchant.publicBaseUrl': 'https://api.shop.example/',
       [`${A}.audience`]: 'urn:shop',
@@ -93,7 +93,7 @@ describe('authorization.ap2', () => {
     }
   });
 
-  it('knows five ways to an issuer’s keys', () => {
+  it('reads five sources of an issuer’s keys', () => {
     const roots = file('roots.pem', createAuthority('One').certificate + createAuthority('Two').certificate);
     const { issuers } = ap2({
       [`${A}.issuers`]: [
@@ -105,8 +105,8 @@ describe('authorization.ap2', () => {
         { id: DID_KEY },
       ],
     });
-    const told = issuers.map(({ id, role, allowKidOnly, source }) => [id, role.kind, allowKidOnly, source.kind]);
-    assert.deepEqual(told, [
+    const read = issuers.map(({ id, role, allowKidOnly, source }) => [id, role.kind, allowKidOnly, source.kind]);
+    assert.deepEqual(read, [
       ['https://agents.example', 'mandates', false, 'static'],
       ['sdk', 'mandates', true, 'static'],
       ['https://far.example', 'mandates', false, 'jwks'],
@@ -122,7 +122,7 @@ describe('authorization.ap2', () => {
     }
   });
 
-  it('warns of mandates that nobody is asked for, and of keys that cannot be used', () => {
+  it('warns of mandates that no resource requires, and of keys that cannot be used', () => {
     const idle = configWarnings(load(asking({ 'resources.report.authorization': undefined })));
     assert.equal(idle.length, 1);
     assert.match(idle[0] ?? '', /^authorization\.ap2: enabled, but no resource/);

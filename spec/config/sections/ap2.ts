@@ -26,7 +26,7 @@ export const CHECKOUT_PEM = pem();
 export const DID_KEY = 'did:key:zDnaerDaTF5BXEavCrfRZEk316dpbLsfPDZ3WJ5hRTPFU2169';
 export const PROVIDER = { id: 'https://agents.example', keys: [jwk('provider-1')] };
 
-/** The smallest shop that asks for mandates, anew each time: rows change single members of it. */
+/** The smallest configuration that requires mandates, anew each time, and changes of it. */
 export function asking(changes: Changes = {}): Changes {
   const ap2 = { enabled: true, checkout: { signingKey: CHECKOUT_PEM }, issuers: [PROVIDER] };
   return { 'authorization.ap2': ap2, 'resources.report.authorization': { required: ['ap2'] }, ...changes };

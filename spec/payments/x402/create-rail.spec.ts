@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { AssetMismatch, createRail } from '../../../src/payments/x402/create-rail.ts';
+import { AssetMismatch } from '../../../src/payments/x402/chain/asset-check.ts';
+import { createRail } from '../../../src/payments/x402/create-rail.ts';
 import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
@@ -52,7 +53,7 @@ describe('opening the rail', () => {
     await rail.close();
   });
 
-  it('refuses to open on an asset that the chain knows by another name', async () => {
+  it('refuses to open on an asset that has another name on the chain', async () => {
     const opening = createRail(config(termsFor({ ...local.token, name: 'USDC' })), silentLog);
     await assert.rejects(
       opening,
@@ -60,7 +61,7 @@ describe('opening the rail', () => {
     );
   });
 
-  it('opens while the node is down, and says in readiness when it comes back with another asset', async () => {
+  it('opens while the node is down, and is not ready when it comes back with another asset', async () => {
     let fault: Fault = 'fail';
     const node = await startFaultyNode(local.rpcUrl, () => fault);
     const rail = await createRail(config({ assetDecimals: 18, rpcUrl: node.url }), silentLog);

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 
 /**
- * What becomes of a call: `pass` unchanged, `lose` the node gets it and the answer breaks off,
- * `fail` no node behind the balancer, `empty` an answer with nothing in it, `unfunded` the node
- * gets it and says that its sender cannot pay the gas.
+ * `pass`: the call is unchanged; `lose`: the node gets it and the answer breaks off; `fail`: no node
+ * behind the balancer; `empty`: an empty answer; `unfunded`: the node gets it and answers that its
+ * sender cannot pay the gas.
  */
 export type Fault = 'pass' | 'lose' | 'fail' | 'empty' | 'unfunded';
 
@@ -16,7 +17,23 @@ export interface FaultyNode {
 
 const UNFUNDED = { code: -32_000, message: 'insufficient funds for gas * price + value' };
 
-/** A chain node with faults, in front of the real one. */
+/** Runs `use` with a connection through a chain node with faults. */
+export async function throughFaultyNode<T>(
+  upstream: string,
+  fault: (method: string) => Fault,
+  use: (rpc: Rpc) => Promise<T>,
+): Promise<T> {
+  const node = await startFaultyNode(upstream, fault);
+  const rpc = createRpc(node.url);
+  try {
+    return await use(rpc);
+  } finally {
+    await rpc.close();
+    await node.stop();
+  }
+}
+
+/** A chain node with faults, between its callers and the real one. */
 export async function startFaultyNode(upstream: string, fault: (method: string) => Fault): Promise<FaultyNode> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];

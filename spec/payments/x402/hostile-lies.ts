@@ -2,7 +2,7 @@ import { INVENTED_TRANSACTION, type ScriptedAnswer } from '../../support/hostile
 import { json, text } from './hostile-answers.ts';
 import { freshAddress } from './signing.ts';
 
-/** What a liar knows when it answers `/settle`. */
+/** What a lying facilitator knows when it answers `/settle`. */
 export interface Situation {
   readonly network: string;
   readonly payer: string;

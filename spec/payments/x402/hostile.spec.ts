@@ -15,7 +15,7 @@ import { remoteRail } from './remote.ts';
 import { genuineProof, nowSeconds } from './signing.ts';
 import { openStage, type Stage } from './stage.ts';
 
-/** What is true, whatever the facilitator says about it. */
+/** What is true, independent of the facilitator's answer. */
 const FATES = ['open', 'paid', 'under way', 'cancelled'] as const;
 type Fate = (typeof FATES)[number];
 
@@ -36,7 +36,7 @@ describe('a hostile facilitator over a real chain', () => {
     liar = await startHostileFacilitator(stage.terms.network);
     const deadlines = { verifyMs: 400, settleMs: 400, confirmMs: 30 };
     rail = remoteRail([liar.url], { network: stage.terms.network, chain: stage.chain, deadlines });
-    // Rich enough for every payment below, so that none fails for want of money.
+    // Enough funds for every payment below.
     ({ account } = await stage.actors.buyer(10n ** 12n));
     foreign = await stage.actors.submit(await genuineProof(account, stage.terms));
   });
@@ -65,7 +65,7 @@ describe('a hostile facilitator over a real chain', () => {
         const asked = liar.calls.length;
         const settlement = await rail.settle(proof, stage.offer, noWriteAhead);
         assert.equal(liar.calls.length, asked + 1, `${fate}: /settle is asked once`);
-        assert.deepEqual(said(settlement), truth(fate, transaction), fate);
+        assert.deepEqual(provenBy(settlement), truth(fate, transaction), fate);
         if (fate !== 'under way') continue;
         await stage.actors.mine();
         const reading = await rail.reconcile(proof, stage.offer, settlement.transaction);
@@ -100,7 +100,7 @@ describe('a hostile facilitator over a real chain', () => {
 });
 
 /** The kind, and what proves it; causes and unproven hashes are for the log. */
-function said(settlement: Settlement): object {
+function provenBy(settlement: Settlement): object {
   const { kind, transaction } = settlement;
   return kind === 'uncertain' || kind === 'withdrawn'
     ? { kind }
@@ -118,7 +118,7 @@ function truth(fate: Fate, transaction: string): object {
   }
 }
 
-/** The same lie in the words of `/verify`. */
+/** The same answer in the format of `/verify`. */
 function asVerdict(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const { success: isValid, errorReason: invalidReason, ...rest } = body as Readonly<Record<string, unknown>>;

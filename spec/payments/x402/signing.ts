@@ -4,7 +4,7 @@ import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
 import { domainSeparator } from '../../../src/payments/x402/evm/typed-data.ts';
 import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
-import { requirementsFor } from '../../../src/payments/x402/wire/offer.ts';
+import { requirementsFor } from '../../../src/payments/x402/wire/payment-required.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import type {
   Eip3009Authorization,
@@ -52,7 +52,7 @@ export function freshAccount(): PrivateKeyAccount {
   return privateKeyToAccount(generatePrivateKey());
 }
 
-/** Terms of a gateway; by default for an asset that nobody deployed. */
+/** Terms of a gateway; by default for an asset that is not deployed. */
 export function termsFor(
   token: { readonly address: string; readonly name: string; readonly version: string } = {
     address: freshAddress(),
@@ -151,8 +151,8 @@ export async function payloadFor(
   };
 }
 
-/** Of an examiner that has no chain, and a rail that must not be asked. */
-export const NOBODY_TO_ASK = {
+/** For an examiner without a chain, and with a rail that must not be asked. */
+export const CHECKED_HERE = {
   wallets: undefined,
   verifyByRail: () => Promise.reject(new Error('signatures are checked here')),
 } as const;
@@ -166,7 +166,7 @@ export async function genuineProof(
   const decoded = decodeProof(encodeProof(await payloadFor(account, terms, changes)));
   if (decoded.kind === 'unreadable') throw new Error(decoded.reason);
   const { recover } = await prepareRecovery();
-  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+  const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
   const verdict = await examine({
     decoded,
     offer: offerFor(terms),
@@ -175,4 +175,23 @@ export async function genuineProof(
   }).checkSignature();
   if (verdict.kind !== 'genuine') throw new Error('the fixture is not genuine');
   return verdict.proof;
+}
+
+/** Order of the group of secp256k1. */
+export const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** A signature with v as a bare recovery id. */
+export function bareV(signature: string): string {
+  return `${signature.slice(0, -2)}0${signature.endsWith('1b') ? 0 : 1}`;
+}
+
+/** A signature with the other parity. */
+export function otherV(signature: string): string {
+  return `${signature.slice(0, -2)}${signature.endsWith('1b') ? '1c' : '1b'}`;
+}
+
+/** The second signature for the same message: the negated s, and the other parity. */
+export function highS(signature: string): string {
+  const s = (ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+  return otherV(`${signature.slice(0, 66)}${s}${signature.slice(130)}`);
 }

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '../../errors.ts';
 import type { Challenge } from '../../payments/x402/wire/challenge.ts';
-import { paymentResponseDocument } from '../../payments/x402/wire/header-codec.ts';
+import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
 import { NONCE_ALREADY_USED } from '../../payments/x402/wire/reasons.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 import type { Members } from '../json-rpc/metadata.ts';

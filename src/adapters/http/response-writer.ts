@@ -3,7 +3,7 @@
 import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
-import { encodePaymentResponse } from '../../payments/x402/wire/header-codec.ts';
+import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';

@@ -1,6 +1,6 @@
 /** Members that answers of MCP and A2A carry in their metadata, besides their content. */
 
-import { paymentResponseDocument } from '../../payments/x402/wire/header-codec.ts';
+import { paymentResponseDocument } from '../../payments/x402/wire/payment-response.ts';
 import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 
 /** Members of a metadata object, each value as JSON text. */

@@ -5,7 +5,7 @@
 
 import type { RequestHandler, Response } from 'express';
 import { isObject, type Json } from '../../json/types.ts';
-import { invokeUrl } from '../../payments/x402/wire/offer.ts';
+import { invokeUrl } from '../../payments/x402/wire/payment-required.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { mirroredParameters } from '../../resources/mirrored-headers.ts';

@@ -1,3 +1,5 @@
+/** The configuration as all code behind it reads it: expanded, validated, derived. */
+
 import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
@@ -5,15 +7,12 @@ import type { ResourceConfig } from '../../resources/settings.ts';
 import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 
-/** The A2A adapter, and what its agent card says besides the resources. */
+/** The A2A adapter, and the texts of its agent card. */
 interface A2aConfig {
   readonly enabled: boolean;
   readonly mountPath: string;
   readonly errorProfile: 'gateway' | 'spec';
-  /**
-   * Whether a task may wait for its payment, which a message with its id brings (x402 extension of
-   * A2A).
-   */
+  /** Whether a task may wait for its payment (x402 extension of A2A). */
   readonly continuation: boolean;
   readonly description: string | undefined;
   readonly provider: { readonly organization: string; readonly url: string } | undefined;
@@ -23,9 +22,6 @@ interface A2aConfig {
   readonly signingKey: string | undefined;
 }
 
-/**
- * The configuration after expansion, validation and derivation: code behind it never checks again.
- */
 export interface GatewayConfig {
   readonly merchant: {
     readonly id: string;
@@ -37,10 +33,7 @@ export interface GatewayConfig {
     readonly port: number;
     /** Current and next operator token; empty: operator routes do not exist. */
     readonly adminTokens: readonly string[];
-    /**
-     * How the two places of the operator token are filled, for the warnings: `none` is one token or
-     * no token at all.
-     */
+    /** How the two operator tokens are filled, for the warnings: `none` is at most one token. */
     readonly rotation: 'none' | 'both' | 'next alone' | 'same twice';
     /** Lower-cased exact origins. */
     readonly allowedOrigins: readonly string[];
@@ -52,10 +45,7 @@ export interface GatewayConfig {
   readonly backend: {
     readonly origin: string;
     readonly headers: Readonly<Record<string, string>>;
-    /**
-     * What the merchant may be asked at any time without being paid, with the prefix of every path;
-     * undefined: nothing.
-     */
+    /** A path of the backend that may be requested without payment, prefix included. */
     readonly probePath: string | undefined;
   };
   readonly storage: StorageConfig;
@@ -72,7 +62,7 @@ export interface GatewayConfig {
   readonly limits: {
     readonly maxInFlight: number;
     readonly maxStreams: number;
-    /** Memory for answers that go into a message as a whole, bytes. */
+    /** Memory for answers that are held as a whole, bytes. */
     readonly maxBufferedBytes: number;
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;

@@ -1,12 +1,13 @@
+/**
+ * The document as schemas/config.schema.json admits it, before defaults. The schema is
+ * authoritative; these types repeat it.
+ */
+
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
 
-/**
- * The document as schemas/config.schema.json admits it, before defaults: the schema is the
- * authority, this is its shadow.
- */
 export interface ConfigDocument {
   readonly version: 1;
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
@@ -181,10 +182,7 @@ export interface SealingKeyDocument {
   readonly key: string;
 }
 
-/**
- * `protocols.acp` as the schema admits it, before defaults. What it must have once it is enabled is
- * decided behind the schema.
- */
+/** `protocols.acp`, before defaults. `deriveAcp` decides what it must have once it is enabled. */
 export interface AcpDocument {
   readonly enabled?: boolean;
   readonly mountPath?: string;

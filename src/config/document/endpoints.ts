@@ -1,36 +1,32 @@
+/** Reads URLs of the configuration and judges their hosts, so that none is a forbidden address. */
+
 import { BlockList, isIPv4 } from 'node:net';
 import { isForbiddenAddress } from '../../backend/forbidden-addresses.ts';
 
-/**
- * `forbidden`: link-local, cloud metadata, unspecified and multicast addresses, which no
- * configuration may name.
- */
+/** `forbidden`: link-local, cloud metadata, unspecified and multicast addresses. */
 type HostKind = 'loopback' | 'forbidden' | 'other';
+
+/** The problem of a `forbidden` host. */
+export const FORBIDDEN_HOST = 'must not name a link-local, metadata, unspecified or multicast address';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/**
- * In a URL somebody has written an IPv4 address in IPv6 clothes; in an answer of DNS it may be
- * right (RFC 6052).
- */
+/** IPv4 addresses as IPv6: forbidden in a URL, while an answer of DNS may have them (RFC 6052). */
 const translated = new BlockList();
 translated.addSubnet('64:ff9b::', 96, 'ipv6');
 
 const METADATA_NAMES: ReadonlySet<string> = new Set(['metadata', 'metadata.google.internal', 'instance-data']);
 
-/**
- * What the host of a URL is, after the URL parser has normalised decimal, octal and hexadecimal
- * spellings of addresses.
- */
+/** The kind of a URL's host, after the URL parser has normalised other spellings of addresses. */
 export function hostKind(url: URL): HostKind {
   const host = url.hostname.toLowerCase().replace(/\.$/, '');
   if (host === 'localhost') return 'loopback';
   if (METADATA_NAMES.has(host)) return 'forbidden';
   if (host.startsWith('[')) {
     const address = host.slice(1, -1);
-    // An IPv4 address in IPv6 clothes only serves to slip past a check.
+    // An IPv4 address written as IPv6 only serves to pass a check.
     if (address.startsWith('::ffff:')) return 'forbidden';
     if (loopback.check(address, 'ipv6')) return 'loopback';
     return isForbiddenAddress(address) || translated.check(address, 'ipv6') ? 'forbidden' : 'other';
@@ -46,8 +42,8 @@ type UrlReading = { readonly ok: true; readonly url: URL } | { readonly ok: fals
  * and `?` alone included).
  */
 export function readHttpUrl(text: string, plain: boolean): UrlReading {
-  // The URL parser drops tabs and newlines and turns backslashes into slashes: what was written is
-  // not what is called.
+  // The URL parser drops tabs and newlines and turns backslashes into slashes, so the written URL
+  // would differ from the called one.
   if (/[^\x21-\x7e]|[\\{}]/.test(text))
     return { ok: false, message: 'must not have spaces, backslashes, braces or non-ASCII characters' };
   if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text))
@@ -60,7 +56,7 @@ export function readHttpUrl(text: string, plain: boolean): UrlReading {
   return { ok: true, url: new URL(text) };
 }
 
-/** What is wrong with a link that strangers are told, or undefined. */
+/** Why a link may not be published, or undefined. */
 export function publicUrlFault(text: string): string | undefined {
   const reading = readHttpUrl(text, false);
   if (!reading.ok) return reading.message;

@@ -1,18 +1,16 @@
+/** Rules about single values that a JSON Schema cannot express: URLs, origins, addresses, texts. */
+
 import { getAddress } from 'viem/utils';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { textFault } from '../../resources/schemas/text.ts';
-import { hostKind, readHttpUrl } from './endpoints.ts';
+import { FORBIDDEN_HOST, hostKind, readHttpUrl } from './endpoints.ts';
 
-/**
- * What is wrong with one text, or undefined. `document` for the few rules that depend on a
- * neighbour.
- */
+/** Why a text is refused, or undefined. `document` for the few rules that depend on a neighbour. */
 type TextRule = (text: string, document: unknown) => string | undefined;
 
-const FORBIDDEN_HOST = 'must not name a link-local, metadata, unspecified or multicast address';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** Rules that a JSON Schema cannot say, each about one value; `*` stands for every member. */
+/** `*` stands for every member. */
 const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['merchant', 'name'], textFault],
   [['merchant', 'publicBaseUrl'], (text) => urlFault(text, true)],
@@ -28,10 +26,7 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['resources', '*', 'description'], textFault],
 ];
 
-/**
- * Applies every rule to what the schema let pass, whatever is wrong beside it: so one run names
- * more problems.
- */
+/** Applies every rule to what the schema accepted, so that one run names more problems. */
 export function checkFields(document: unknown, problems: ProblemList): void {
   for (const [steps, rule] of RULES)
     for (const [path, text] of textsAt(document, steps, ''))
@@ -62,10 +57,7 @@ function urlFault(text: string, plain: boolean): string | undefined {
   return hostKind(reading.url) === 'forbidden' ? FORBIDDEN_HOST : undefined;
 }
 
-/**
- * This pod only, unless the merchant says otherwise: a gateway that can be pointed anywhere is a
- * door into the network.
- */
+/** This pod only, unless allowed otherwise: the gateway must not be an opening to the network. */
 function backendFault(text: string, document: unknown): string | undefined {
   const fault = urlFault(text, true);
   if (fault !== undefined || hostKind(new URL(text)) === 'loopback') return fault;
@@ -80,7 +72,7 @@ function originFault(text: string): string | undefined {
   return "must be an exact origin such as https://console.example: no path, no trailing slash, no default port, no '*'";
 }
 
-/** Mixed case must be the EIP-55 checksum: that is what catches a mistyped payee. */
+/** Mixed case must be the EIP-55 checksum, which catches a mistyped payee. */
 function addressFault(text: string): string | undefined {
   if (text === ZERO_ADDRESS) return 'must not be the zero address: the money would be lost';
   if (text === text.toLowerCase() || text === checksumAddress(text)) return undefined;

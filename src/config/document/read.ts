@@ -1,21 +1,28 @@
+/** Reads the configuration file, and the files that it names, as bounded text and strict YAML. */
+
 import { readFileSync, statSync } from 'node:fs';
 import { isScalar, LineCounter, parseDocument, visit, type YAMLError, type YAMLMap } from 'yaml';
 import { ConfigError } from '../../problems/problem.ts';
-
-/** The process environment, passed in: nothing here reads `process.env`. */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Largest configuration file, bytes. */
 export const MAX_CONFIG_BYTES = 1_048_576;
 /** Deepest nesting of the document, levels: above any JSON Schema that a person writes. */
 export const MAX_CONFIG_DEPTH = 64;
-/** Where the configuration lies when neither an argument nor the environment says so. */
+/** The configuration file unless an argument or the environment names one. */
 const DEFAULT_CONFIG_PATH = 'config.yaml';
 
-/**
- * The file to read: the argument, else AGENT_COMMERCE_CONFIG, else `config.yaml` in the working
- * directory.
- */
+const YAML_FAULTS: Partial<Record<YAMLError['code'], string>> = {
+  NON_STRING_KEY: 'a key must be a text',
+  MULTIPLE_DOCS: 'only one document is read',
+  TAG_RESOLVE_FAILED: 'tags (!name) are not read',
+  TAB_AS_INDENT: 'indentation must be spaces, not tabs',
+  BAD_INDENT: 'the indentation does not fit',
+  BAD_ALIAS: 'aliases (*name) are not read; write the value out',
+};
+
+/** The process environment, passed in: nothing here reads `process.env`. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 export function configPath(argument: string | undefined, env: Environment): string {
   return argument || env['AGENT_COMMERCE_CONFIG'] || DEFAULT_CONFIG_PATH;
 }
@@ -25,15 +32,12 @@ export function readConfigFile(path: string): string {
   return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new ConfigError([{ path: 'document', message }]));
 }
 
-/**
- * Reads a regular UTF-8 file of bounded size; `fault` turns the fixed message into the caller's
- * error.
- */
+/** Reads a regular UTF-8 file of bounded size; `fault` makes the caller's error of a message. */
 export function readBoundedFile(path: string, maxBytes: number, fault: (message: string) => Error): string {
   let bytes: Uint8Array;
   try {
     const stat = statSync(path);
-    // A pipe or a device would block start-up for ever.
+    // A pipe or a device would block the start for ever.
     if (!stat.isFile()) throw fault(`${path} is not a regular file`);
     if (stat.size > maxBytes) throw fault(`${path} is larger than ${maxBytes} bytes`);
     bytes = readFileSync(path);
@@ -49,10 +53,10 @@ export function readBoundedFile(path: string, maxBytes: number, fault: (message:
 }
 
 /**
- * One YAML 1.2 (or JSON) document to plain values. Refused: duplicate keys, keys that are no
- * strings, tags, several documents, and anchors with aliases, because a few lines of them expand to
- * gigabytes. The parser's own messages quote the text, which may hold a secret, so only its code
- * and the position are passed on.
+ * One YAML 1.2 (or JSON) document as plain values. Refused: duplicate keys, keys that are no
+ * strings, tags, several documents, and aliases, because a few lines of them expand to gigabytes.
+ * The parser's own messages quote the text, which may hold a secret, so only its code and the
+ * position are passed on.
  * @throws ConfigError
  */
 export function parseConfigText(text: string): unknown {
@@ -66,8 +70,7 @@ export function parseConfigText(text: string): unknown {
     const document = parseDocument(text, {
       version: '1.2',
       schema: 'core',
-      // Looked for below: the parser compares every key with every other, which takes it half a
-      // minute for a megabyte of them.
+      // Checked below: the parser takes half a minute for a megabyte of keys.
       uniqueKeys: false,
       stringKeys: true,
       prettyErrors: false,
@@ -94,7 +97,12 @@ export function parseConfigText(text: string): unknown {
   throw new ConfigError([{ path: 'document', message: faults.slice(0, 10).join('; ') }]);
 }
 
-/** Where keys stand that the mapping has already. */
+/** The certificates of a PEM text. */
+export function pemCertificates(text: string): readonly string[] {
+  return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+}
+
+/** Offsets of keys that the mapping has already. */
 function repeatedKeys({ items }: YAMLMap): readonly number[] {
   const seen = new Set<unknown>();
   return items.flatMap(({ key }) => {
@@ -104,12 +112,3 @@ function repeatedKeys({ items }: YAMLMap): readonly number[] {
     return [];
   });
 }
-
-const YAML_FAULTS: Partial<Record<YAMLError['code'], string>> = {
-  NON_STRING_KEY: 'a key must be a text',
-  MULTIPLE_DOCS: 'only one document is read',
-  TAG_RESOLVE_FAILED: 'tags (!name) are not read',
-  TAB_AS_INDENT: 'indentation must be spaces, not tabs',
-  BAD_INDENT: 'the indentation does not fit',
-  BAD_ALIAS: 'aliases (*name) are not read; write the value out',
-};

@@ -1,18 +1,17 @@
+/** Makes sure that no secret of the configuration has two uses. */
+
 import type { ProblemList } from '../../problems/problem.ts';
 
 /**
- * Shortest token that draws no warning, characters. Callers of the checkout need it wherever they
- * can come from outside (acp 13.7).
+ * Shortest token without a warning, characters; required for callers of the checkout that can come
+ * from outside (acp 13.7).
  */
 export const STRONG_TOKEN_LENGTH = 16;
 
 /** 32 bytes as base64 or base64url. */
 const KEY_TEXT = /^[A-Za-z0-9+/_-]{43}=?$/;
 
-/**
- * Every secret of a section by what it is: whoever is told one of them must not hold another one
- * with it.
- */
+/** The secrets of a section: a peer that holds one of them must not hold another. */
 export class SecretUses {
   readonly #paths = new Map<string, string>();
   readonly #problems: ProblemList;
@@ -21,10 +20,7 @@ export class SecretUses {
     this.#problems = problems;
   }
 
-  /**
-   * Notes a secret at a path; a problem when it has a use already. A key is the same in every
-   * spelling of its bytes.
-   */
+  /** Notes a secret, in any spelling of its bytes; a problem when it has a use already. */
   note(path: string, secret: string): void {
     const name = KEY_TEXT.test(secret) ? Buffer.from(secret, 'base64').toString('base64') : secret;
     const other = this.#paths.get(name);

@@ -1,3 +1,5 @@
+/** `protocols.a2a`: the agent card is public, so its texts and links are checked. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { readSigningKey } from '../../crypto/signing-key.ts';
 import type { ProblemList } from '../../problems/problem.ts';
@@ -7,14 +9,10 @@ import type { ConfigDocument } from '../document/document.ts';
 import { publicUrlFault } from '../document/endpoints.ts';
 
 const A2A = schema.properties.protocols.properties.a2a.properties;
-/** As the schema has it; a constant because its `default` is typed as any text. */
+/** As in the schema; a constant because its `default` is typed as any text. */
 const DEFAULT_PROFILE = 'gateway';
 const PATH = 'protocols.a2a';
 
-/**
- * `protocols.a2a`: what the agent card says is read by strangers, so its texts and links are
- * checked like those of a resource.
- */
 export function deriveA2a(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols']['a2a'] {
   const {
     enabled,

@@ -1,3 +1,5 @@
+/** `protocols.acp` (acp 13.7): the checkout adapter, its clients, backend and idempotency. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../checkouts/operations.ts';
 import type {
@@ -18,13 +20,176 @@ import { checkoutRing, OLD_SEALING_KEYS, sealingKeys } from './sealing.ts';
 
 const ACP = schema.properties.protocols.properties.acp.properties;
 const IDEMPOTENCY = ACP.idempotency.properties;
+const AT = 'protocols.acp';
+const AUTH_AT = 'protocols.acp.auth';
+const BACKEND_AT = 'protocols.acp.backend';
 const IDEMPOTENCY_AT = 'protocols.acp.idempotency';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+/** The caller's id where there is one token and no list (acp 8). */
+const ONLY_CLIENT = 'default';
+
+/** Headers that a checkout call sets itself, besides those of every backend call (acp 13.3). */
+const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
+
+/** Other sections that the checkout adapter is derived from. */
+export interface AcpSurroundings {
+  /** Undefined when that section was refused. */
+  readonly backend: BackendBase | undefined;
+  /** Whether only this machine can reach the gateway: then a short token only causes a warning. */
+  readonly trial: boolean;
+  /** The keys of the storage; empty where there are none. */
+  readonly sealing: readonly SealingKey[];
+}
+
+/** Disabled, nothing is required; enabled, everything that is missing is named at once. */
+export function deriveAcp(
+  document: ConfigDocument,
+  { backend, trial, sealing }: AcpSurroundings,
+  problems: ProblemList,
+): AcpConfig {
+  const acp = document.protocols?.acp ?? {};
+  const mountPath = acp.mountPath ?? ACP.mountPath.default;
+  if (!(acp.enabled ?? ACP.enabled.default)) return { enabled: false, mountPath };
+  const uses = new SecretUses(problems);
+  if (problems.sound('server')) noteOperatorTokens(document, uses);
+  const clients = acpClients(acp.auth, trial, uses, problems);
+  const idempotency = acpIdempotency(acp, sealing, uses, problems);
+  const merchant = backend && acpBackend(acp.backend, backend, problems);
+  const discovery = discoveryOf(acp.discovery, problems);
+  // Problems were added for the missing parts.
+  if (idempotency === undefined || merchant === undefined) return { enabled: false, mountPath };
+  return {
+    enabled: true,
+    mountPath,
+    clients,
+    backend: merchant,
+    idempotency,
+    discovery,
+    oldKeys: acp.idempotency?.keys !== undefined,
+    maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
+    acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
+    strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
+    authenticationErrors: acp.authenticationErrors ?? ACP.authenticationErrors.default,
+  };
+}
+
+/** A client's token must not be an operator's. */
+function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses): void {
+  const { adminToken = '', adminTokenNext = '' } = server ?? {};
+  if (adminToken !== '') uses.note('server.adminToken', adminToken);
+  // The same token twice is warned of elsewhere.
+  if (adminTokenNext !== '' && adminTokenNext !== adminToken) uses.note('server.adminTokenNext', adminTokenNext);
+}
 
 /**
- * `idempotency`: undefined when the secret or the keys are missing; problems tell how to make them.
- * `sealing`: the ring of the storage.
+ * `auth`: who may call. Each token belongs to one caller, or a claim could belong to two. `trial`:
+ * short tokens are accepted.
+ */
+function acpClients(
+  auth: AcpDocument['auth'],
+  trial: boolean,
+  uses: SecretUses,
+  problems: ProblemList,
+): readonly AcpClient[] {
+  const { token = '', clients } = auth ?? {};
+  if (token !== '' && clients !== undefined)
+    problems.add(AUTH_AT, 'must have exactly one of token and clients; ACP_TOKEN in the environment sets token');
+  if (token === '' && clients === undefined)
+    problems.add(AUTH_AT, `is missing: { token: "\${ACP_TOKEN}" }, or clients: a list of { id, tokens }`);
+  if (clients === undefined) {
+    if (token !== '') checkToken(`${AUTH_AT}.token`, token, trial, uses, problems);
+    return [{ id: ONLY_CLIENT, tokens: [token] }];
+  }
+  const ids = new Set<string>();
+  return clients.map(({ id, tokens }, index) => {
+    const at = memberPath(`${AUTH_AT}.clients`, index);
+    if (ids.has(id)) problems.add(`${at}.id`, 'is there already; one client is one entry');
+    ids.add(id);
+    // The next token may be empty between two rotations.
+    const given = tokens.filter((one) => one !== '');
+    if (given.length === 0) problems.add(`${at}.tokens`, 'must have a token that is not empty');
+    for (const [place, one] of tokens.entries())
+      if (one !== '') checkToken(memberPath(`${at}.tokens`, place), one, trial, uses, problems);
+    return { id, tokens: given };
+  });
+}
+
+function checkToken(path: string, token: string, trial: boolean, uses: SecretUses, problems: ProblemList): void {
+  if (!trial && token.length < STRONG_TOKEN_LENGTH)
+    problems.add(
+      path,
+      `must have at least ${STRONG_TOKEN_LENGTH} characters; make it with: openssl rand -hex 32. Only a gateway on this machine ` +
+        'alone may have a shorter one: publicBaseUrl on loopback, storage.sqlite, and no public network',
+    );
+  uses.note(path, token);
+}
+
+type Operations = AcpBackend['operations'];
+
+/** `backend`: defaults to that of the resources. `fields.ts` has checked `baseUrl`. */
+function acpBackend(document: AcpDocument['backend'] = {}, backend: BackendBase, problems: ProblemList): AcpBackend {
+  const { baseUrl, headers, operations = {}, scopesByClient = false } = document;
+  const { origin, pathPrefix } = baseUrl === undefined ? backend : backendBase(baseUrl);
+  const operation = (id: Operation) => {
+    const { path = OPERATION_RULES[id].path, timeoutMs = OPERATION_RULES[id].timeoutMs } = operations[id] ?? {};
+    const fault = pathFault(id, path);
+    if (fault !== undefined) problems.add(`${BACKEND_AT}.operations.${id}.path`, fault);
+    return { path: pathPrefix + path, timeoutMs };
+  };
+  const derived: Operations = {
+    createCheckoutSession: operation('createCheckoutSession'),
+    updateCheckoutSession: operation('updateCheckoutSession'),
+    getCheckoutSession: operation('getCheckoutSession'),
+    completeCheckoutSession: operation('completeCheckoutSession'),
+    cancelCheckoutSession: operation('cancelCheckoutSession'),
+  };
+  checkDifferent(derived, problems);
+  return { origin, headers: headersOf(headers, backend, problems), operations: derived, scopesByClient };
+}
+
+function pathFault(id: Operation, path: string): string | undefined {
+  const reading = readTemplate(path);
+  if (!reading.ok) return reading.message;
+  const places = reading.template.parameters.map((name) => `{${name}}`);
+  const wanted = OPERATION_RULES[id].path.includes(SESSION_PLACE);
+  const sound = wanted ? places.join() === SESSION_PLACE : places.length === 0;
+  if (sound) return undefined;
+  return wanted
+    ? `must have ${SESSION_PLACE} once, and no other {…}: there the session's id goes`
+    : 'must have no {…}: there is no session yet';
+}
+
+/** Otherwise a call to cancel a session could complete it. */
+function checkDifferent(operations: Operations, problems: ProblemList): void {
+  const seen = new Map<string, Operation>();
+  for (const id of OPERATIONS) {
+    const call = `${OPERATION_RULES[id].method} ${operations[id].path}`;
+    const other = seen.get(call);
+    if (other !== undefined)
+      problems.add(
+        `${BACKEND_AT}.operations.${id}.path`,
+        `must differ from that of ${other}: the merchant could not tell them apart`,
+      );
+    else seen.set(call, id);
+  }
+}
+
+function headersOf(own: HeaderMap | undefined, backend: BackendBase, problems: ProblemList): HeaderMap {
+  const headers = own === undefined ? backend.headers : lowerHeaders(own, `${BACKEND_AT}.headers`, problems);
+  const taken = OWN_HEADERS.filter((name) => Object.hasOwn(headers, name)).join(', ');
+  if (taken === '') return headers;
+  const message =
+    own === undefined
+      ? `is missing: backend.headers has ${taken}, which a checkout call sets itself; list the headers for it here`
+      : `must not have ${taken}: a checkout call sets that itself`;
+  problems.add(`${BACKEND_AT}.headers`, message);
+  return headers;
+}
+
+/**
+ * `idempotency`: undefined when the secret or the keys are missing; the problems explain how to
+ * make them. `sealing`: the keys of the storage.
  */
 function acpIdempotency(
   {
@@ -48,183 +213,6 @@ function acpIdempotency(
     merchant: merchant ?? 'derived-key',
     sessionLock: sessionLock ?? IDEMPOTENCY.sessionLock.default,
   };
-}
-
-const AUTH_AT = 'protocols.acp.auth';
-/** The caller's id where there is one token and no list (acp 8). */
-const ONLY_CLIENT = 'default';
-
-/**
- * `auth`: who may call. Problems tell of missing, short and repeated tokens: one token is one
- * caller, else a claim could belong to two. `trial`: short tokens are let pass.
- */
-function acpClients(
-  auth: AcpDocument['auth'],
-  trial: boolean,
-  uses: SecretUses,
-  problems: ProblemList,
-): readonly AcpClient[] {
-  const { token = '', clients } = auth ?? {};
-  if (token !== '' && clients !== undefined)
-    problems.add(AUTH_AT, 'must have exactly one of token and clients; ACP_TOKEN in the environment sets token');
-  if (token === '' && clients === undefined)
-    problems.add(AUTH_AT, `is missing: { token: "\${ACP_TOKEN}" }, or clients: a list of { id, tokens }`);
-  if (clients === undefined) {
-    if (token !== '') checkToken(`${AUTH_AT}.token`, token, trial, uses, problems);
-    return [{ id: ONLY_CLIENT, tokens: [token] }];
-  }
-  const ids = new Set<string>();
-  return clients.map(({ id, tokens }, index) => {
-    const at = memberPath(`${AUTH_AT}.clients`, index);
-    if (ids.has(id)) problems.add(`${at}.id`, 'is there already; one client is one entry');
-    ids.add(id);
-    // The place of the next token may be empty between two changes.
-    const given = tokens.filter((one) => one !== '');
-    if (given.length === 0) problems.add(`${at}.tokens`, 'must have a token that is not empty');
-    for (const [place, one] of tokens.entries())
-      if (one !== '') checkToken(memberPath(`${at}.tokens`, place), one, trial, uses, problems);
-    return { id, tokens: given };
-  });
-}
-
-function checkToken(path: string, token: string, trial: boolean, uses: SecretUses, problems: ProblemList): void {
-  if (!trial && token.length < STRONG_TOKEN_LENGTH)
-    problems.add(
-      path,
-      `must have at least ${STRONG_TOKEN_LENGTH} characters; make it with: openssl rand -hex 32. Only a shop on this machine ` +
-        'alone may have a shorter one: publicBaseUrl on loopback, storage.sqlite, and no public network',
-    );
-  uses.note(path, token);
-}
-
-const BACKEND_AT = 'protocols.acp.backend';
-/**
- * Headers that a checkout call sets itself, besides those that no backend may be given (acp 13.3).
- */
-const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
-
-type Operations = AcpBackend['operations'];
-
-/**
- * `backend`: what is not said is that of the shop's own backend. `baseUrl` has passed the rules of
- * `fields.ts`.
- */
-function acpBackend(document: AcpDocument['backend'] = {}, shop: BackendBase, problems: ProblemList): AcpBackend {
-  const { baseUrl, headers, operations = {} } = document;
-  const { origin, pathPrefix } = baseUrl === undefined ? shop : backendBase(baseUrl);
-  const operation = (id: Operation) => {
-    const { path = OPERATION_RULES[id].path, timeoutMs = OPERATION_RULES[id].timeoutMs } = operations[id] ?? {};
-    const fault = pathFault(id, path);
-    if (fault !== undefined) problems.add(`${BACKEND_AT}.operations.${id}.path`, fault);
-    return { path: pathPrefix + path, timeoutMs };
-  };
-  const derived: Operations = {
-    createCheckoutSession: operation('createCheckoutSession'),
-    updateCheckoutSession: operation('updateCheckoutSession'),
-    getCheckoutSession: operation('getCheckoutSession'),
-    completeCheckoutSession: operation('completeCheckoutSession'),
-    cancelCheckoutSession: operation('cancelCheckoutSession'),
-  };
-  checkDifferent(derived, problems);
-  const { scopesByClient = false } = document;
-  return { origin, headers: headersOf(headers, shop, problems), operations: derived, scopesByClient };
-}
-
-function pathFault(id: Operation, path: string): string | undefined {
-  const reading = readTemplate(path);
-  if (!reading.ok) return reading.message;
-  const places = reading.template.parameters.map((name) => `{${name}}`);
-  const wanted = OPERATION_RULES[id].path.includes(SESSION_PLACE);
-  const sound = wanted ? places.join() === SESSION_PLACE : places.length === 0;
-  if (sound) return undefined;
-  return wanted
-    ? `must have ${SESSION_PLACE} once, and no other {…}: there the session's id goes`
-    : 'must have no {…}: there is no session yet';
-}
-
-/** An operation that reaches another one's handler would complete what was to be canceled. */
-function checkDifferent(operations: Operations, problems: ProblemList): void {
-  const seen = new Map<string, Operation>();
-  for (const id of OPERATIONS) {
-    const call = `${OPERATION_RULES[id].method} ${operations[id].path}`;
-    const other = seen.get(call);
-    if (other !== undefined)
-      problems.add(
-        `${BACKEND_AT}.operations.${id}.path`,
-        `must differ from that of ${other}: the merchant could not tell them apart`,
-      );
-    else seen.set(call, id);
-  }
-}
-
-function headersOf(own: HeaderMap | undefined, shop: BackendBase, problems: ProblemList): HeaderMap {
-  const headers = own === undefined ? shop.headers : lowerHeaders(own, `${BACKEND_AT}.headers`, problems);
-  const taken = OWN_HEADERS.filter((name) => Object.hasOwn(headers, name)).join(', ');
-  if (taken === '') return headers;
-  const message =
-    own === undefined
-      ? `is missing: backend.headers has ${taken}, which a checkout call says itself; list the headers for it here`
-      : `must not have ${taken}: a checkout call says that itself`;
-  problems.add(`${BACKEND_AT}.headers`, message);
-  return headers;
-}
-
-const AT = 'protocols.acp';
-
-/** What the checkout adapter is derived from besides its own section. */
-export interface AcpSurroundings {
-  /** Undefined when that section was refused. */
-  readonly backend: BackendBase | undefined;
-  /**
-   * Whether the shop can be met by nobody outside this machine: then a short token is only warned
-   * of.
-   */
-  readonly trial: boolean;
-  /** The ring of the storage; empty where there is none. */
-  readonly sealing: readonly SealingKey[];
-}
-
-/**
- * `protocols.acp` (acp 13.7). Off, nothing of it is required; on, everything that is missing is
- * named at once.
- */
-export function deriveAcp(
-  document: ConfigDocument,
-  { backend, trial, sealing }: AcpSurroundings,
-  problems: ProblemList,
-): AcpConfig {
-  const acp = document.protocols?.acp ?? {};
-  const mountPath = acp.mountPath ?? ACP.mountPath.default;
-  if (!(acp.enabled ?? ACP.enabled.default)) return { enabled: false, mountPath };
-  const uses = new SecretUses(problems);
-  if (problems.sound('server')) noteOperatorTokens(document, uses);
-  const clients = acpClients(acp.auth, trial, uses, problems);
-  const idempotency = acpIdempotency(acp, sealing, uses, problems);
-  const merchant = backend && acpBackend(acp.backend, backend, problems);
-  const discovery = discoveryOf(acp.discovery, problems);
-  // A problem was added for whatever is not there.
-  if (idempotency === undefined || merchant === undefined) return { enabled: false, mountPath };
-  return {
-    enabled: true,
-    mountPath,
-    clients,
-    backend: merchant,
-    idempotency,
-    discovery,
-    oldKeys: acp.idempotency?.keys !== undefined,
-    maxInFlight: acp.limits?.maxInFlight ?? ACP.limits.properties.maxInFlight.default,
-    acceptLineItemQuantity: acp.acceptLineItemQuantity ?? ACP.acceptLineItemQuantity.default,
-    strictSemantics: acp.strictSemantics ?? ACP.strictSemantics.default,
-    authenticationErrors: acp.authenticationErrors ?? ACP.authenticationErrors.default,
-  };
-}
-
-/** Whoever may check out must not be able to stop the shop with the same words. */
-function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses): void {
-  const { adminToken = '', adminTokenNext = '' } = server ?? {};
-  if (adminToken !== '') uses.note('server.adminToken', adminToken);
-  // The same token in both places is warned of elsewhere.
-  if (adminTokenNext !== '' && adminTokenNext !== adminToken) uses.note('server.adminTokenNext', adminTokenNext);
 }
 
 function discoveryOf(discovery: Partial<AcpDiscoverySettings> = {}, problems: ProblemList): AcpDiscoverySettings {

@@ -1,3 +1,5 @@
+/** `authorization.ap2.issuers`: the trusted issuers of mandates, each with one source of keys. */
+
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import type { PublicJwk } from '../../crypto/signing-key.ts';
 import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
@@ -6,40 +8,13 @@ import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/
 import { readStaticKeys } from '../../mandates/ap2/trust/static-keys.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { IssuerDocument } from '../document/document.ts';
-import { hostKind, readHttpUrl } from '../document/endpoints.ts';
-import { readBoundedFile } from '../document/read.ts';
-
-/**
- * Every key that the configuration names, by its coordinates and not by its id. A key has one use:
- * a key that signs checkouts roots no mandate, and the key of one issuer roots none of another (ap2
- * 7.5).
- */
-export class KeyUses {
-  readonly #paths = new Map<string, string>();
-  readonly #problems: ProblemList;
-
-  constructor(problems: ProblemList) {
-    this.#problems = problems;
-  }
-
-  /** Notes a key at a path; a problem when it has a use already. */
-  note(path: string, key: KeyObject | Pick<PublicJwk, 'crv' | 'x' | 'y'>): void {
-    const { crv, x, y = '' } = 'x' in key ? key : key.export({ format: 'jwk' });
-    const name = `${crv} ${x} ${y}`;
-    const other = this.#paths.get(name);
-    if (other !== undefined) this.#problems.add(path, `must not be the key of ${other}: a key is for one use`);
-    else this.#paths.set(name, path);
-  }
-}
+import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';
+import { pemCertificates, readBoundedFile } from '../document/read.ts';
 
 /** Largest file of root certificates, bytes. */
 const MAX_ROOTS_BYTES = 262_144;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/**
- * `authorization.ap2.issuers`: whom to trust, each with one source of keys. Those that were refused
- * are left out.
- */
+/** Issuers that were refused are left out. */
 export function deriveIssuers(
   documents: readonly IssuerDocument[],
   path: string,
@@ -115,14 +90,12 @@ function jwks(text: string, path: string, problems: ProblemList): KeySource | un
   return reading.ok && fault === undefined ? { kind: 'jwks', url: reading.url.href } : undefined;
 }
 
-/** The keys decide who may spend: they come from the place that was meant, or not at all. */
+/** The keys decide who may spend, so they must come from the configured host and no other. */
 function remoteFault({ protocol, username, password, hash, href }: URL): string | undefined {
-  if (protocol !== 'https:') return 'must be https: whoever is on the way could put keys of his own there';
+  if (protocol !== 'https:') return 'must be https: otherwise anyone on the way could replace the keys';
   if (username !== '' || password !== '') return 'must not have credentials in the URL';
   if (hash !== '') return 'must not have a fragment';
-  return hostKind(new URL(href)) === 'forbidden'
-    ? 'must not name a link-local, metadata, unspecified or multicast address'
-    : undefined;
+  return hostKind(new URL(href)) === 'forbidden' ? FORBIDDEN_HOST : undefined;
 }
 
 function ownName(id: string, at: string, problems: ProblemList): KeySource | undefined {
@@ -154,14 +127,36 @@ class RootFileError extends Error {}
 function rootsOf(file: string, path: string, problems: ProblemList): readonly X509Certificate[] {
   try {
     const text = readBoundedFile(file, MAX_ROOTS_BYTES, (message) => new RootFileError(message));
-    const roots = (text.match(PEM_CERTIFICATE) ?? []).map((certificate) => new X509Certificate(certificate));
+    const roots = pemCertificates(text).map((certificate) => new X509Certificate(certificate));
     if (roots.length === 0) problems.add(path, 'must be a file with certificates as PEM text');
     if (!roots.every(({ ca }) => ca)) problems.add(path, 'must have certificates of authorities only (CA: true)');
     return roots;
   } catch (error) {
     if (error instanceof RootFileError) problems.add(path, `must be a file that can be read: ${error.message}`);
-    // What the library says of a certificate may quote it.
+    // The library's message may quote the certificate.
     else problems.add(path, 'must have certificates that can be read');
     return [];
+  }
+}
+
+/**
+ * Every key of the section, by its coordinates and not by its id. A key has one use: a key that
+ * signs checkouts roots no mandate, and the key of one issuer roots none of another (ap2 7.5).
+ */
+export class KeyUses {
+  readonly #paths = new Map<string, string>();
+  readonly #problems: ProblemList;
+
+  constructor(problems: ProblemList) {
+    this.#problems = problems;
+  }
+
+  /** Notes a key at a path; a problem when it has a use already. */
+  note(path: string, key: KeyObject | Pick<PublicJwk, 'crv' | 'x' | 'y'>): void {
+    const { crv, x, y = '' } = 'x' in key ? key : key.export({ format: 'jwk' });
+    const name = `${crv} ${x} ${y}`;
+    const other = this.#paths.get(name);
+    if (other !== undefined) this.#problems.add(path, `must not be the key of ${other}: a key is for one use`);
+    else this.#paths.set(name, path);
   }
 }

@@ -1,3 +1,5 @@
+/** `authorization.ap2`: whom to trust for mandates, and the keys that sign checkouts. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { type PublicJwk, readSigningKey } from '../../crypto/signing-key.ts';
 import type { Ap2Profile } from '../../mandates/ap2/model/profile.ts';
@@ -11,19 +13,16 @@ import type { PriceAsset } from './pricing.ts';
 
 const AT = 'authorization.ap2';
 const AP2 = schema.properties.authorization.properties.ap2.properties;
-/** What a free resource of a shop without a currency is sold in (ISO 4217: no currency). */
+/** The currency of a free resource where none is configured (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
 
-/**
- * What a resource must know to ask for mandates: `off` when they are not switched on, `unsound`
- * when the section was refused.
- */
+/** What resources must know to require mandates: `unsound` when the section was refused. */
 export type MandateSetting =
   | { readonly kind: 'off' }
   | { readonly kind: 'unsound' }
   | { readonly kind: 'on'; readonly exponents: ReadonlyMap<string, number>; readonly trusting: boolean };
 
-/** `authorization.ap2`; undefined when it is switched off, or when nothing can be derived. */
+/** Undefined when it is switched off, or when nothing can be derived. */
 export function deriveAp2(
   document: ConfigDocument,
   merchant: GatewayConfig['merchant'],
@@ -40,7 +39,6 @@ export function deriveAp2(
   return checkout && { profile: profileOf(ap2, merchant, asset, problems), issuers, checkout };
 }
 
-/** What the resources have to know of it. */
 export function mandateSetting(document: ConfigDocument, ap2: Ap2Config | undefined): MandateSetting {
   if (document.authorization?.ap2?.enabled !== true) return { kind: 'off' };
   if (ap2 === undefined) return { kind: 'unsound' };
@@ -72,10 +70,7 @@ function profileOf(
   };
 }
 
-/**
- * The token's own digits cannot be configured away: a limit would mean another amount than the
- * price.
- */
+/** The token's own digits are fixed: other ones would make a limit another amount. */
 function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList): ReadonlyMap<string, number> {
   const exponents = new Map([[NO_CURRENCY, 0]]);
   if (asset.kind === 'known') for (const currency of asset.currencies) exponents.set(currency, asset.decimals);
@@ -130,7 +125,7 @@ function checkoutKeys(
   return reading.ok ? { signingKey, kid, alsoTrust: trusted } : undefined;
 }
 
-/** Checkouts are ES256 and nothing else. */
+/** Checkouts are signed with ES256 only. */
 function trustedKey(jwk: Parameters<typeof readJwk>[0], path: string, problems: ProblemList): PublicJwk | undefined {
   const reading = readJwk(jwk);
   const { x, y } = jwk;

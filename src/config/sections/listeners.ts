@@ -1,36 +1,29 @@
+/** `server`, `management`, `protocols`, `merchant`, `limits`: what is served, and where. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { ProblemList } from '../../problems/problem.ts';
-import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
 import { deriveA2a } from './a2a.ts';
 import { type AcpSurroundings, deriveAcp } from './acp.ts';
 
-const RATE = schema.properties.limits.properties.rate.properties;
-
-/**
- * `limits.rate`: undefined when it is not there, which switches the rate limit off. A burst is two
- * seconds' worth unless it is said.
- */
-export function deriveRate(limits: ConfigDocument['limits']): Rate | undefined {
-  if (limits?.rate === undefined) return undefined;
-  const { perSecond = RATE.perSecond.default, burst = 2 * perSecond } = limits.rate;
-  return { perSecond, burst };
-}
-
+const LIMITS = schema.properties.limits.properties;
 const SERVER = schema.properties.server.properties;
 const MANAGEMENT = schema.properties.management.properties;
 const PROTOCOLS = schema.properties.protocols.properties;
 
-/** Paths that belong to the gateway itself: no adapter may be mounted there. */
+/** Paths of the gateway itself: no adapter may be mounted there. */
 const OWN_PATHS: readonly string[] = [
   ...['/api', '/console'],
   ...['/health', '/ready', '/metrics', '/drain', '/release', '/app-probe'],
 ];
 
-/**
- * `server`: tokens in order of use, origins and hosts in the lower-case form they are compared in.
- */
+/** `merchant`: the public URL without trailing slash, because paths are appended to it. */
+export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['merchant'] {
+  return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
+}
+
+/** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */
 export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
@@ -52,10 +45,7 @@ function rotationOf(now: string, next: string): GatewayConfig['server']['rotatio
   return now === next ? 'same twice' : 'both';
 }
 
-/**
- * `management`: must not share the agents' port, else its routes would be reachable through the
- * Service.
- */
+/** `management`: another port than the agents', which the Service exposes. */
 export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
   const host = document.management?.host ?? MANAGEMENT.host.default;
   const port = document.management?.port ?? MANAGEMENT.port.default;
@@ -92,10 +82,10 @@ function checkMounts(document: ConfigDocument, protocols: GatewayConfig['protoco
       problems.add(path, `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`);
     const other = taken.get(mountPath);
     if (enabled && other !== undefined) problems.add(path, `must differ from protocols.${other}.mountPath`);
-    // Everything below the checkout's mount answers in its words alone.
-    for (const [mounted, front] of taken)
+    // Everything below the checkout's mount answers in the format of ACP alone.
+    for (const [mounted, adapter] of taken)
       if (enabled && name === 'acp' && (within(mountPath, mounted) || within(mounted, mountPath)))
-        problems.add(path, `must not be above or below protocols.${front}.mountPath`);
+        problems.add(path, `must not be above or below protocols.${adapter}.mountPath`);
     if (enabled) taken.set(mountPath, name);
   }
 }
@@ -104,7 +94,13 @@ function within(path: string, parent: string): boolean {
   return path === parent || path.startsWith(`${parent}/`);
 }
 
-/** `merchant`: the public URL without trailing slash, because paths are appended to it. */
-export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['merchant'] {
-  return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
+/** `limits`: without `rate` there is no rate limit. A burst defaults to two seconds' worth. */
+export function deriveLimits({ limits = {} }: ConfigDocument): GatewayConfig['limits'] {
+  const { perSecond = LIMITS.rate.properties.perSecond.default, burst = 2 * perSecond } = limits.rate ?? {};
+  return {
+    maxInFlight: limits.maxInFlight ?? LIMITS.maxInFlight.default,
+    maxStreams: limits.maxStreams ?? LIMITS.maxStreams.default,
+    maxBufferedBytes: limits.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
+    rate: limits.rate && { perSecond, burst },
+  };
 }

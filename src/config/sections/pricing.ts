@@ -1,29 +1,22 @@
+/** `pricing` of a resource: its price in base units of the configured asset. */
+
 import { AmountError, type Pricing, parseAmount } from '../../payments/pricing/amount.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 import type { ResourceDocument, X402Document } from '../document/document.ts';
 
-/**
- * The asset that prices are in: `absent` is a gateway that takes no money, `unsound` one whose
- * section was refused already.
- */
+/** `absent`: the gateway takes no money; `unsound`: the section was refused already. */
 export type PriceAsset =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unsound' }
   | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
 
-/**
- * Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" is sold as
- * "USDC").
- */
+/** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" or "USDC"). */
 export function priceAsset(x402: X402Document): PriceAsset {
   const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
   return { kind: 'known', decimals: x402.assetDecimals, currencies };
 }
 
-/**
- * `pricing` in base units. A price that the asset cannot hold exactly would be charged wrong, so it
- * is refused.
- */
+/** Refuses a price that the asset cannot hold exactly: it would be charged wrong. */
 export function derivePricing(
   pricing: ResourceDocument['pricing'],
   asset: PriceAsset,
@@ -32,7 +25,7 @@ export function derivePricing(
 ): Pricing | undefined {
   if (pricing.type === 'free') return { type: 'free' };
   const { amount, currency } = pricing;
-  if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else nobody can pay it');
+  if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
   if (asset.kind !== 'known') return undefined;
   if (!asset.currencies.includes(currency))
     problems.add(`${path}.pricing.currency`, `must be ${asset.currencies.map((name) => `"${name}"`).join(' or ')}`);

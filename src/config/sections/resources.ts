@@ -1,3 +1,5 @@
+/** `resources`: what is sold, by which adapters, at which price and under which mandate. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
@@ -10,65 +12,24 @@ import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
 
-/**
- * The mandates that a resource asks for. Asking for what nobody can bring would sell something that
- * nobody can buy.
- */
-function requiredMandates(
-  document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
-  mandates: MandateSetting,
-  path: string,
-  problems: ProblemList,
-): readonly 'ap2'[] {
-  const required = document.authorization?.required ?? [];
-  if (required.length === 0 || mandates.kind === 'unsound') return required;
-  if (mandates.kind === 'off') {
-    problems.add(
-      `${path}.authorization.required`,
-      'needs authorization.ap2.enabled: true, and its checkout and issuers, on the top level of this document',
-    );
-    return required;
-  }
-  if (!mandates.trusting)
-    problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
-  const { pricing } = document;
-  if (pricing.type === 'fixed') checkPrice(pricing, mandates.exponents, `${path}.pricing.amount`, problems);
-  return required;
-}
-
-/** AP2 counts in minor units, which JSON must hold exactly (ap2 7.3). */
-function checkPrice(
-  { amount, currency }: { readonly amount: string; readonly currency: string },
-  exponents: ReadonlyMap<string, number>,
-  path: string,
-  problems: ProblemList,
-): void {
-  const exponent = exponents.get(currency);
-  const [whole = '', fraction = ''] = amount.split('.');
-  // What is wrong with the price itself is said already.
-  if (exponent === undefined || !problems.sound(path)) return;
-  if (fraction.length > exponent)
-    problems.add(path, `must have at most ${exponent} digits behind the point with ap2: those of ${currency}`);
-  else if (!Number.isSafeInteger(Number(whole + fraction.padEnd(exponent, '0'))))
-    problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
-}
-
 const RESOURCE = schema.$defs.resource.properties;
 const BACKEND = RESOURCE.backend.properties;
-/** Milliseconds and bytes of a resource that says nothing of its own. */
+
+/** Milliseconds and bytes of a resource that sets none. */
 export const USUAL_LIMITS = {
   timeoutMs: BACKEND.timeoutMs.default,
   maxResponseBytes: BACKEND.maxResponseBytes.default,
 } as const;
-/** Never relayed, whatever the merchant answers: it would make agents pay again. */
+
+/** Never relayed: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
-/** Legal by the grammar, but a URL parser swallows them as path segments. */
+/** Allowed by the grammar, but a URL parser removes them as path segments. */
 const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 
-/** What a resource is derived from besides itself. */
+/** Other sections that a resource is derived from. */
 export interface ResourceSurroundings {
   readonly backend: BackendBase;
-  /** Undefined when that section was refused: then nothing can be said about what is mounted. */
+  /** Undefined when that section was refused: the mounts are then unknown. */
   readonly protocols: GatewayConfig['protocols'] | undefined;
   readonly asset: PriceAsset;
   readonly mandates: MandateSetting;
@@ -131,10 +92,7 @@ function deriveOperation(
   };
 }
 
-/**
- * The adapters that offer it and are there: a resource that nobody can reach is a mistake, not a
- * wish.
- */
+/** The enabled adapters that offer it; a resource that no adapter offers is a mistake. */
 function mounted(
   expose: readonly Channel[],
   protocols: GatewayConfig['protocols'] | undefined,
@@ -146,7 +104,7 @@ function mounted(
   if (channels.length === 0)
     problems.add(
       `${path}.expose`,
-      `must name at least one front that is enabled; set protocols.${expose[0]}.enabled: true, or name another one`,
+      `must name at least one adapter that is enabled; set protocols.${expose[0]}.enabled: true, or name another one`,
     );
   return channels;
 }
@@ -161,4 +119,47 @@ function paymentMethods(
   if (free && methods.length > 0) problems.add(`${path}.payments`, 'must be empty for a free resource');
   if (!free && methods.length === 0) problems.add(`${path}.payments`, 'must have x402 for a resource with a price');
   return methods;
+}
+
+/**
+ * The mandates that a resource requires. Requiring mandates that none can be trusted for would sell
+ * what cannot be bought.
+ */
+function requiredMandates(
+  document: Pick<ResourceDocument, 'authorization' | 'pricing'>,
+  mandates: MandateSetting,
+  path: string,
+  problems: ProblemList,
+): readonly 'ap2'[] {
+  const required = document.authorization?.required ?? [];
+  if (required.length === 0 || mandates.kind === 'unsound') return required;
+  if (mandates.kind === 'off') {
+    problems.add(
+      `${path}.authorization.required`,
+      'needs authorization.ap2.enabled: true, and its checkout and issuers, on the top level of this document',
+    );
+    return required;
+  }
+  if (!mandates.trusting)
+    problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
+  const { pricing } = document;
+  if (pricing.type === 'fixed') checkPrice(pricing, mandates.exponents, `${path}.pricing.amount`, problems);
+  return required;
+}
+
+/** AP2 counts in minor units, which JSON must hold exactly (ap2 7.3). */
+function checkPrice(
+  { amount, currency }: { readonly amount: string; readonly currency: string },
+  exponents: ReadonlyMap<string, number>,
+  path: string,
+  problems: ProblemList,
+): void {
+  const exponent = exponents.get(currency);
+  const [whole = '', fraction = ''] = amount.split('.');
+  // Problems of the price itself are reported already.
+  if (exponent === undefined || !problems.sound(path)) return;
+  if (fraction.length > exponent)
+    problems.add(path, `must have at most ${exponent} digits behind the point with ap2: those of ${currency}`);
+  else if (!Number.isSafeInteger(Number(whole + fraction.padEnd(exponent, '0'))))
+    problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
 }

@@ -1,17 +1,18 @@
+/** `storage.sealing`: the keys that encrypt what is stored, and the older list of checkouts. */
+
 import type { SealingKey, SealingKeys } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { SealingKeyDocument } from '../document/document.ts';
 import { SecretUses } from '../document/secret-uses.ts';
 
-/** Where the ring is configured. */
 export const SEALING_KEYS = 'storage.sealing.keys';
-/** Where that of checkouts was before there was one for all; it is still read. */
+/** The list for checkouts from before there was one for all; it is still read. */
 export const OLD_SEALING_KEYS = 'protocols.acp.idempotency.keys';
 
-/** How to make one; `validate` and the log say it where there is none. */
+/** For problems and warnings where there is no key. */
 export const MAKE_A_KEY = 'make a key with: openssl rand -base64 32';
 
-/** The keys of a list. Ids stand in what was sealed: two keys of one id could not be told apart. */
+/** The keys of a list. Sealed text names its key's id, so each id is there once. */
 export function sealingKeys(
   documents: readonly SealingKeyDocument[],
   at: string,
@@ -24,15 +25,15 @@ export function sealingKeys(
     if (ids.has(id)) problems.add(`${path}.id`, 'is there already; each key needs a name of its own');
     ids.add(id);
     uses.note(`${path}.key`, key);
-    // Both alphabets are read.
+    // Reads base64 and base64url.
     return { id, key: Buffer.from(key, 'base64') };
   });
 }
 
 /**
- * The ring of checkouts: that of the storage, and behind it what still stands under the old name,
- * so that what an old key sealed is read while the keys move. A key may stand in both places, and
- * has no other use. Undefined: there is no key at all; problems tell how to make one.
+ * The keys of checkouts: those of the storage, then those of the old list, so that what an old key
+ * sealed is read while the keys move. A key may be in both lists, and has no other use. Undefined:
+ * there is no key at all; a problem explains how to make one.
  */
 export function checkoutRing(
   ring: readonly SealingKey[],
@@ -44,7 +45,7 @@ export function checkoutRing(
   const noted = new Set<string>();
   const note = (path: string, { key }: SealingKey): void => {
     const text = Buffer.from(key).toString('base64');
-    // That a list has a key twice was said with the list.
+    // A key that a list has twice was reported with the list.
     if (!noted.has(text)) uses.note(path, text);
     noted.add(text);
   };
@@ -59,7 +60,7 @@ export function checkoutRing(
   }
   const [first, ...others] = all;
   if (first !== undefined) return [first, ...others];
-  // Where the section was refused, what is wrong with it has been said.
+  // A refused section has its problems already.
   if (!problems.sound('storage')) return undefined;
   const example = `[{ id: k1, key: "\${file:/run/secrets/sealing-key}" }]`;
   problems.add(SEALING_KEYS, `is missing: such as ${example}; ${MAKE_A_KEY}`);

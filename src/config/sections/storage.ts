@@ -1,19 +1,46 @@
+/** `storage`: Redis or SQLite, its bounds and its sealing keys. */
+
 import { X509Certificate } from 'node:crypto';
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { RedisAddress, RedisNode, RedisSettings, StorageConfig } from '../../store/port/settings.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
 import type { ConfigDocument, RedisDocument } from '../document/document.ts';
+import { pemCertificates } from '../document/read.ts';
 import { SEALING_KEYS, sealingKeys } from './sealing.ts';
 
+const STORAGE = schema.properties.storage.properties;
+const DAY_MS = 24 * 60 * 60 * 1_000;
 const PATH = 'storage.redis';
 const LONGEST_PORT = 65_535;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/**
- * `storage.redis`: where it is, how to log in, and whom to trust. Undefined when the address is
- * none; problems tell why.
- */
+/** An embedded database belongs to one process, so several replicas need Redis in every mode. */
+export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
+  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
+  const { receiptsMaxLength, receiptsMaxAgeDays, sealing } = rest;
+  const [first, ...others] = sealingKeys(sealing?.keys ?? [], SEALING_KEYS, problems);
+  if (sqlite !== undefined && replicas > 1)
+    problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
+  const engine =
+    redis === undefined ? sqlite && { kind: 'sqlite' as const, path: sqlite.path } : server(redis, problems);
+  return (
+    engine && {
+      engine,
+      eventsMaxLength: eventsMaxLength ?? STORAGE.eventsMaxLength.default,
+      receiptsMaxLength: receiptsMaxLength ?? STORAGE.receiptsMaxLength.default,
+      ...(receiptsMaxAgeDays === undefined ? {} : { receiptsMaxAgeMs: receiptsMaxAgeDays * DAY_MS }),
+      ...(first === undefined ? {} : { sealing: [first, ...others] as const }),
+      replicas,
+    }
+  );
+}
+
+function server(redis: RedisDocument, problems: ProblemList): StorageConfig['engine'] | undefined {
+  const settings = deriveRedis(redis, problems);
+  return settings && { kind: 'redis', ...settings };
+}
+
+/** `storage.redis`: address, login, certificates. Undefined after a problem with the address. */
 function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSettings | undefined {
   const { username, password, tls, replicas } = document;
   checkLogin(`${PATH}.password`, document, problems);
@@ -65,7 +92,7 @@ function nodesOf(nodes: readonly string[], path: string, problems: ProblemList):
   });
 }
 
-/** The client would leave a user without a password out silently. */
+/** The client would silently ignore a user without a password. */
 function checkLogin(
   path: string,
   { username, password }: { readonly username?: string; readonly password?: string },
@@ -76,7 +103,7 @@ function checkLogin(
 
 function checkTls({ tls }: RedisDocument, problems: ProblemList): void {
   if (tls?.ca === undefined) return;
-  const certificates = tls.ca.match(PEM_CERTIFICATE) ?? [];
+  const certificates = pemCertificates(tls.ca);
   if (certificates.length > 0 && certificates.every(readable)) return;
   problems.add(`${PATH}.tls.ca`, `must be certificates as PEM text; to read a file write \${file:/path/of/ca.pem}`);
 }
@@ -87,40 +114,4 @@ function readable(certificate: string): boolean {
   } catch {
     return false;
   }
-}
-
-const STORAGE = schema.properties.storage.properties;
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
-
-/**
- * `storage`: an embedded database belongs to one process, so several replicas need Redis in every
- * deployment mode.
- */
-export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
-  const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
-  const { receiptsMaxLength, receiptsMaxAgeDays, sealing } = rest;
-  const [first, ...others] = sealingKeys(sealing?.keys ?? [], SEALING_KEYS, problems);
-  if (sqlite !== undefined && replicas > 1)
-    problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
-  const engine = redis === undefined ? sqlite && embedded(sqlite.path) : server(redis, problems);
-  return (
-    engine && {
-      engine,
-      eventsMaxLength: eventsMaxLength ?? STORAGE.eventsMaxLength.default,
-      receiptsMaxLength: receiptsMaxLength ?? STORAGE.receiptsMaxLength.default,
-      ...(receiptsMaxAgeDays === undefined ? {} : { receiptsMaxAgeMs: receiptsMaxAgeDays * DAY_MS }),
-      ...(first === undefined ? {} : { sealing: [first, ...others] as const }),
-      replicas,
-    }
-  );
-}
-
-function embedded(path: string): StorageConfig['engine'] {
-  return { kind: 'sqlite', path };
-}
-
-function server(redis: RedisDocument, problems: ProblemList): StorageConfig['engine'] | undefined {
-  const settings = deriveRedis(redis, problems);
-  return settings && { kind: 'redis', ...settings };
 }

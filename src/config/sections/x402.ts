@@ -1,3 +1,5 @@
+/** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
+
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';
@@ -13,20 +15,10 @@ import type { EndpointDocument, FacilitatorDocument, X402Document } from '../doc
 import { isLoopbackUrl } from '../document/endpoints.ts';
 import { checksumAddress } from '../document/fields.ts';
 
-/** What the rules of real money need to know about the rest of the configuration. */
-interface MainnetFacts {
-  readonly redis: boolean;
-  /**
-   * The relayer key came whole out of a mounted file: not out of the document, not out of the
-   * environment.
-   */
-  readonly keyFromFile: boolean;
-}
+const AT = 'payments.x402';
+const X402 = schema.properties.payments.properties.x402.properties;
 
-/**
- * Accounts whose keys are printed in every tutorial (anvil, hardhat: "test test … junk"): money
- * sent there is gone in seconds.
- */
+/** Accounts of anvil and hardhat ("test test … junk"), whose keys are published. */
 export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
   '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
@@ -40,39 +32,14 @@ export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
 ]);
 
-/**
- * What has to be so before real money is taken. The USDC domain is checked for every known network
- * elsewhere.
- */
-function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts, problems: ProblemList): void {
-  const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
-  if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
-  const { facilitator } = config;
-  if (facilitator.mode === 'remote') {
-    const named = facilitator.fallbacks.map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);
-    for (const [key, url] of [['url', facilitator.url] as const, ...named])
-      if (!url.toLowerCase().startsWith('https://')) refuse(`facilitator.${key}`, 'must be https on a mainnet');
-  }
-  if (facilitator.mode === 'local' && !facts.keyFromFile)
-    refuse('facilitator.privateKey', `must come from a mounted file on a mainnet: "\${file:/path}"`);
-  if (config.rpcUrl !== undefined && config.confirm === 'facilitator')
-    refuse('confirm', 'must be receipt on a mainnet: every payment is checked on the chain');
-  if (config.rpcUrl === undefined) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
-  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
-  if (usdc !== undefined && config.asset !== usdc.address)
-    refuse('asset', `must be the canonical USDC of this network, ${usdc.address}`);
-  if (DEVELOPMENT_ACCOUNTS.has(config.payTo))
-    refuse('payTo', 'must not be a well-known development account: its key is public');
-  if (!facts.redis) problems.add('storage', 'must be redis on a mainnet');
+/** What the rules of a mainnet need from other sections. */
+interface MainnetFacts {
+  readonly redis: boolean;
+  /** The relayer key came whole out of a mounted file, not from the document or the environment. */
+  readonly keyFromFile: boolean;
 }
 
-const AT = 'payments.x402';
-const X402 = schema.properties.payments.properties.x402.properties;
-
-/**
- * `payments.x402`: where the money goes and on which chain. Undefined after a problem that leaves
- * nothing to derive from.
- */
+/** Undefined after a problem that leaves nothing to derive from. */
 export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
   const asset = checksumAddress(document.asset);
   const payTo = checksumAddress(document.payTo);
@@ -111,17 +78,14 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
   };
   checkKnownAsset(config, problems);
   const allowed = document.allowMainnet ?? false;
-  // A node of the merchant's own on loopback makes the mode `local`, and the money no less real.
+  // A loopback node makes the mode `local`, and the money no less real.
   if (mode === 'local' && KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet' && !allowed)
     problems.add(`${AT}.allowMainnet`, 'must be true: this is the chain id of a mainnet, also behind a loopback node');
   if (mode === 'mainnet') checkMainnet(config, allowed, facts, problems);
   return config;
 }
 
-/**
- * As in contract 2.1: local when facilitator and RPC are both this machine, else what the table of
- * networks says.
- */
+/** Local when facilitator and RPC are on this machine, else by network (contract 2.1). */
 function deploymentMode(
   { network, facilitator }: X402Document,
   rpcUrl: string | undefined,
@@ -162,7 +126,7 @@ function endpoint({ url, auth }: EndpointDocument): FacilitatorEndpoint {
   return { url: url.replace(/\/+$/, ''), auth: auth ?? { type: 'none' } };
 }
 
-/** The chain decides wherever there is one to ask, unless the merchant says otherwise. */
+/** The chain decides wherever there is one to ask, unless configured otherwise. */
 function confirmation(
   { confirm, facilitator: { mode } }: X402Document,
   rpcUrl: string | undefined,
@@ -178,7 +142,7 @@ function confirmation(
   return confirm ?? (rpcUrl === undefined ? 'facilitator' : 'receipt');
 }
 
-/** A depth is asked of the chain; a facilitator's word has none. */
+/** Only the chain knows a depth; a facilitator's claim has none. */
 function confirmations(
   { confirmations: wanted = X402.confirmations.default, confirm }: X402Document,
   rpcUrl: string | undefined,
@@ -192,10 +156,7 @@ function confirmations(
   return wanted;
 }
 
-/**
- * Canonical USDC with another EIP-712 domain can never be paid: every signature would be for
- * another token.
- */
+/** Refuses another EIP-712 domain for canonical USDC: no signature would be valid. */
 function checkKnownAsset(config: X402Config, problems: ProblemList): void {
   const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
   if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;
@@ -205,4 +166,27 @@ function checkKnownAsset(config: X402Config, problems: ProblemList): void {
     problems.add(`${AT}.assetVersion`, `must be "${usdc.version}" for USDC on this network`);
   if (config.assetDecimals !== usdc.decimals)
     problems.add(`${AT}.assetDecimals`, `must be ${usdc.decimals} for USDC on this network`);
+}
+
+/** Rules of a mainnet. The USDC domain is checked for every known network by `checkKnownAsset`. */
+function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts, problems: ProblemList): void {
+  const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
+  if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
+  const { facilitator } = config;
+  if (facilitator.mode === 'remote') {
+    const named = facilitator.fallbacks.map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);
+    for (const [key, url] of [['url', facilitator.url] as const, ...named])
+      if (!url.toLowerCase().startsWith('https://')) refuse(`facilitator.${key}`, 'must be https on a mainnet');
+  }
+  if (facilitator.mode === 'local' && !facts.keyFromFile)
+    refuse('facilitator.privateKey', `must come from a mounted file on a mainnet: "\${file:/path}"`);
+  if (config.rpcUrl !== undefined && config.confirm === 'facilitator')
+    refuse('confirm', 'must be receipt on a mainnet: every payment is checked on the chain');
+  if (config.rpcUrl === undefined) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
+  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
+  if (usdc !== undefined && config.asset !== usdc.address)
+    refuse('asset', `must be the canonical USDC of this network, ${usdc.address}`);
+  if (DEVELOPMENT_ACCOUNTS.has(config.payTo))
+    refuse('payTo', 'must not be a well-known development account: its key is public');
+  if (!facts.redis) problems.add('storage', 'must be redis on a mainnet');
 }

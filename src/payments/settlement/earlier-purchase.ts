@@ -10,9 +10,9 @@ import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledge
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import type { BuyerTokens } from '../pricing/buyer-token.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
-import { invokeUrl } from '../x402/wire/offer.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
 import { replayKey } from '../x402/wire/payload-schema.ts';
+import { invokeUrl } from '../x402/wire/payment-required.ts';
 import type { PaymentRequirements } from '../x402/wire/types.ts';
 import {
   clearRequirements,

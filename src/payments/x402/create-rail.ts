@@ -1,17 +1,22 @@
-import { type AssetDifference, checkAsset } from './chain/asset-check.ts';
+/** Opens the configured rail at start: recovery engine, chain, facilitator or relayer, checks. */
+
+import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { type Chain, createChain } from './chain/chain.ts';
 import { watchChain } from './chain/chain-health.ts';
-import { createRpc, type Rpc } from './chain/rpc.ts';
+import { createRpc, nodeFailure, type Rpc } from './chain/rpc.ts';
 import { createWalletSignatures, rememberCode } from './chain/wallet-signature.ts';
 import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
-import { trustingOnly, withoutWrongClock } from './verify/trust.ts';
+import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import type { X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
-/** The configured rail, open, with the local verification that stands in front of it. */
+/** Local chains make a block when there is something to put into it, known mainnets by time. */
+const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
+
+/** The configured rail, open, with the local checks that come before it. */
 export interface X402Rail extends PaymentRail {
   readonly recoveryEngine: RecoveryEngine;
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
@@ -19,33 +24,16 @@ export interface X402Rail extends PaymentRail {
   close(): Promise<void>;
 }
 
-/** The two lines that opening a rail has to say. */
+/** The log lines of opening a rail. */
 interface RailLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }
 
 /**
- * The chain says otherwise about the money than the configuration: starting would mean payments
- * that fail or prices that are wrong.
- */
-export class AssetMismatch extends Error {
-  readonly differences: readonly AssetDifference[];
-
-  constructor(differences: readonly AssetDifference[]) {
-    const lines = differences.map(
-      ({ field, expected, found }) => `${field} is ${found ?? 'not there'}, not ${expected}`,
-    );
-    super(`payments.x402 does not match the chain: ${lines.join('; ')}`);
-    this.name = 'AssetMismatch';
-    this.differences = differences;
-  }
-}
-
-/**
- * Opens the rail: recovery engine tested, asset compared with the chain. A node or facilitator that
- * is down does not stop the start, it shows in readiness; the asset is then compared as soon as the
- * node answers.
+ * Opens the rail: tests the recovery engine, compares the asset with the chain. A node or
+ * facilitator that is down does not stop the start and shows in readiness; the asset is then
+ * compared as soon as the node answers.
  * @throws AssetMismatch
  */
 export async function createRail(config: X402Config, log: RailLog): Promise<X402Rail> {
@@ -73,7 +61,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   });
 
   const { rail: unwatched, close } = await railOf(config, rpc, chain);
-  const rail = health === undefined ? unwatched : trustingOnly(health, unwatched, log);
+  const rail = health === undefined ? unwatched : guardRail(health, unwatched, log);
   const wallets =
     rpc === undefined || chain === undefined
       ? undefined
@@ -91,12 +79,12 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
   return {
     ...rail,
     recoveryEngine: engine,
-    examine: health === undefined ? examine : withoutWrongClock(health, examine),
+    examine: health === undefined ? examine : guardExaminer(health, examine),
     async check() {
       try {
         await comparison?.();
       } catch (error) {
-        return { found: 'unreachable', cause: error instanceof Error ? error.message : 'the chain node failed' };
+        return { found: 'unreachable', cause: nodeFailure(error) };
       }
       return rail.check();
     },
@@ -106,12 +94,6 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     },
   };
 }
-
-/**
- * Local chains make a block when there is something to put into it; every mainnet that is served
- * makes them by time.
- */
-const BLOCKS_BY_TIME = { local: 'never', testnet: 'seen', mainnet: 'always' } as const;
 
 async function railOf(
   config: X402Config,
@@ -128,13 +110,12 @@ async function railOf(
   return { rail, close: async () => undefined };
 }
 
-/** Compares until it has once succeeded: the asset of a chain does not change. */
+/** Compares until it succeeds once: the asset of a chain does not change. */
 function assetComparison(rpc: Rpc, config: X402Config): () => Promise<void> {
   let agreed = false;
   return async function compare() {
     if (agreed) return;
-    const differences = await checkAsset(rpc, config);
-    if (differences.length > 0) throw new AssetMismatch(differences);
+    await requireAsset(rpc, config);
     agreed = true;
   };
 }

@@ -18,7 +18,8 @@ import type {
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
-import { type Offers, paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/offers.ts';
+import type { Offers } from '../../payments/x402/wire/offers.ts';
+import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
 import { isRetrySafe, undeliveredError } from '../steps/backend-failed.ts';

@@ -7,7 +7,7 @@ import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
-import { paymentDetails } from '../../payments/x402/wire/offers.ts';
+import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall } from '../call.ts';

@@ -7,8 +7,9 @@ import type { MandateService } from '../../mandates/mandate-service.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
-import { needsMandate } from '../../payments/x402/wire/offer.ts';
-import { type Offer, refusedResponse } from '../../payments/x402/wire/offers.ts';
+import type { Offer } from '../../payments/x402/wire/offers.ts';
+import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
+import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import type { PreparedCall, ProvenCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 

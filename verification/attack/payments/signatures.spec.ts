@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import {
+  CHECKED_HERE,
   freshAccount,
-  NOBODY_TO_ASK,
   offerFor,
   payloadFor,
   RESOURCE_URL,
@@ -29,7 +29,7 @@ const { recover } = await prepareRecovery();
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}): Promise<string> {
   const decoded = decodeProof(encodeProof(payload));
   assert.ok(decoded.kind === 'decoded');
-  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, ...deps });
+  const examine = createExaminer({ terms, recover, ...CHECKED_HERE, ...deps });
   const examined = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: Date.now() });
   assert.equal(examined.refusal, undefined);
   const checked = await examined.checkSignature();

@@ -6,7 +6,7 @@ import type { ChainAccess } from '../../../support/chain.ts';
 import { TOKEN_ABI } from '../../../support/contracts.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, sign, type Terms } from '../signing.ts';
 
-/** What payers and strangers do on a chain behind the gateway's back. */
+/** What payers and strangers do on a chain without the gateway. */
 export interface ChainActors {
   /** A payer with the price and no more, and a proof of theirs. */
   buyer(units?: bigint): Promise<{ readonly account: PrivateKeyAccount; readonly proof: Proof }>;

@@ -12,16 +12,16 @@ import {
   watchChain,
   watchHeads,
 } from '../../../../src/payments/x402/chain/chain-health.ts';
-import { evidenceQuery } from '../../../../src/payments/x402/chain/evidence-query.ts';
+import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
-import { trustingOnly, withoutWrongClock } from '../../../../src/payments/x402/verify/trust.ts';
+import { guardExaminer, guardRail } from '../../../../src/payments/x402/verify/chain-guard.ts';
 import type { Candidate, Examination } from '../../../../src/payments/x402/verify/verify.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import { type SilentNode, startSilentNode } from '../../../support/silent-node.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
 
-/** Between two looks, milliseconds. */
+/** Between two readings, milliseconds. */
 const LOOK_MS = 2_000;
 const NOON_S = 1_800_000_000;
 
@@ -44,7 +44,7 @@ describe('the heads of a chain', () => {
   };
   beforeEach(() => open('seen'));
 
-  /** The chain makes a block every so many seconds, and is looked at every two. */
+  /** The chain makes a block every so many seconds, and is read every two. */
   const blocks = (count: number, intervalS: number): void => {
     for (let made = 0; made < count; made += 1) {
       const due = (head.timestamp + intervalS - NOON_S) * 1_000;
@@ -58,7 +58,7 @@ describe('the heads of a chain', () => {
     clock += LOOK_MS;
     watch.saw(head);
   };
-  /** Looks, and never a new block. */
+  /** Readings without a new block. */
   const stands = (ms: number): void => {
     for (const ends = clock + ms; clock < ends; ) look();
   };
@@ -137,7 +137,7 @@ describe('the heads of a chain', () => {
       assert.ok(watch.stall());
     });
 
-    it('are none because nobody looked: a process that stood still has seen nothing', () => {
+    it('are none without readings: a process that stood still has seen nothing', () => {
       blocks(REGULAR_HEADS, 2);
       clock += 10 * STALL_MS;
       assert.equal(watch.stall(), undefined);
@@ -176,7 +176,7 @@ describe('the heads of a chain', () => {
         assert.equal(watch.clock() !== undefined, wrong);
       });
 
-    it('are right again with one head that says so', () => {
+    it('are right again with one head that agrees', () => {
       clockErrorS = 90_000;
       blocks(CLOCK_HEADS, 2);
       assert.match(watch.clock() ?? '', /90000 s ahead/);
@@ -185,10 +185,10 @@ describe('the heads of a chain', () => {
       assert.equal(watch.clock(), undefined);
     });
 
-    it('are not compared by a head that had been there for long, nor while the chain stands still', () => {
+    it('are not compared by a head that is old when it is first read, nor while the chain stands still', () => {
       stands(600_000);
       for (let blocksMade = 0; blocksMade < 5; blocksMade += 1) {
-        // Nobody looked for a minute, in which its block was made.
+        // No reading for a minute, in which its block was made.
         clock += 60_000;
         head = { ...head, number: head.number + 1n, timestamp: NOON_S + clock / 1_000 - 50 };
         watch.saw(head);
@@ -205,7 +205,7 @@ describe('the heads of a chain', () => {
   });
 });
 
-describe('what the readings of a chain say of its node', () => {
+describe('the health of a node by the readings of its chain', () => {
   let stage: Stage;
   let node: SilentNode;
   let rpc: Rpc;
@@ -213,7 +213,7 @@ describe('what the readings of a chain say of its node', () => {
   let wallErrorMs = 0;
   let health: ChainHealth;
   let rail: PaymentRail;
-  let told: string[] = [];
+  let logged: string[] = [];
 
   before(async () => {
     stage = await openStage();
@@ -240,9 +240,10 @@ describe('what the readings of a chain say of its node', () => {
       terms: stage.terms,
       privateKey: stage.local.relayerKey,
     });
-    told = [];
-    const line = (level: string) => (facts: object) => void told.push(`${level} ${(facts as { fault: string }).fault}`);
-    rail = trustingOnly(health, local, { info: line('info'), warn: line('warn') });
+    logged = [];
+    const line = (level: string) => (facts: object) =>
+      void logged.push(`${level} ${(facts as { fault: string }).fault}`);
+    rail = guardRail(health, local, { info: line('info'), warn: line('warn') });
   });
 
   const ask = (proof: Proof, transaction: string | undefined) =>
@@ -284,10 +285,10 @@ describe('what the readings of a chain say of its node', () => {
       await node.become('honest');
       assert.equal(await rail.check(), undefined);
       assert.equal(await rail.check(), undefined);
-      assert.deepEqual(told, ['warn missing', 'info missing'], 'each change is told once');
+      assert.deepEqual(logged, ['warn missing', 'info missing'], 'each change is logged once');
     });
 
-    it('is no fault of a node that is dead meanwhile, nor of a transaction that nobody named', async () => {
+    it('is no fault of a node that is dead meanwhile, nor of an unknown transaction', async () => {
       await node.become('logless');
       assert.equal((await ask(proof, undefined)).kind, 'unknown');
       clock = LOGS_LAG_MS;
@@ -354,7 +355,7 @@ describe('what the readings of a chain say of its node', () => {
         checkSignature: async () => assert.fail(),
       }) as unknown as Examination;
     const refusalOf = (step: 'window' | 'offer') =>
-      withoutWrongClock(health, () => examination(step))({} as Candidate).refusal;
+      guardExaminer(health, () => examination(step))({} as Candidate).refusal;
 
     for (const hours of [-25, 25])
       it(`${hours} h: no window is judged by it, and no proof gets a verdict`, async () => {

@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { checkAsset } from '../../../../src/payments/x402/chain/asset-check.ts';
 import { type Chain, createChain, type EvidenceQuery } from '../../../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../support/contracts.ts';
-import { type Fault, startFaultyNode } from '../faulty-node.ts';
+import { type Fault, throughFaultyNode } from '../faulty-node.ts';
 import {
   authorize,
   freshAccount,
@@ -49,18 +49,15 @@ describe('what the chain shows', () => {
     return { asset, from, nonce, payTo, value, validBefore: Number(validBefore), since, knownTransaction };
   }
 
-  async function withNode<T>(fault: (method: string) => Fault, read: (faulty: Rpc) => Promise<T>): Promise<T> {
-    const node = await startFaultyNode(local.rpcUrl, fault);
-    const faulty = createRpc(node.url);
-    try {
-      return await read(faulty);
-    } finally {
-      await faulty.close();
-      await node.stop();
-    }
-  }
+  /** What a chain behind a node with one fault shows. */
+  const readThrough = (faultyMethod: string, fault: Fault, query: EvidenceQuery) =>
+    throughFaultyNode(
+      local.rpcUrl,
+      (method) => (method === faultyMethod ? fault : 'pass'),
+      (faulty) => createChain(faulty).readEvidence(query),
+    );
 
-  it('paid, by whoever sent it, with and without a hint, even a wrong one', async () => {
+  it('paid, by any sender, with and without a hint, even a wrong one', async () => {
     const { proof } = await actors.buyer();
     const transaction = await actors.submit(proof);
     const { proof: other } = await actors.buyer();
@@ -114,7 +111,7 @@ describe('what the chain shows', () => {
       return seen;
     };
 
-    it('paid once two blocks stand on its own, with and without a hint', async () => {
+    it('paid once two blocks follow its own, with and without a hint', async () => {
       for (const isHinted of [true, false]) {
         const { proof } = await actors.buyer();
         const transaction = await actors.submit(proof);
@@ -122,7 +119,7 @@ describe('what the chain shows', () => {
       }
     });
 
-    it('cancelled or spent elsewhere, as deep: a refusal must not be taken back either', async () => {
+    it('cancelled or spent elsewhere, as deep: a refusal must be final too', async () => {
       for (const spoil of [actors.cancel, actors.spendOnSelf]) {
         const { account, proof } = await actors.buyer();
         await spoil(account, proof);
@@ -130,7 +127,7 @@ describe('what the chain shows', () => {
       }
     });
 
-    it('expired once the block that stays is past its end', async () => {
+    it('expired once a confirmed block is past its end', async () => {
       const validBefore = nowSeconds() + 100;
       const proof = await genuineProof(freshAccount(), terms, { validBefore: String(validBefore) });
       const snapshot = await local.request('evm_snapshot', []);
@@ -140,7 +137,7 @@ describe('what the chain shows', () => {
       await local.request('evm_revert', [snapshot]);
     });
 
-    it('a payment that a reorganisation takes back has bought nothing, where one confirmation would have believed it', async () => {
+    it('a payment that a reorganisation takes back is unknown, where one confirmation shows it as paid', async () => {
       const { proof } = await actors.buyer();
       const snapshot = await local.request('evm_snapshot', []);
       const transaction = await actors.submit(proof);
@@ -155,11 +152,7 @@ describe('what the chain shows', () => {
   it('unknown, not worthless, while the node cannot find the log of a spent nonce', async () => {
     const { proof } = await actors.buyer();
     await actors.submit(proof);
-    const evidence = await withNode(
-      (method) => (method === 'eth_getLogs' ? 'empty' : 'pass'),
-      (faulty) => createChain(faulty).readEvidence(about(proof)),
-    );
-    assert.equal(evidence.kind, 'unknown');
+    assert.equal((await readThrough('eth_getLogs', 'empty', about(proof))).kind, 'unknown');
   });
 
   it('unknown when the node fails at any of its answers', async () => {
@@ -167,13 +160,8 @@ describe('what the chain shows', () => {
     await actors.submit(proof);
     const asked = ['eth_getBlockByNumber', 'eth_call', 'eth_getLogs', 'eth_getTransactionReceipt'];
     for (const failing of asked)
-      for (const fault of ['fail', 'lose', 'empty'] as const) {
-        const evidence = await withNode(
-          (method) => (method === failing ? fault : 'pass'),
-          (faulty) => createChain(faulty).readEvidence(about(proof)),
-        );
-        assert.equal(evidence.kind, 'unknown', `${failing} ${fault}`);
-      }
+      for (const fault of ['fail', 'lose', 'empty'] as const)
+        assert.equal((await readThrough(failing, fault, about(proof))).kind, 'unknown', `${failing} ${fault}`);
   });
 
   it('a payer that is a contract pays with a signature of its owner', async () => {
@@ -226,12 +214,12 @@ describe('what the chain shows', () => {
       });
 
     it('stays open when the node fails', async () => {
-      await assert.rejects(
-        withNode(
-          () => 'fail',
-          (faulty) => checkAsset(faulty, terms),
-        ),
+      const checked = throughFaultyNode(
+        local.rpcUrl,
+        () => 'fail',
+        (faulty) => checkAsset(faulty, terms),
       );
+      await assert.rejects(checked);
     });
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getAddress, toEventSelector } from 'viem';
+import { fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/chain.ts';
 import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
@@ -9,7 +10,7 @@ import {
   paymentsIn,
   topic,
 } from '../../../../src/payments/x402/chain/evidence.ts';
-import { firstBlockSince, fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/payment-logs.ts';
+import { firstBlockSince } from '../../../../src/payments/x402/chain/payment-logs.ts';
 import { freshAddress } from '../signing.ts';
 
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
@@ -101,9 +102,9 @@ describe('the payments that a receipt shows', () => {
     ['a plain transfer', [moved()]],
     ['an authorization that moved nothing', [used(), moved({ units: '0' })]],
     ['an authorization with no transfer', [used()]],
-    ['a transfer by somebody else', [used(), moved({ source: another })]],
+    ['a transfer by another payer', [used(), moved({ source: another })]],
     ['a transfer before the authorization', [moved(), used()]],
-    ['a transfer that stands further behind', [used(), moved({ to: another }), moved()]],
+    ['a transfer that is not the next log', [used(), moved({ to: another }), moved()]],
     ['another token', [{ ...used(), address: another }, moved({ by: another })]],
   ];
   for (const [what, logs] of none) it(`${what}: none`, () => assert.deepEqual(shown(logs), []));

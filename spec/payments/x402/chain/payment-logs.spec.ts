@@ -24,9 +24,7 @@ describe('the search for payments', () => {
   });
   after(() => stage.close());
 
-  /**
-   * The same chain behind a node with a limit; `refuse` throws what it says to this many blocks.
-   */
+  /** The same chain behind a node that refuses too many blocks: `refuse` throws its answer. */
   const limited = (refuse: (blocks: bigint) => void): { readonly node: Rpc; readonly widths: bigint[] } => {
     const widths: bigint[] = [];
     const call: Rpc['call'] = async (method, params, deadlineMs) => {
@@ -59,7 +57,7 @@ describe('the search for payments', () => {
     assert.ok(widths.every((width) => width <= BLOCKS_PER_QUERY));
   });
 
-  it('looks at the first and the last block as well', async () => {
+  it('searches the first and the last block as well', async () => {
     const block = await stage.local.request('eth_getTransactionReceipt', [paid[5] ?? '']);
     const number = BigInt((block as { readonly blockNumber: string }).blockNumber);
     assert.deepEqual(await found(stage.rpc, number, number), [paid[5]]);
@@ -71,7 +69,7 @@ describe('the search for payments', () => {
     ['fewer bytes', 15n, () => new OversizedAnswer(1)],
   ];
   for (const [what, most, error] of limits)
-    it(`asks for less when the node wants ${what} at a time`, async () => {
+    it(`asks for less when the node allows ${what} at a time`, async () => {
       const { node, widths } = limited((blocks) => {
         if (blocks > most) throw error();
       });
@@ -83,7 +81,7 @@ describe('the search for payments', () => {
       assert.ok(BigInt(widths.length) < 4n * (last / most), `${widths.length} queries are too many`);
     });
 
-  it('asks again when the node fails or wants us slower', async () => {
+  it('asks again when the node fails or limits the rate', async () => {
     const errors = [
       new Error('no JSON-RPC answer (503)'),
       new RpcRefusal('eth_getLogs', 429, 'too many requests', false),
@@ -95,7 +93,7 @@ describe('the search for payments', () => {
     assert.deepEqual(await found(node), paid);
   });
 
-  it('says so when a single block is too much, instead of leaving it out', async () => {
+  it('fails when a single block is too much, instead of leaving it out', async () => {
     const { node } = limited(() => {
       throw new OversizedAnswer(7);
     });

@@ -17,7 +17,7 @@ import { type Chain, startChain } from '../../../support/chain.ts';
 import { createWalletBuyer, type WalletBuyer, type WalletSignature } from '../../../support/wallets.ts';
 import { offerFor, PRICE_UNITS, RESOURCE_URL, termsFor, typedData } from '../signing.ts';
 
-/** A chain that answers when told to. */
+/** A chain whose answers the test gives. */
 function chain() {
   const questions: { readonly address: string; readonly answer: PromiseWithResolvers<boolean> }[] = [];
   return {
@@ -65,7 +65,7 @@ describe('whether a payer is a contract', () => {
     assert.equal(await hasCode('a'), true);
   });
 
-  it('is one question for all who ask at the same time, and a failure is not remembered', async () => {
+  it('is one call for concurrent lookups, and a failure is not remembered', async () => {
     const { lookup, questions } = chain();
     const hasCode = rememberCode(lookup);
     const both = Promise.allSettled([hasCode('a'), hasCode('a')]);
@@ -143,7 +143,7 @@ describe('the signature of a wallet', () => {
     assert.equal((await asking(false).check(deployed.address, digest, signature)).kind, 'signed');
   });
 
-  it('in a wrapper is asked of the wallet as it would be deployed, where somebody deploys it; nothing is deployed', async () => {
+  it('in a wrapper is asked of the wallet as it would be deployed, where the rail deploys it; nothing is deployed', async () => {
     const { digest, signature } = await signed(planned, 'wrapped');
     assert.deepEqual(await asking().check(planned.address, digest, signature), { kind: 'signed', signature });
     assert.deepEqual(await asking(false).check(planned.address, digest, signature), NOT_DEPLOYED);

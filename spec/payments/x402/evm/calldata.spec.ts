@@ -61,7 +61,7 @@ describe('calldata by concatenation', () => {
       assert.equal(transferCall(authorization, long, 'contract'), expected);
     });
 
-  it('shows until when an authorization is valid, also behind a lane that makes many calls of one', () => {
+  it('shows until when an authorization is valid, also where one transaction batches many calls', () => {
     const payment = { from, payTo: to, units: BigInt(authorization.value), nonce };
     const expected = BigInt(authorization.validBefore);
     const call = transferCall(authorization, signature, 'account') as Hex;

@@ -6,20 +6,14 @@ import { createFailover, STEP_BACK_MS } from '../../../../src/payments/x402/faci
 const NONE = { kind: 'none' };
 const REFUSED = { kind: 'denied' };
 
-/**
- * Names are hosts; nobody is connected before a question, and no question here is put to the
- * network.
- */
+/** Names are hosts; no call here reaches the network. */
 function lineOf(names: readonly string[]) {
   let now = 1_000;
   const line = createFailover(
     names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } })),
     () => now,
   );
-  /**
-   * Who was asked, with the time each had, when the facilitators answer like this; `takes`
-   * milliseconds each.
-   */
+  /** The facilitators that were asked, with their deadlines; each takes `takes` milliseconds. */
   const ask = async (answers: Readonly<Record<string, { readonly kind: string }>>, takes = 0) => {
     const asked: (readonly [name: string, deadlineMs: number])[] = [];
     for (const turn of line.turns(6_000)) {
@@ -37,14 +31,14 @@ function lineOf(names: readonly string[]) {
   return { ask, order, pass: (ms: number) => (now += ms) };
 }
 
-describe('the line of facilitators', () => {
+describe('the order of facilitators', () => {
   it('asks the next one only while there is no verdict, and a refusal is one', async () => {
     const { order } = lineOf(['a', 'b', 'c']);
     assert.equal(await order({ a: REFUSED }), 'a');
     assert.equal(await order({ b: REFUSED }), 'ab');
   });
 
-  it('asks who gave no verdict last, for ten seconds', async () => {
+  it('asks one that gave no verdict last, for ten seconds', async () => {
     const { order, pass } = lineOf(['a', 'b', 'c']);
     await order({ b: REFUSED });
     pass(STEP_BACK_MS - 1);
@@ -60,7 +54,7 @@ describe('the line of facilitators', () => {
     assert.equal(await order({}), 'bca');
   });
 
-  it('trusts who answered again at once', async () => {
+  it('restores the order with the next verdict', async () => {
     const { order } = lineOf(['a', 'b']);
     await order({});
     assert.equal(await order({ a: REFUSED }), 'a');

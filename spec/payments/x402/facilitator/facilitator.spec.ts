@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import type { SettlementHistory } from '../../../../src/payments/rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import {
   type HostileFacilitator,
@@ -16,6 +17,23 @@ const offer = offerFor(terms);
 const { network } = terms;
 const account = freshAccount();
 const payer = account.address;
+const hash = INVENTED_TRANSACTION;
+const SPENT = 'invalid_exact_evm_nonce_already_used';
+
+const settled = (changes: object = {}): object => ({
+  success: true,
+  transaction: hash,
+  network,
+  payer,
+  ...changes,
+});
+const denied = (errorReason: unknown, changes: object = {}): object => ({
+  success: false,
+  errorReason,
+  transaction: '',
+  network,
+  ...changes,
+});
 
 describe('a remote facilitator', () => {
   let facilitator: HostileFacilitator;
@@ -38,12 +56,12 @@ describe('a remote facilitator', () => {
     facilitator.script({ verify: () => answer });
     return rail.verify(proof, offer);
   };
-  const settle = (answer: ScriptedAnswer) => {
+  const settle = (answer: ScriptedAnswer, history?: SettlementHistory) => {
     facilitator.script({ settle: () => answer });
-    return rail.settle(proof, offer, noWriteAhead);
+    return rail.settle(proof, offer, noWriteAhead, history);
   };
 
-  it('is sent our requirement and our word only, with its credentials', async () => {
+  it('is sent our requirement and no unknown member of the echo, with its credentials', async () => {
     const doctored: Proof = {
       ...proof,
       payload: {
@@ -100,17 +118,17 @@ describe('a remote facilitator', () => {
         refused('insufficient_funds'),
       ],
       [
-        'refusal in words of the packages',
+        'refusal in the vocabulary of the packages',
         json({ isValid: false, invalidReason: 'invalid_exact_evm_signature' }),
         refused(SIGNATURE),
       ],
-      ['refusal in foreign words', json({ isValid: false, invalidReason: 'kyt_blocked' }), refused('kyt_blocked')],
+      ['refusal with a foreign reason', json({ isValid: false, invalidReason: 'kyt_blocked' }), refused('kyt_blocked')],
       ['refusal in prose', json({ isValid: false, invalidReason: 'Error: 0xdead failed' }), refused('payment_refused')],
       ['refusal without a reason', json({ isValid: false }), refused('payment_refused')],
       [
         'refusal for a spent nonce',
-        json({ isValid: false, invalidReason: 'invalid_exact_evm_nonce_already_used' }),
-        { ...refused('invalid_exact_evm_nonce_already_used'), nonceSpent: true },
+        json({ isValid: false, invalidReason: SPENT }),
+        { ...refused(SPENT), nonceSpent: true },
       ],
     ];
     for (const [what, answer, verdict] of rows)
@@ -133,6 +151,100 @@ describe('a remote facilitator', () => {
     assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'open');
     const old = await genuineProof(account, terms, { validBefore: String(nowSeconds()) });
     assert.equal((await rail.reconcile(old, offer, INVENTED_TRANSACTION)).kind, 'unknown');
+  });
+
+  describe('at /settle, without a chain', () => {
+    const CLAIMED = { kind: 'settled', evidence: 'claim', transaction: hash };
+    const UNSENT = { kind: 'refused', reason: 'insufficient_funds', evidence: 'unsent' };
+    const OPEN = { kind: 'uncertain' };
+    const NAMED = { kind: 'uncertain', transaction: hash };
+    const rows: readonly (readonly [what: string, answer: ScriptedAnswer, outcome: object])[] = [
+      ['success', json(settled()), CLAIMED],
+      ['success without a payer', json(settled({ payer: undefined })), CLAIMED],
+      ['success in a 5xx', json(settled(), 500), CLAIMED],
+      ['success, hash in capitals', json(settled({ transaction: `0x${'AB'.repeat(32)}` })), CLAIMED],
+      ['success on another network', json(settled({ network: 'eip155:1' })), OPEN],
+      ['success on no network', json(settled({ network: undefined })), OPEN],
+      ['success without a hash', json(settled({ transaction: '' })), OPEN],
+      ['success with a malformed hash', json(settled({ transaction: '0xabc' })), OPEN],
+      ['success with a hash that is no text', json(settled({ transaction: { toString: 1 } })), OPEN],
+      ['success for another payer', json(settled({ payer: freshAddress() })), NAMED],
+      ['success for a payer that is no text', json(settled({ payer: 7 })), NAMED],
+      ['definite refusal', json(denied('insufficient_funds')), UNSENT],
+      ['definite refusal in a 4xx', json(denied('insufficient_funds'), 400), UNSENT],
+      [
+        'definite refusal in the vocabulary of the packages',
+        json(denied('invalid_exact_evm_recipient_mismatch')),
+        { kind: 'refused', reason: 'invalid_exact_evm_payload_recipient_mismatch', evidence: 'unsent' },
+      ],
+      ['refusal with a hash', json(denied('insufficient_funds', { transaction: hash })), NAMED],
+      ['refusal with a malformed hash', json(denied('insufficient_funds', { transaction: '0x1' })), OPEN],
+      ['pending with a hash', json(denied('settlement_pending', { transaction: hash })), NAMED],
+      ['pending without a hash', json(denied('settlement_pending')), OPEN],
+      ['a failed transaction', json(denied('invalid_exact_evm_transaction_failed')), OPEN],
+      ['a spent nonce', json(denied(SPENT)), OPEN],
+      ['an unexpected error', json(denied('unexpected_settle_error')), OPEN],
+      ['a foreign reason', json(denied('kyt_blocked')), OPEN],
+      ['a reason in prose', json(denied('Something went wrong')), OPEN],
+    ];
+    for (const [what, answer, outcome] of rows)
+      it(`${what}: ${'kind' in outcome ? outcome.kind : ''}`, async () => {
+        const settlement = await settle(answer);
+        const { cause: _cause, ...facts } = { cause: '', ...settlement };
+        assert.deepEqual(facts, outcome);
+      });
+
+    it('a definite refusal of a second attempt proves nothing about the first', async () => {
+      const settlement = await settle(json(denied('insufficient_funds')), { sentBefore: true });
+      assert.equal(settlement.kind, 'uncertain');
+    });
+
+    describe('that an earlier attempt may have sent', () => {
+      const sentBefore = true;
+      it('is paid when its nonce is used, with the hash if one is named', async () => {
+        const settlement = { kind: 'settled', evidence: 'nonce' };
+        assert.deepEqual(await settle(json(denied(SPENT)), { sentBefore }), settlement);
+        const inOtherWords = json(denied('invalid_exact_evm_payload_nonce_already_used', { transaction: hash }), 400);
+        assert.deepEqual(await settle(inOtherWords, { sentBefore }), { ...settlement, transaction: hash });
+      });
+
+      it('stays uncertain without a verdict', async () => {
+        assert.equal((await settle(json(denied(SPENT), 503), { sentBefore })).kind, 'uncertain');
+        assert.equal((await settle(json({ error: SPENT }), { sentBefore })).kind, 'uncertain');
+      });
+
+      it('is asked of /verify once it is too late to send it again', async () => {
+        const old = await genuineProof(account, terms, { validBefore: String(nowSeconds()) });
+        const reconciled = (reason: string, history?: SettlementHistory, known?: string) => {
+          facilitator.script({ verify: () => json({ isValid: false, invalidReason: reason }) });
+          return rail.reconcile(old, offer, known, history);
+        };
+        assert.deepEqual(await reconciled(SPENT, { sentBefore }), { kind: 'settled', evidence: 'nonce' });
+        const transaction = hash;
+        assert.deepEqual(await reconciled(SPENT, { sentBefore }, hash), {
+          kind: 'settled',
+          evidence: 'nonce',
+          transaction,
+        });
+        const expired = 'invalid_exact_evm_payload_authorization_valid_before';
+        assert.equal((await reconciled(expired, { sentBefore })).kind, 'unknown');
+        assert.equal((await reconciled(SPENT)).kind, 'unknown');
+      });
+    });
+
+    it('is asked once, even when the connection breaks', async () => {
+      const before = facilitator.calls.length;
+      await settle({ kind: 'reset' });
+      assert.equal(facilitator.calls.length, before + 1);
+    });
+
+    it('is not asked to settle what does not pay the offer', async () => {
+      const before = facilitator.calls.length;
+      const dearer = { ...offer, amount: '20000' };
+      assert.equal((await rail.verify(proof, dearer)).kind, 'refused');
+      assert.equal((await rail.settle(proof, dearer, noWriteAhead)).kind, 'uncertain');
+      assert.equal(facilitator.calls.length, before);
+    });
   });
 
   describe('at /supported', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { type Hex, keccak256 } from 'viem';
-import type { Chain } from '../../../../src/payments/x402/chain/chain.ts';
+import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   createFailedPayers,
@@ -13,6 +13,7 @@ import {
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
+import { throughFaultyNode } from '../faulty-node.ts';
 import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
 
@@ -128,7 +129,7 @@ describe('the local rail on a real chain', () => {
     assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
   });
 
-  it('refuses a cancelled authorization: the nonce is spent, nobody was paid', async () => {
+  it('refuses a cancelled authorization: the nonce is spent without a payment', async () => {
     const { account, proof } = await actors.buyer();
     await actors.cancel(account, proof);
     const { outcome } = await settle(proof);
@@ -186,5 +187,49 @@ describe('the local rail on a real chain', () => {
     const privateKey = `0x${randomBytes(32).toString('hex')}`;
     const poor = await createLocalRail({ rpc, chain, terms, privateKey });
     assert.deepEqual(await poor.check(), { found: 'degraded', cause: 'the relayer is out of gas' });
+  });
+
+  it('stays uncertain, with the hash, while its transaction is not mined; the same proof settles later', async () => {
+    const { proof } = await actors.buyer();
+    const hasty = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey, settleDeadlineMs: 300 });
+    await local.request('evm_setAutomine', [false]);
+    const { outcome, written } = await settle(proof, hasty);
+    assert.equal(outcome.kind, 'uncertain');
+    assert.equal(outcome.transaction, written[0]?.hash);
+    assert.equal((await rail.reconcile(proof, offer, outcome.transaction)).kind, 'open');
+    await local.request('evm_setAutomine', [true]);
+    await local.request('evm_mine', []);
+    assert.deepEqual(await rail.reconcile(proof, offer, outcome.transaction), {
+      kind: 'settled',
+      evidence: 'logs',
+      transaction: outcome.transaction,
+    });
+  });
+
+  it('keeps the hash when the answer to the broadcast is lost, and finds the payment', async () => {
+    const { account, proof } = await actors.buyer();
+    const fault = (method: string) => (method === 'eth_sendRawTransaction' ? 'lose' : 'pass');
+    const { outcome, written } = await throughFaultyNode(local.rpcUrl, fault, async (lossy) =>
+      settle(proof, await createLocalRail({ rpc: lossy, chain, terms, privateKey: local.relayerKey })),
+    );
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction: written[0]?.hash });
+    assert.equal(await local.balanceOf(account.address), 0n);
+  });
+
+  it('gives no reading when the node fails, and no verdict', async () => {
+    const { proof } = await actors.buyer();
+    await throughFaultyNode(
+      local.rpcUrl,
+      () => 'fail',
+      async (dead) => {
+        const deps = { rpc: dead, chain: createChain(dead), terms, privateKey: local.relayerKey };
+        const blind = await createLocalRail(deps);
+        assert.equal((await blind.verify(proof, offer)).kind, 'unavailable');
+        const { outcome, written } = await settle(proof, blind);
+        assert.deepEqual([outcome.kind, written.length], ['uncertain', 0]);
+        assert.equal((await blind.reconcile(proof, offer, undefined)).kind, 'unknown');
+        assert.ok(await blind.check());
+      },
+    );
   });
 });

@@ -4,7 +4,7 @@ import { type FundsWatch, LOOK_AGAIN_MS, watchFunds } from '../../../../src/paym
 
 const GAS = 10n;
 
-describe('what is known of a relayer’s gas', () => {
+describe('the gas money of a relayer', () => {
   let clock = 0;
   let looks = 0;
   let balance: bigint | 'silent' = 0n;
@@ -24,7 +24,7 @@ describe('what is known of a relayer’s gas', () => {
     );
   });
 
-  it('is looked at once, and never again while there is enough', async () => {
+  it('is read once, and never again while there is enough', async () => {
     for (let call = 0; call < 5; call += 1) {
       assert.equal(await funds.isShort(GAS), false);
       clock += 10 * LOOK_AGAIN_MS;
@@ -37,7 +37,7 @@ describe('what is known of a relayer’s gas', () => {
     assert.equal(await funds.isShort(GAS + 1n), true);
   });
 
-  it('is looked at once a second while it is short, by all calls together', async () => {
+  it('is read once a second while it is short, by all calls together', async () => {
     balance = 99n;
     assert.deepEqual(await Promise.all([funds.isShort(GAS), funds.isShort(GAS), funds.isShort(GAS)]), [
       true,
@@ -53,7 +53,7 @@ describe('what is known of a relayer’s gas', () => {
     assert.equal(looks, 2);
   });
 
-  it('is short for a second after a node refused, whatever the balance says: its pool may hold it already', async () => {
+  it('is short for a second after a node refused, whatever the balance: its pool may hold other transactions', async () => {
     assert.equal(await funds.isShort(GAS), false);
     funds.refused();
     assert.equal(await funds.isShort(GAS), true);
@@ -61,7 +61,7 @@ describe('what is known of a relayer’s gas', () => {
     assert.equal(await funds.isShort(GAS), false);
   });
 
-  it('is enough again as soon as readiness looks', async () => {
+  it('is enough again with the next readiness check', async () => {
     funds.refused();
     await funds.look();
     assert.equal(await funds.isShort(GAS), false);

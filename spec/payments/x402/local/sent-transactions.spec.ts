@@ -12,7 +12,7 @@ import {
 
 const refusal = (message: string): RpcRefusal => new RpcRefusal('eth_sendRawTransaction', -32_000, message, false);
 
-describe('what a node says to a broadcast', () => {
+describe('the answer of a node to a broadcast', () => {
   const excluded: readonly (readonly [message: string, exclusion: Exclusion])[] = [
     [
       'insufficient funds for gas * price + value: balance 0, tx cost 480000000000000, overshot 480000000000000',
@@ -48,14 +48,14 @@ describe('what a node says to a broadcast', () => {
     it(`leaves it open: ${message === '' ? 'nothing' : message}`, () =>
       assert.equal(exclusionOf(refusal(message)), undefined));
 
-  it('leaves it open where no answer came, whatever the error says', () => {
+  it('leaves it open where no answer came, whatever the error message', () => {
     assert.equal(exclusionOf(new Error('insufficient funds for gas * price + value')), undefined);
     assert.equal(isKnown(new Error('already known')), false);
     assert.equal(isKnown(refusal('already known')), true);
   });
 });
 
-/** A node that takes everything unless the row says otherwise, and what it was given. */
+/** A node that takes everything but what `answers` refuses, and what it was given. */
 function node(answers: Readonly<Record<string, string>> = {}) {
   const given: string[] = [];
   return {
@@ -91,7 +91,7 @@ describe('the number of the next transaction', () => {
     ['is the node’s count when others use the account too', [5, 6], 9, {}, 9, []],
     ['follows what was lost, which is sent again in its order', [5, 6, 7], 6, {}, 8, ['tx6', 'tx7']],
     ['follows our own when the node has it and does not count it', [5, 6], 5, { tx5: 'already known' }, 7, ['tx5']],
-    ['so with the words of other nodes', [5], 5, { tx5: 'transaction already imported' }, 6, ['tx5']],
+    ['the same with the message of other nodes', [5], 5, { tx5: 'transaction already imported' }, 6, ['tx5']],
     ['follows our own when the count was behind', [5, 6], 5, { tx5: 'nonce too low' }, 7, ['tx5', 'tx6']],
     ['is one that the node refuses to fill again', [5, 6], 5, { tx5: 'insufficient funds' }, 5, ['tx5']],
     ['is the first such, after what it takes', [5, 6, 7], 5, { tx6: 'fee too low' }, 6, ['tx5', 'tx6']],
@@ -103,12 +103,12 @@ describe('the number of the next transaction', () => {
       assert.deepEqual(stage.given, given);
     });
 
-  it('is not given while the node does not say whether it has what is missing', async () => {
+  it('is not given while the node does not answer whether it has what is missing', async () => {
     const { sent } = sentUpTo([5], { tx5: 'silent' });
     await assert.rejects(sent.nextNumber(5), /no answer/);
   });
 
-  it('forgets what was refused, and what stood behind it', async () => {
+  it('forgets what was refused, and what followed it', async () => {
     const { sent, given } = sentUpTo([5, 6], { tx5: 'insufficient funds' });
     assert.equal(await sent.nextNumber(5), 5);
     sent.add(5, 'anew');

@@ -8,9 +8,10 @@ import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
+  bareV,
+  CHECKED_HERE,
   freshAccount,
   freshAddress,
-  NOBODY_TO_ASK,
   offerFor,
   payloadFor,
   RESOURCE_URL,
@@ -25,11 +26,11 @@ const account = freshAccount();
 const { recover } = await prepareRecovery();
 const NOW = 1_800_000_000;
 
-/** Examines a payload as the layers do; the signature only when nothing cheaper refused. */
+/** Examines a payload as the middleware does: the signature only when nothing cheaper refused. */
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}, nowSeconds = NOW) {
   const decoded = decodeProof(encodeProof(payload));
   if (decoded.kind === 'unreadable') return decoded.reason;
-  const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, ...deps });
+  const examine = createExaminer({ terms, recover, ...CHECKED_HERE, ...deps });
   const examination = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: nowSeconds * 1_000 });
   if (examination.refusal !== undefined) return examination.refusal.reason;
   const checked = await examination.checkSignature();
@@ -42,7 +43,7 @@ function payable(changes: Partial<Eip3009Authorization> = {}): Promise<PaymentPa
 }
 
 const valid = await payable();
-/** A good signature of somebody else for the same authorization. */
+/** A good signature of another account for the same authorization. */
 const stranger = await sign(freshAccount(), valid.payload.authorization, terms);
 
 function accepting(changes: object): PaymentPayload {
@@ -80,7 +81,7 @@ describe('a proof against our offer', () => {
     ['extra with an addition', accepting({ extra: { ...offer.extra, note: 1 } }), 'genuine'],
     ['an amount with leading zeros', accepting({ amount: '0010000' }), 'genuine'],
     ['the URL of another resource', { ...valid, resource: { url: `${RESOURCE_URL}2` } }, REQUIREMENTS],
-    ['paid to somebody else', authorizing({ to: freshAddress() }), RECIPIENT],
+    ['paid to another payee', authorizing({ to: freshAddress() }), RECIPIENT],
     ['underpaid', authorizing({ value: '9999' }), VALUE],
     ['overpaid', authorizing({ value: '10001' }), VALUE],
     ['paid nothing', authorizing({ value: '0' }), VALUE],
@@ -154,7 +155,7 @@ describe('who signed', () => {
   const unsigned = wallets({ kind: 'refused', reason: SIGNATURE });
   const silent = wallets('silent');
   const never = wallets('silent');
-  never.check = () => assert.fail('nobody has to be asked');
+  never.check = () => assert.fail('no wallet has to be asked');
   const leaving = (verdict: RailVerdict): Partial<ExaminerDeps> => ({
     terms: { ...terms, localSignatureCheck: false },
     verifyByRail: async () => verdict,
@@ -163,32 +164,32 @@ describe('who signed', () => {
   const NO_NODE = 'contract_signature_not_supported';
   const rows: readonly (readonly [what: string, signature: string, deps: Partial<ExaminerDeps>, outcome: string])[] = [
     ['a stranger, no chain to ask', stranger, {}, SIGNATURE],
-    ['a stranger, and the payer says no', stranger, { wallets: unsigned }, SIGNATURE],
-    ['a stranger, and the payer says yes', stranger, { wallets: signed }, 'genuine'],
+    ['a stranger, and the payer denies', stranger, { wallets: unsigned }, SIGNATURE],
+    ['a stranger, and the payer confirms', stranger, { wallets: signed }, 'genuine'],
     ['a stranger, the chain silent', stranger, { wallets: silent }, 'unavailable'],
     ['a long signature, no chain to ask', long, {}, NO_NODE],
-    ['a long signature, and the payer says no', long, { wallets: unsigned }, SIGNATURE],
-    ['a long signature, and the payer says yes', long, { wallets: signed }, 'genuine'],
+    ['a long signature, and the payer denies', long, { wallets: unsigned }, SIGNATURE],
+    ['a long signature, and the payer confirms', long, { wallets: signed }, 'genuine'],
     ['a short signature, no chain to ask', '0x12', {}, SIGNATURE],
-    ['the payer himself', valid.payload.signature, { wallets: never }, 'genuine'],
-    ['the payer himself, signatures left to the rail', valid.payload.signature, leaving(says('x')), 'genuine'],
-    ['anybody, left to a rail that approves', stranger, leaving({ kind: 'valid' }), 'genuine'],
-    ['anybody, left to a rail that refuses', long, leaving(says(SIGNATURE)), SIGNATURE],
-    ['anybody, left to a rail that found it spent', long, leaving(says('spent', true)), 'genuine'],
-    ['anybody, left to a rail that is away', long, leaving({ kind: 'unavailable', cause: '' }), 'unavailable'],
+    ['the payer', valid.payload.signature, { wallets: never }, 'genuine'],
+    ['the payer, signatures left to the rail', valid.payload.signature, leaving(says('x')), 'genuine'],
+    ['a stranger, left to a rail that approves', stranger, leaving({ kind: 'valid' }), 'genuine'],
+    ['a long signature, left to a rail that refuses', long, leaving(says(SIGNATURE)), SIGNATURE],
+    ['a long signature, left to a rail that found it spent', long, leaving(says('spent', true)), 'genuine'],
+    ['a long signature, left to a rail that is away', long, leaving({ kind: 'unavailable', cause: '' }), 'unavailable'],
   ];
   for (const [what, signature, deps, outcome] of rows)
     it(`${what}: ${outcome}`, async () => {
       assert.equal(await verdict(withSignature(signature), deps), outcome);
     });
 
-  it('a payer in the range of precompiled contracts is refused, whatever the chain says', async () => {
+  it('a payer in the range of precompiled contracts is refused, whatever the chain answers', async () => {
     for (const from of [`0x${'0'.repeat(40)}`, `0x${'4'.padStart(40, '0')}`, `0x${'ffff'.padStart(40, '0')}`]) {
       assert.equal(await verdict(authorizing({ from }), { wallets: signed }), SIGNATURE);
     }
   });
 
-  it('is unproven, and counts for nothing, until the wallet was asked: about the digest, in its own words', async () => {
+  it('is unproven until the wallet was asked about the digest, and takes the spelling of its answer', async () => {
     const decoded = decodeProof(encodeProof(withSignature(stranger)));
     assert.ok(decoded.kind === 'decoded');
     const asked: string[][] = [];
@@ -198,7 +199,7 @@ describe('who signed', () => {
         return { kind: 'signed', signature: '0x12' };
       },
     };
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK, wallets: wallet });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE, wallets: wallet });
     const unproven = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
     assert.ok(unproven.kind === 'unproven');
     assert.deepEqual(asked, []);
@@ -211,10 +212,10 @@ describe('who signed', () => {
   });
 
   it('gives the signature in the spelling of the chain', async () => {
-    const bare = `${valid.payload.signature.slice(0, -2)}0${valid.payload.signature.endsWith('1b') ? 0 : 1}`;
+    const bare = bareV(valid.payload.signature);
     const decoded = decodeProof(encodeProof(withSignature(bare)));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
     const signature = await examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 }).checkSignature();
     assert.ok(signature.kind === 'genuine');
     assert.equal(signature.proof.payload.payload.signature, valid.payload.signature);
@@ -223,11 +224,11 @@ describe('who signed', () => {
 });
 
 describe('a refusal of the cheap checks', () => {
-  it('still tells the replay key and can still check the signature, so that a record can answer', async () => {
+  it('still has the replay key and can still check the signature, so that a record can answer', async () => {
     const payload = await payable({ validBefore: String(NOW - 3_600) });
     const decoded = decodeProof(encodeProof({ ...payload, accepted: { ...payload.accepted, amount: '20000' } }));
     assert.ok(decoded.kind === 'decoded');
-    const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+    const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
     const late = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: NOW * 1_000 });
     assert.equal(late.refusal?.step, 'offer');
     assert.match(late.payId, /^[0-9a-f]{64}$/);

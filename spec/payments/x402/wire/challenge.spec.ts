@@ -4,8 +4,12 @@ import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
-import { decodeProof, encodePaymentResponse, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
-import { MAX_CHALLENGE_HEADER_BYTES, type PricedResource } from '../../../../src/payments/x402/wire/offer.ts';
+import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
+import {
+  MAX_CHALLENGE_HEADER_BYTES,
+  type PricedResource,
+} from '../../../../src/payments/x402/wire/payment-required.ts';
+import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();
@@ -59,7 +63,7 @@ describe('the challenge of a paid resource', () => {
     assert.equal(required.error, undefined);
   });
 
-  it('says in the document that settlement comes first, and that a payment may be named', () => {
+  it('declares in the document that settlement comes first, and that a payment may be named', () => {
     const { document } = template.fresh(facts('req_1'));
     const { accepts, extensions } = JSON.parse(document);
     assert.deepEqual(accepts[0].extra, {
@@ -71,7 +75,7 @@ describe('the challenge of a paid resource', () => {
     assert.equal(extensions['payment-identifier'].info.required, false);
   });
 
-  it('tells after a refusal why, in body and document', () => {
+  it('has the reason of a refusal in body and document', () => {
     const { body, header, document } = template.refused(facts('req_2'), REFUSAL);
     const envelope = JSON.parse(body);
     assert.deepEqual(envelope.error, REFUSAL);
@@ -97,13 +101,13 @@ describe('the challenge of a paid resource', () => {
     }
   });
 
-  it('splices the token wherever it lies in the document, and whatever a description looks like', () => {
+  it('splices the token at any position and behind any description', () => {
     for (let length = 0; length < 12; length += 1)
       for (const letter of ['x', 'ü', '€', '😀', '_']) {
         const described = { ...report, description: letter.repeat(letter === '_' ? 100 + length : length) };
         const { header, document } = challengeFor(described, terms, 'https://shop.example').fresh(facts('req_1'));
         assert.equal(Buffer.from(header, 'base64').toString(), document);
-        assert.equal(Buffer.from(document).toString('base64'), header, 'the one spelling of it');
+        assert.equal(Buffer.from(document).toString('base64'), header, 'in canonical spelling');
         assert.equal(JSON.parse(document).extensions['agent-commerce-buyer'].info.token, TOKEN);
         assert.equal(JSON.parse(document).resource.description, described.description);
       }
@@ -130,7 +134,7 @@ describe('the challenge of a paid resource', () => {
     assert.ok(decoded.kind === 'decoded');
     assert.equal(decoded.payload.accepted.amount, PRICE_UNITS.toString());
     assert.equal(decoded.buyerToken, TOKEN, 'the client echoes it');
-    assert.ok(!JSON.stringify(decoded.payload).includes(TOKEN), 'and what goes on from here has it not');
+    assert.ok(!JSON.stringify(decoded.payload).includes(TOKEN), 'and the payload does not have it');
   });
 });
 

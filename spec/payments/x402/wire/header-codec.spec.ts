@@ -133,7 +133,7 @@ describe('the shape of a proof', () => {
       assert.equal(read(path, value).kind, 'decoded');
     });
 
-  /** A name and a text that stand nowhere else. */
+  /** A member that no document has. */
   const marked = { canary: 'unknown-member' };
   const unknown: readonly (readonly [where: string, path: string, value: unknown])[] = [
     ['the payload', 'tip', marked],
@@ -154,7 +154,7 @@ describe('the shape of a proof', () => {
       assert.deepEqual(read(path, null), read(path, undefined));
     });
 
-  it('takes the buyer token out of what goes on, and whatever else stands in its place for none', () => {
+  it('takes the buyer token out of the payload, and anything but a text as no token', () => {
     const echoed = read('extensions', { 'agent-commerce-buyer': { info: { token: 'T', ...marked }, schema: marked } });
     assert.deepEqual(echoed, {
       kind: 'decoded',
@@ -170,22 +170,19 @@ describe('the shape of a proof', () => {
     }
   });
 
-  it('keeps of a payment identifier the name only', () => {
+  it('reads the payment identifier that the buyer chose, and keeps nothing else of it', () => {
     const id = 'order_0123456789-ABC';
-    const decoded = read('extensions', {
-      'payment-identifier': { info: { id, ...marked }, schema: marked, ...marked },
+    const identifier = { info: { required: false, id, ...marked }, schema: marked, ...marked };
+    const extensions = { 'payment-identifier': { info: { id } } };
+    assert.deepEqual(read('extensions', { 'payment-identifier': identifier }), {
+      kind: 'decoded',
+      payload: { ...spelledOnce(), extensions },
+      paymentIdentifier: id,
+      buyerToken: undefined,
     });
-    const kept = decoded.kind === 'decoded' ? decoded.payload.extensions : undefined;
-    assert.deepEqual(kept, { 'payment-identifier': { info: { id } } });
   });
 
-  it('reads the payment identifier that the buyer chose', () => {
-    const id = 'order_0123456789-ABC';
-    const decoded = read('extensions', { 'payment-identifier': { info: { required: false, id }, schema: {} } });
-    assert.equal(decoded.kind === 'decoded' && decoded.paymentIdentifier, id);
-  });
-
-  it('gives every value its one spelling', () => {
+  it('gives every value its canonical spelling', () => {
     const { from } = payload.payload.authorization;
     const decoded = read('payload.authorization.from', `0x${from.slice(2).toUpperCase()}`);
     assert.equal(decoded.kind === 'decoded' && decoded.payload.payload.authorization.from, from.toLowerCase());

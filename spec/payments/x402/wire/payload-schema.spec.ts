@@ -6,13 +6,22 @@ import { createExaminer } from '../../../../src/payments/x402/verify/verify.ts';
 import { decodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import { replayKey } from '../../../../src/payments/x402/wire/payload-schema.ts';
 import type { PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
-import { freshAccount, NOBODY_TO_ASK, offerFor, payloadFor, RESOURCE_URL, termsFor } from '../signing.ts';
+import {
+  bareV,
+  CHECKED_HERE,
+  freshAccount,
+  highS,
+  offerFor,
+  otherV,
+  payloadFor,
+  RESOURCE_URL,
+  termsFor,
+} from '../signing.ts';
 
-const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const terms = termsFor();
 const payload = await payloadFor(freshAccount(), terms);
 const { recover } = await prepareRecovery();
-const examine = createExaminer({ terms, recover, ...NOBODY_TO_ASK });
+const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
 
 const upper = (hex: string): string => `0x${hex.slice(2).toUpperCase()}`;
 const lower = (hex: string): string => hex.toLowerCase();
@@ -36,39 +45,32 @@ function withSignature(signature: string): PaymentPayload {
 
 const { signature, authorization } = payload.payload;
 const { from, to, nonce } = authorization;
-const v = signature.slice(-2);
 const text = (document: unknown, indent?: number): string => JSON.stringify(document, undefined, indent);
+const encoded = (document: unknown, indent?: number): string => base64(text(document, indent));
 const base64 = (json: string): string => Buffer.from(json).toString('base64');
 
-/**
- * Twenty spellings of one authorization; those the chain would refuse have the same key too, and no
- * genuine signature.
- */
+/** Spellings of one authorization; not genuine: those whose signature the chain would refuse. */
 const SPELLINGS: readonly (readonly [name: string, header: string, genuine: boolean])[] = [
-  ['as signed', base64(text(payload)), true],
-  ['without padding', base64(text(payload)).replace(/=+$/, ''), true],
-  ['spaces in front', base64(`  ${text(payload)}`), true],
-  ['indented', base64(text(payload, 2)), true],
+  ['as signed', encoded(payload), true],
+  ['without padding', encoded(payload).replace(/=+$/, ''), true],
+  ['leading spaces', base64(`  ${text(payload)}`), true],
+  ['indented', encoded(payload, 2), true],
   ['tabs', base64(text(payload).replaceAll(',', ',\t')), true],
-  ['members in another order', base64(text(backwards(payload))), true],
+  ['members in another order', encoded(backwards(payload)), true],
   ['escaped letters', base64(text(payload).replace('"nonce"', '"\\u006eonce"')), true],
-  ['payer in lower case', base64(text(withAuthorization({ from: lower(from) }))), true],
-  ['payer in upper case', base64(text(withAuthorization({ from: upper(from) }))), true],
-  ['payee in upper case', base64(text(withAuthorization({ to: upper(to) }))), true],
-  ['nonce in upper case', base64(text(withAuthorization({ nonce: upper(nonce) }))), true],
-  ['signature in upper case', base64(text(withSignature(upper(signature)))), true],
-  ['bare recovery id', base64(text(withSignature(`${signature.slice(0, -2)}0${v === '1b' ? 0 : 1}`))), true],
-  [
-    'asset in upper case',
-    base64(text({ ...payload, accepted: { ...payload.accepted, asset: upper(terms.asset) } })),
-    true,
-  ],
-  ['without resource', base64(text({ ...payload, resource: undefined })), true],
-  ['an empty extension list', base64(text({ ...payload, extensions: {} })), true],
-  ['an echoed extension', base64(text({ ...payload, extensions: { bazaar: { info: {} } } })), true],
-  ['high s', base64(text(withSignature(highS(signature)))), false],
-  ['the other v', base64(text(withSignature(`${signature.slice(0, -2)}${v === '1b' ? '1c' : '1b'}`))), false],
-  ['v 29', base64(text(withSignature(`${signature.slice(0, -2)}1d`))), false],
+  ['payer in lower case', encoded(withAuthorization({ from: lower(from) })), true],
+  ['payer in upper case', encoded(withAuthorization({ from: upper(from) })), true],
+  ['payee in upper case', encoded(withAuthorization({ to: upper(to) })), true],
+  ['nonce in upper case', encoded(withAuthorization({ nonce: upper(nonce) })), true],
+  ['signature in upper case', encoded(withSignature(upper(signature))), true],
+  ['bare recovery id', encoded(withSignature(bareV(signature))), true],
+  ['asset in upper case', encoded({ ...payload, accepted: { ...payload.accepted, asset: upper(terms.asset) } }), true],
+  ['without resource', encoded({ ...payload, resource: undefined }), true],
+  ['an empty extension list', encoded({ ...payload, extensions: {} }), true],
+  ['an echoed extension', encoded({ ...payload, extensions: { bazaar: { info: {} } } }), true],
+  ['high s', encoded(withSignature(highS(signature))), false],
+  ['the other v', encoded(withSignature(otherV(signature))), false],
+  ['v 29', encoded(withSignature(`${signature.slice(0, -2)}1d`)), false],
 ];
 
 describe('the replay key', () => {
@@ -105,8 +107,3 @@ describe('the replay key', () => {
     assert.equal(new Set([subject, ...others].map(replayKey)).size, 5);
   });
 });
-
-function highS(low: string): string {
-  const s = (ORDER - BigInt(`0x${low.slice(66, 130)}`)).toString(16).padStart(64, '0');
-  return `${low.slice(0, 66)}${s}${low.endsWith('1b') ? '1c' : '1b'}`;
-}

@@ -1,26 +1,48 @@
+/** Compares the configured asset with the chain, before anything is sold or written for it. */
+
 import { WORD_BYTES } from '../evm/abi-words.ts';
 import { SELECTORS } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';
 import { readHex, readQuantity } from './chain-answers.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 
-/** Something about the money that the configuration says and the chain does not. */
-export interface AssetDifference {
-  readonly field: 'network' | 'asset' | 'assetName' | 'assetVersion' | 'assetDecimals' | 'domainSeparator';
-  readonly expected: string;
-  /** Undefined when the asset does not answer this question. */
-  readonly found: string | undefined;
-}
-
 type AssetTerms = Pick<
   X402Config,
   'chainId' | 'asset' | 'assetName' | 'assetVersion' | 'assetDecimals' | 'domainSeparator'
 >;
 
+/** A setting of the asset that the chain contradicts. */
+interface AssetDifference {
+  readonly field: 'network' | 'asset' | 'assetName' | 'assetVersion' | 'assetDecimals' | 'domainSeparator';
+  readonly expected: string;
+  /** Undefined when the asset does not answer this call. */
+  readonly found: string | undefined;
+}
+
+/** The chain contradicts the configured asset: payments would fail, or prices would be wrong. */
+export class AssetMismatch extends Error {
+  readonly differences: readonly AssetDifference[];
+
+  constructor(differences: readonly AssetDifference[]) {
+    const lines = differences.map(
+      ({ field, expected, found }) => `${field} is ${found ?? 'not there'}, not ${expected}`,
+    );
+    super(`payments.x402 does not match the chain: ${lines.join('; ')}`);
+    this.name = 'AssetMismatch';
+    this.differences = differences;
+  }
+}
+
+/** @throws AssetMismatch, or another error when the node does not answer */
+export async function requireAsset(rpc: Rpc, terms: AssetTerms): Promise<void> {
+  const differences = await checkAsset(rpc, terms);
+  if (differences.length > 0) throw new AssetMismatch(differences);
+}
+
 /**
- * Compares the configured asset with the chain; empty when they agree. A wrong EIP-712 name makes
- * every payment fail silently, and wrong decimals make every price wrong. A question the asset does
- * not know (some have no `version()`) is left to the separator.
+ * Empty when configuration and chain agree. A wrong EIP-712 name would make every payment fail
+ * silently, wrong decimals every price wrong. A call that the asset does not know (some have no
+ * `version()`) is left to the separator.
  * @throws when the node does not answer
  */
 export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly AssetDifference[]> {
@@ -45,7 +67,7 @@ export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly 
     .map(({ field, expected, found }) => ({ field, expected, found }));
 }
 
-/** The answer as hex, or undefined when the asset does not know the question. */
+/** Undefined when the asset does not know the call. */
 async function ask(rpc: Rpc, asset: string, selector: string): Promise<string | undefined> {
   try {
     const answer = readHex(await rpc.call('eth_call', [{ to: asset, data: selector }, 'latest']), 'call result');
@@ -60,7 +82,7 @@ function integer(answer: string | undefined): string | undefined {
   return answer === undefined ? undefined : readQuantity(answer, 'number').toString();
 }
 
-/** A returned string: offset, length, content; undefined when the bytes are no such thing. */
+/** A returned string: offset, length, content; undefined for other bytes. */
 function text(answer: string | undefined): string | undefined {
   if (answer === undefined) return undefined;
   const bytes = Buffer.from(answer.slice(2), 'hex');

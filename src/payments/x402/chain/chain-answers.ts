@@ -1,10 +1,7 @@
+/** Parsers of what a chain node answers. All hex comes out in lower case; other shapes throw. */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { Log, TransactionReceipt } from './evidence.ts';
-
-/**
- * Parsers of what a chain node answers. All hex comes out in lower case; anything of another shape
- * throws.
- */
 
 const HEX = /^0x[0-9a-fA-F]*$/;
 const QUANTITY = /^0x[0-9a-fA-F]{1,64}$/;
@@ -27,6 +24,11 @@ export class UnreadableAnswer extends Error {
 
 export function isTransactionHash(value: unknown): value is string {
   return typeof value === 'string' && TRANSACTION_HASH.test(value);
+}
+
+/** A number in the spelling of JSON-RPC. */
+export function quantity(value: bigint): string {
+  return `0x${value.toString(16)}`;
 }
 
 /** Hex text of any length. @throws UnreadableAnswer */
@@ -62,10 +64,7 @@ export function readReceipt(value: Json): TransactionReceipt | undefined {
   };
 }
 
-/**
- * Who sent a transaction, in lower case, and its calldata; undefined for one that the node does not
- * show.
- */
+/** Sender in lower case and calldata; undefined for a transaction that the node does not show. */
 export function readSent(value: Json): { readonly from: string; readonly input: string } | undefined {
   if (value === null) return undefined;
   const transaction = readObject(value, 'transaction');

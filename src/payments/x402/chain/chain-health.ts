@@ -1,167 +1,39 @@
+/** Judges the node and our own clock by the readings of a chain. */
+
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 import type { Head } from './chain-answers.ts';
 
-/**
- * New heads that must follow one another regularly, without transactions of ours, before blocks are
- * said to come by time.
- */
+/** Regular new heads without transactions of ours that show a chain with blocks by time. */
 export const REGULAR_HEADS = 5;
-/** Among so many the longest interval is at most this often the shortest: a slot may be missed. */
+/** Among those the longest interval is at most this often the shortest: a slot may be missed. */
 const REGULAR_WITHIN = 2;
 /** Intervals whose median is the pace of a chain. */
 const INTERVALS_KEPT = 20;
-/** A chain stands still after this, milliseconds, or after so many of its intervals. */
+/** A chain stands still after this time, milliseconds, or after this many of its intervals. */
 export const STALL_MS = 60_000;
 const STALL_INTERVALS = 10;
-/** How far clock and newest block may be apart, milliseconds; behind, one interval more. */
+/** Allowed difference of clock and newest block, milliseconds; behind, one interval more. */
 const CLOCK_TOLERANCE_MS = 30_000;
-/**
- * New heads in a row that must say that the clock is wrong: one alone may have come late, or from a
- * node of its own.
- */
+
+/** New heads in a row that must contradict the clock: one may be late, or of another node. */
 export const CLOCK_HEADS = 3;
-/** After a longer silence nothing says how long the head has been there, milliseconds. */
+/** After a longer silence the age of the head is unknown, milliseconds. */
 const SILENCE_MS = 10_000;
-
-/** What the heads of a chain say of its node and of our clock. */
-export interface HeadWatch {
-  /** A newest block as a node has just shown it. */
-  saw(head: Head): void;
-  /** A settlement of ours begins, which may itself be why a block comes. The result ends it. */
-  settling(): () => void;
-  /**
-   * No new block for so long that the chain, or its node, stands still. A cause in words, for the
-   * log.
-   */
-  stall(): string | undefined;
-  /** Our clock is wrong, by the time of the blocks. A cause in words, for the log. */
-  clock(): string | undefined;
-  /** Milliseconds since a new head was first seen. Undefined before. */
-  ageMs(): number | undefined;
-}
-
-interface HeadWatchDeps {
-  /**
-   * `always`: the chain is known to make blocks by time. `never`: a chain that makes one when there
-   * is something to put into it looks like one that stands still. `seen`: its heads decide.
-   */
-  readonly byTime: 'always' | 'seen' | 'never';
-  /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
-  /** Milliseconds since 1970, as we believe. */
-  readonly wall?: () => number;
-}
-
-/**
- * Only a head that is higher than all before says anything: behind balancers they go back. Its time
- * counts when it is first seen, so a chain that stands still says nothing about the clock.
- */
-export function watchHeads({
-  byTime,
-  now = () => performance.now(),
-  wall = () => Date.now(),
-}: HeadWatchDeps): HeadWatch {
-  let highest: Head | undefined;
-  let highestSince = 0;
-  let lastSeen = 0;
-  /** Settlements of ours that run, and those that ran since the highest head was first seen. */
-  let running = 0;
-  let ours = 0;
-  /** Seconds a block. */
-  const intervals: number[] = [];
-  const regular: number[] = [];
-  let comesByTime = byTime === 'always';
-  let wrongHeads = 0;
-  let lagMs = 0;
-
-  const intervalMs = (): number => median(intervals) * 1_000;
-  const pace = (interval: number, blocks: number): void => {
-    keep(intervals, interval, INTERVALS_KEPT);
-    if (byTime !== 'seen' || blocks <= ours) return;
-    keep(regular, interval, REGULAR_HEADS);
-    const shortest = Math.min(...regular);
-    comesByTime = regular.length === REGULAR_HEADS && shortest > 0 && Math.max(...regular) <= REGULAR_WITHIN * shortest;
-  };
-  const compareClock = ({ timestamp }: Head): void => {
-    lagMs = wall() - timestamp * 1_000;
-    const wrong = lagMs < -CLOCK_TOLERANCE_MS || lagMs > CLOCK_TOLERANCE_MS + intervalMs();
-    wrongHeads = wrong ? wrongHeads + 1 : 0;
-  };
-
-  return {
-    saw(head) {
-      const at = now();
-      const before = highest;
-      const silentMs = at - lastSeen;
-      lastSeen = at;
-      if (before !== undefined && head.number <= before.number) return;
-      highest = head;
-      highestSince = at;
-      if (before !== undefined) {
-        const blocks = Number(head.number - before.number);
-        pace((head.timestamp - before.timestamp) / blocks, blocks);
-        if (silentMs <= SILENCE_MS) compareClock(head);
-      }
-      ours = running;
-    },
-    settling() {
-      running += 1;
-      ours += 1;
-      return () => {
-        running -= 1;
-      };
-    },
-    stall() {
-      // By what was seen, not by what the time is now: who did not look has seen nothing stand
-      // still.
-      const stoodMs = lastSeen - highestSince;
-      if (highest === undefined || !comesByTime || stoodMs <= Math.max(STALL_MS, STALL_INTERVALS * intervalMs()))
-        return undefined;
-      return `no block after ${highest.number} for ${Math.round(stoodMs / 1_000)} s`;
-    },
-    clock() {
-      if (wrongHeads < CLOCK_HEADS) return undefined;
-      const seconds = Math.round(Math.abs(lagMs) / 1_000);
-      return `our clock is ${seconds} s ${lagMs > 0 ? 'ahead of' : 'behind'} the newest blocks`;
-    },
-    ageMs: () => (highest === undefined ? undefined : now() - highestSince),
-  };
-}
-
-function keep(list: number[], item: number, most: number): void {
-  list.push(item);
-  if (list.length > most) list.shift();
-}
-
-/** 0 of none. */
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const high = sorted[middle] ?? 0;
-  return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? high) + high) / 2;
-}
-
-/**
- * How long logs may come later than the state that they belong to, milliseconds: an index is
- * written behind the blocks.
- */
+/** How long logs may lag behind the state that they belong to, milliseconds. */
 export const LOGS_LAG_MS = 2_000;
-/** Most payments without logs that are asked about again. */
+/** Most payments without logs that are read again. */
 const MOST_MISSING = 16;
 
-/** What the readings of a chain say of the node that gave them. */
+/** The health of a chain, as its readings show it. */
 export interface ChainHealth {
-  /** The chain, with every reading looked at. */
+  /** The chain, with every reading noted. */
   readonly chain: Chain;
-  /** What is wrong now, the most telling first; undefined when nothing is known to be. */
+  /** The first of `faults`; undefined when no fault is known. */
   fault(): ChainFault | undefined;
-  /** Everything that is wrong now. */
+  /** All known faults, the most telling first. */
   faults(): readonly ChainFault[];
-  /**
-   * Asks again about payments whose logs were missing, which is how that fault ends: while it lasts
-   * no new payment is begun.
-   */
+  /** Reads payments with missing logs again: no new payment, which would, begins meanwhile. */
   askAgain(): Promise<void>;
   /** A settlement of ours begins. The result ends it. */
   settling(): () => void;
@@ -172,7 +44,7 @@ export interface ChainHealth {
 interface Missing {
   readonly query: EvidenceQuery;
   readonly since: number;
-  /** When it was last found so. */
+  /** When it was last found missing. */
   seen: number;
 }
 
@@ -222,4 +94,118 @@ export function watchChain(bare: Chain, deps: HeadWatchDeps): ChainHealth {
     settling: heads.settling,
     headAgeMs: heads.ageMs,
   };
+}
+
+/** What the heads of a chain show of its node and of our clock. */
+export interface HeadWatch {
+  /** Notes a newest block that a node has just shown. */
+  saw(head: Head): void;
+  /** Notes that a settlement of ours begins, which may itself cause a block; the result ends it. */
+  settling(): () => void;
+  /** The cause, for the log, when no new block came for so long that chain or node stands still. */
+  stall(): string | undefined;
+  /** The cause, for the log, when the blocks show that our clock is wrong. */
+  clock(): string | undefined;
+  /** Milliseconds since a new head was first seen. Undefined before. */
+  ageMs(): number | undefined;
+}
+
+interface HeadWatchDeps {
+  /**
+   * `always`: the chain makes blocks by time. `never`: it makes one when there is something to put
+   * into it, which looks like standing still. `seen`: its heads decide.
+   */
+  readonly byTime: 'always' | 'seen' | 'never';
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
+  /** Milliseconds since 1970. */
+  readonly wall?: () => number;
+}
+
+/**
+ * Only a head above all earlier ones counts: behind balancers they go back. Its time is compared
+ * when it is first seen, so a chain that stands still says nothing about the clock.
+ */
+export function watchHeads({
+  byTime,
+  now = () => performance.now(),
+  wall = () => Date.now(),
+}: HeadWatchDeps): HeadWatch {
+  let highest: Head | undefined;
+  let highestSince = 0;
+  let lastSeen = 0;
+  /** Settlements of ours that run now, and those that ran since the highest head was first seen. */
+  let running = 0;
+  let ours = 0;
+  /** Seconds a block. */
+  const intervals: number[] = [];
+  const regular: number[] = [];
+  let comesByTime = byTime === 'always';
+  let wrongHeads = 0;
+  let lagMs = 0;
+
+  const intervalMs = (): number => median(intervals) * 1_000;
+  const pace = (interval: number, blocks: number): void => {
+    keep(intervals, interval, INTERVALS_KEPT);
+    if (byTime !== 'seen' || blocks <= ours) return;
+    keep(regular, interval, REGULAR_HEADS);
+    const shortest = Math.min(...regular);
+    comesByTime = regular.length === REGULAR_HEADS && shortest > 0 && Math.max(...regular) <= REGULAR_WITHIN * shortest;
+  };
+  const compareClock = ({ timestamp }: Head): void => {
+    lagMs = wall() - timestamp * 1_000;
+    const wrong = lagMs < -CLOCK_TOLERANCE_MS || lagMs > CLOCK_TOLERANCE_MS + intervalMs();
+    wrongHeads = wrong ? wrongHeads + 1 : 0;
+  };
+
+  return {
+    saw(head) {
+      const at = now();
+      const before = highest;
+      const silentMs = at - lastSeen;
+      lastSeen = at;
+      if (before !== undefined && head.number <= before.number) return;
+      highest = head;
+      highestSince = at;
+      if (before !== undefined) {
+        const blocks = Number(head.number - before.number);
+        pace((head.timestamp - before.timestamp) / blocks, blocks);
+        if (silentMs <= SILENCE_MS) compareClock(head);
+      }
+      ours = running;
+    },
+    settling() {
+      running += 1;
+      ours += 1;
+      return () => {
+        running -= 1;
+      };
+    },
+    stall() {
+      // Measured between readings: without a reading nothing was seen to stand still.
+      const stoodMs = lastSeen - highestSince;
+      if (highest === undefined || !comesByTime || stoodMs <= Math.max(STALL_MS, STALL_INTERVALS * intervalMs()))
+        return undefined;
+      return `no block after ${highest.number} for ${Math.round(stoodMs / 1_000)} s`;
+    },
+    clock() {
+      if (wrongHeads < CLOCK_HEADS) return undefined;
+      const seconds = Math.round(Math.abs(lagMs) / 1_000);
+      return `our clock is ${seconds} s ${lagMs > 0 ? 'ahead of' : 'behind'} the newest blocks`;
+    },
+    ageMs: () => (highest === undefined ? undefined : now() - highestSince),
+  };
+}
+
+function keep(list: number[], item: number, most: number): void {
+  list.push(item);
+  if (list.length > most) list.shift();
+}
+
+/** 0 of none. */
+function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const high = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? high : ((sorted[middle - 1] ?? high) + high) / 2;
 }

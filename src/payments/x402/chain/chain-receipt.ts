@@ -1,3 +1,5 @@
+/** Makes the receipt of a payment that only the chain shows, for `acg reconcile`. */
+
 import { getAddress } from 'viem/utils';
 import type { Receipt } from '../../../receipts/receipt.ts';
 import { paymentReceiptId } from '../../ledger/payment-receipt.ts';
@@ -7,7 +9,7 @@ import type { X402Config } from '../wire/settings.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 import type { ChainPayment } from './payment-logs.ts';
 
-/** What a payment may have been for. `units` in base units. */
+/** A price that a payment may have been for. `units` in base units. */
 export interface Price {
   readonly resourceId: string;
   readonly units: bigint;
@@ -18,9 +20,8 @@ export interface Price {
 const UNKNOWN_RESOURCE = 'unknown';
 
 /**
- * The receipt of a payment that only the chain remembers. Its id is the one that the gateway gives
- * the same payment. What the chain does not know is left open: the delivery, the channel, the
- * request.
+ * Its id is the one that the gateway gives the same payment. Delivery, channel and request are
+ * unknown to the chain and stay open.
  * @param at when it is written
  */
 export function receiptFromChain(
@@ -36,8 +37,7 @@ export function receiptFromChain(
   const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
   const [price, another] = prices.filter((candidate) => candidate.units === units);
   const { maxTimeoutSeconds } = terms;
-  // No purchase here has an authorization that lives longer; only who paid without the gateway sets
-  // more.
+  // No proof is accepted with a longer life; only payers who went past the gateway set one.
   const latest = BigInt(time + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
   const end = validBefore !== undefined && validBefore <= latest ? Number(validBefore) : time + maxTimeoutSeconds;
   return {

@@ -1,6 +1,8 @@
+/** Reads from a chain node what became of an authorization; nothing here moves money. */
+
 import { authorizationStateCall } from '../evm/calldata.ts';
 import { NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
-import { type Head, readHead, readHex, readLogs, readQuantity, readReceipt } from './chain-answers.ts';
+import { type Head, quantity, readHead, readHex, readLogs, readQuantity, readReceipt } from './chain-answers.ts';
 import {
   AUTHORIZATION_CANCELED,
   AUTHORIZATION_USED,
@@ -9,15 +11,24 @@ import {
   type TransactionReceipt,
   topic,
 } from './evidence.ts';
-import { fromBlocks } from './payment-logs.ts';
-import type { Rpc } from './rpc.ts';
+import { nodeFailure, type Rpc } from './rpc.ts';
 
 /** Longest time for one reading, milliseconds: all its calls together. */
 export const READING_DEADLINE_MS = 3_000;
+/** Most blocks in one `eth_getLogs`: public nodes refuse more than 10,000. */
+export const BLOCKS_PER_QUERY = 9_000n;
+/** Most blocks that are searched back; on the fastest chains some hours. */
+export const MAX_BLOCKS_BACK = 90_000n;
+/** Blocks over which the pace of the chain is measured. */
+const PACE_SAMPLE = 1_000n;
+/** Factor for the search, because the pace varies. */
+const PACE_MARGIN = 1.25;
+export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
+const UNLOGGED = 'the nonce is spent, its log was not found';
 
-/** An authorization whose fate is asked for. */
+/** An authorization to look up. */
 export interface EvidenceQuery extends ExpectedPayment {
-  /** Unix seconds: from here on the asset takes the authorization no more. */
+  /** Unix seconds: from here on the asset refuses the authorization. */
   readonly validBefore: number;
   /** Unix seconds: it was not used before. Bounds the search for its log. */
   readonly since: number;
@@ -26,11 +37,11 @@ export interface EvidenceQuery extends ExpectedPayment {
 }
 
 /**
- * What the chain shows. `paid`: by this transaction, whoever sent it. `worthless`: spent on
- * something else, cancelled or expired unused, so it can never pay us any more. `open`: unspent and
- * still valid at `headTime` (Unix seconds); `failed` when the known transaction has had its block,
+ * What the chain shows. `paid`: by this transaction, whichever account sent it. `worthless`: spent
+ * on something else, cancelled or expired unused, so it can never pay us any more. `open`: unspent
+ * and still valid at `headTime` (Unix seconds); `failed` when the known transaction is in a block,
  * at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the
- * authorization is spent, the known transaction succeeded, and neither its receipt nor any search
+ * authorization is spent, the known transaction succeeded, and neither its receipt nor the search
  * has the log that one of them must have.
  */
 export type Evidence =
@@ -41,14 +52,8 @@ export type Evidence =
 
 type WorthlessReason = typeof SPENT | typeof EXPIRED;
 
-export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
-
-/** Reads the chain. Nothing here moves money. */
 export interface Chain {
-  /**
-   * Never rejects: a node that fails gives `unknown`. `onHead` is told the newest block that it
-   * read.
-   */
+  /** Never rejects: a failing node gives `unknown`. `onHead` gets the newest block. */
   readEvidence(query: EvidenceQuery, deadlineMs?: number, onHead?: (head: Head) => void): Promise<Evidence>;
   /** @throws when the node does not answer */
   hasCode(address: string): Promise<boolean>;
@@ -57,9 +62,9 @@ export interface Chain {
 }
 
 /**
- * One node behind the readings.
- * @param confirmations Blocks that must hold what is concluded, the one it happened in included:
- * what a reorganisation of fewer blocks can take back is `unknown` until then.
+ * Readings through one node.
+ * @param confirmations Blocks that must hold a conclusion, its own included: until then it is
+ * `unknown`, because a reorganisation could take it back.
  */
 export function createChain(rpc: Rpc, confirmations = 1): Chain {
   return {
@@ -69,24 +74,12 @@ export function createChain(rpc: Rpc, confirmations = 1): Chain {
       try {
         return await readEvidence(within, query, { onHead, above: BigInt(confirmations - 1) });
       } catch (error) {
-        return { kind: 'unknown', cause: error instanceof Error ? error.message : 'the chain node failed' };
+        return { kind: 'unknown', cause: nodeFailure(error) };
       }
     },
     hasCode: async (address) => readHex(await rpc.call('eth_getCode', [address, 'latest']), 'code') !== '0x',
     head: async () => headOf(rpc.call),
   };
-}
-
-async function receiptOf(call: Rpc['call'], transaction: string): Promise<TransactionReceipt | undefined> {
-  return readReceipt(await call('eth_getTransactionReceipt', [transaction]));
-}
-
-async function headOf(call: Rpc['call']): Promise<Head> {
-  return readHead(await call('eth_getBlockByNumber', ['latest', false]));
-}
-
-async function blockOf(call: Rpc['call'], number: bigint): Promise<Head> {
-  return readHead(await call('eth_getBlockByNumber', [`0x${number.toString(16)}`, false]));
 }
 
 interface Depth {
@@ -101,37 +94,31 @@ async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, a
   const shown = known === undefined ? undefined : judge(known, query);
   if (shown !== undefined && above === 0n) return shown;
 
-  // Head first, then the state *at* that block: an unspent nonce in a block past validBefore can
-  // never be spent later.
+  // Head first, then the state *at* it: unspent in a block past validBefore is unspent for ever.
   const head = await headOf(call);
   onHead(head);
   if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
   const state = await call('eth_call', [
     { to: asset, data: authorizationStateCall(from, nonce) },
-    `0x${head.number.toString(16)}`,
+    quantity(head.number),
   ]);
   if (readQuantity(state, 'authorization state') !== 0n) {
     const found = await findSpending(call, query, head, above);
     return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.succeeded === true ? { logsMissing: true } : {}) };
   }
   if (head.timestamp >= query.validBefore) return expired(call, query, head, above);
-  // A head from a node that is behind does not show what else stands in the block of the receipt.
+  // A head below the block of the receipt does not show the state after it.
   const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 
-const UNLOGGED = 'the nonce is spent, its log was not found';
-
-/** What a receipt shows, once enough blocks stand on it. */
+/** What a receipt shows, once enough blocks confirm it. */
 function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: Head, above: bigint): Evidence {
   const stand = head.number - blockNumber;
   return stand >= above ? shown : { kind: 'unknown', cause: `shown by a block with ${stand} of ${above} above it` };
 }
 
-/**
- * Unspent in a head past its end, once a block that stays is past it too: whatever replaces the
- * others is later still.
- */
+/** Expired unspent, once a confirmed block is past the end too. */
 async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
   const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
   if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
@@ -139,9 +126,9 @@ async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, abov
 }
 
 /**
- * The nonce is gone. Both fates are logged with payer and nonce, so there is at most one log to
- * find. Undefined when none was: the index of logs may lag behind the state, or the search may be
- * too short, so that is no "cancelled".
+ * Use and cancellation are both logged with payer and nonce, so there is at most one log to find.
+ * Undefined when none was found: the index of logs may lag behind the state, or the search may be
+ * too short, so that does not prove a cancellation.
  */
 async function findSpending(
   call: Rpc['call'],
@@ -165,7 +152,7 @@ async function findSpending(
   return undefined;
 }
 
-/** Undefined when the receipt says nothing about the authorization. */
+/** Undefined when the receipt does not concern the authorization. */
 function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | undefined {
   const transaction = receipt.transactionHash;
   switch (findPayment(receipt, query)) {
@@ -178,4 +165,47 @@ function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | un
     case 'absent':
       return undefined;
   }
+}
+
+/** Bounds of one `eth_getLogs`, as quantities; the newest range stays open at its end. */
+interface BlockRange {
+  readonly fromBlock: string;
+  readonly toBlock: string;
+}
+
+/** The ranges to search from the head back to `since` (Unix seconds), newest first. */
+export async function* fromBlocks(
+  head: Head,
+  since: number,
+  blockAt: (number: bigint) => Promise<Head>,
+): AsyncGenerator<BlockRange> {
+  const first = head.number <= BLOCKS_PER_QUERY ? 0n : await firstBlock(head, since, blockAt);
+  for (let end = head.number; end >= first; end -= BLOCKS_PER_QUERY) {
+    const begin = end - BLOCKS_PER_QUERY + 1n;
+    yield {
+      fromBlock: quantity(begin > first ? begin : first),
+      toBlock: end === head.number ? 'latest' : quantity(end),
+    };
+  }
+}
+
+/** A block not younger than `since`, estimated from the pace of the last blocks. */
+async function firstBlock(head: Head, since: number, blockAt: (number: bigint) => Promise<Head>): Promise<bigint> {
+  const sample = await blockAt(head.number - PACE_SAMPLE);
+  const elapsed = Math.max(1, head.timestamp - sample.timestamp);
+  const blocks = BigInt(Math.ceil((Math.max(0, head.timestamp - since) / elapsed) * Number(PACE_SAMPLE) * PACE_MARGIN));
+  const back = blocks > MAX_BLOCKS_BACK ? MAX_BLOCKS_BACK : blocks;
+  return back >= head.number ? 0n : head.number - back;
+}
+
+async function receiptOf(call: Rpc['call'], transaction: string): Promise<TransactionReceipt | undefined> {
+  return readReceipt(await call('eth_getTransactionReceipt', [transaction]));
+}
+
+async function headOf(call: Rpc['call']): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', ['latest', false]));
+}
+
+async function blockOf(call: Rpc['call'], number: bigint): Promise<Head> {
+  return readHead(await call('eth_getBlockByNumber', [quantity(number), false]));
 }

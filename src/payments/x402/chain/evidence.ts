@@ -1,3 +1,5 @@
+/** Decides from the logs of a transaction receipt whether an authorization paid (x402 5.1). */
+
 import { hexWord } from '../evm/abi-words.ts';
 
 /** `AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)`. */
@@ -7,7 +9,7 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 /** `Transfer(address indexed from, address indexed to, uint256 value)`. */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** The payment that is looked for. Hex in any case, `value` in base units as a decimal string. */
+/** The payment to look for. Hex in any case, `value` in base units as a decimal string. */
 export interface ExpectedPayment {
   readonly asset: string;
   readonly from: string;
@@ -32,17 +34,16 @@ export interface TransactionReceipt {
 }
 
 /**
- * What a receipt says about an authorization. `elsewhere`: it was spent here, but not on us.
- * `unclear`: it was spent here and we were paid this sum by this payer here, but not in the order
- * that ties the two together.
+ * `elsewhere`: the authorization was spent here, but not on us. `unclear`: it was spent here, and
+ * this payer paid us this sum here, but the order of the logs does not tie the two together.
  */
 type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
 
 /**
  * The log pair rule (x402 5.1): the asset logged that the authorization was used, and its next log
- * is the transfer of exactly this value to the payee. In a batch several pairs stand behind one
- * another, so the transfer of one authorization must not count for another; and a used nonce
- * without its transfer proves nothing.
+ * is the transfer of exactly this value to the payee. A batch holds several pairs, so the transfer
+ * of one authorization must not count for another; and a used nonce without its transfer proves
+ * nothing.
  */
 export function findPayment(receipt: TransactionReceipt, payment: ExpectedPayment): ReceiptFinding {
   if (!receipt.succeeded) return 'absent';
@@ -52,8 +53,7 @@ export function findPayment(receipt: TransactionReceipt, payment: ExpectedPaymen
   if (at === -1) return 'absent';
   const next = logs[at + 1];
   if (next !== undefined && isTransfer(next, payment)) return 'paid';
-  // A transfer right behind another authorization belongs to that one; one that stands alone may be
-  // this one's, in another order.
+  // A transfer right behind another authorization belongs to that one; a lone one may be ours.
   const alone = logs.some((log, i) => isTransfer(log, payment) && logs[i - 1]?.topics[0] !== used);
   return alone ? 'unclear' : 'elsewhere';
 }
@@ -65,9 +65,7 @@ export interface ShownPayment {
   readonly units: bigint;
 }
 
-/**
- * Every payment to the payee that a receipt shows by the log pair rule, in the order of the logs.
- */
+/** Every payment to the payee by the log pair rule, in the order of the logs. */
 export function paymentsIn(
   receipt: TransactionReceipt,
   { asset, payTo }: Pick<ExpectedPayment, 'asset' | 'payTo'>,

@@ -1,18 +1,14 @@
+/** JSON over kept-alive HTTP to one peer: the chain node or a facilitator. */
+
 import { Pool } from 'undici';
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 
-/**
- * Connections to one peer at most: one for each settlement under way (112), and some for looks at
- * earlier ones and for readiness.
- */
+/** Most connections to a peer: one per running settlement (112), and some for readings. */
 export const PEER_CONNECTIONS = 128;
 /** Longest wait for a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
-/**
- * Idle sockets are closed before the usual 5 s of the other side, so that no call meets a socket
- * that is being closed.
- */
+/** Below the usual 5 s of the other side, so that no call uses a socket that is being closed. */
 const KEEP_ALIVE_MS = 4_000;
 
 /** One request to a peer that speaks JSON. */
@@ -43,7 +39,7 @@ export interface JsonPeer {
   close(): Promise<void>;
 }
 
-/** The answer passed the cap: no verdict can be that long. */
+/** The answer passed the cap. */
 export class OversizedAnswer extends Error {
   constructor(maxBytes: number) {
     super(`the answer is larger than ${maxBytes} bytes`);
@@ -51,10 +47,7 @@ export class OversizedAnswer extends Error {
   }
 }
 
-/**
- * Opens no connection before the first request. Credentials and query of the URL stay as
- * configured.
- */
+/** Opens no connection before the first request. Keeps credentials and query of the URL. */
 export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPeer {
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
@@ -72,7 +65,7 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
         headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(Math.max(1, Math.ceil(deadlineMs))),
-        // The one deadline above covers both.
+        // `signal` covers both.
         headersTimeout: 0,
         bodyTimeout: 0,
       });

@@ -1,17 +1,16 @@
+/** JSON-RPC over HTTP to the chain node, for every reading and for the local rail's broadcasts. */
+
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import { createJsonPeer } from './http-json.ts';
 
-/**
- * Largest answer of a chain node that is read, bytes: a receipt of a full batch fits many times.
- */
+/** Largest answer that is read, bytes: several times the receipt of a full batch. */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
 const RPC_DEADLINE_MS = 3_000;
+/** Geth's code for a call that reverted; other nodes state it in the message. */
+const REVERTED = 3;
 
-/**
- * The node answered with an error. `reverted` when the call itself failed, so asking again changes
- * nothing.
- */
+/** The node answered with an error. `reverted`: the call itself failed, for good. */
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly reverted: boolean;
@@ -24,11 +23,8 @@ export class RpcRefusal extends Error {
   }
 }
 
-/** JSON-RPC over HTTP. */
 export interface Rpc {
-  /**
-   * Resolves to `result`. @throws RpcRefusal for an error answer, other errors when no answer came.
-   */
+  /** Resolves to `result`. @throws RpcRefusal for an error answer, else another error */
   call(method: string, params: readonly unknown[], deadlineMs?: number): Promise<Json>;
   close(): Promise<void>;
 }
@@ -50,8 +46,10 @@ export function createRpc(url: string): Rpc {
   };
 }
 
-/** Geth's code for a call that reverted; others say it in the message. */
-const REVERTED = 3;
+/** What a failed call of the node means, for causes in the log. */
+export function nodeFailure(error: unknown): string {
+  return error instanceof Error ? error.message : 'the chain node failed';
+}
 
 function refusal(method: string, error: JsonObject): RpcRefusal {
   const code = typeof error['code'] === 'number' ? error['code'] : 0;

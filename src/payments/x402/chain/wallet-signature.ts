@@ -1,11 +1,153 @@
-import { hexWord, uintWord, WORD_BYTES } from '../evm/abi-words.ts';
-import { readHex } from './chain-answers.ts';
+/** Asks wallets that are contracts whether they signed (ERC-1271, ERC-6492), by simulated calls. */
+
+import { bytesWords, hexWord, uintWord, WORD_BYTES, WORD_DIGITS } from '../evm/abi-words.ts';
+import { quantity, readHex } from './chain-answers.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 
+/** `isValidSignature(bytes32,bytes)`, and what a wallet that signed returns (ERC-1271). */
+const IS_VALID_SIGNATURE = '0x1626ba7e';
+/** The suffix of a signature for a wallet that may not be deployed yet (ERC-6492). */
+const WRAPPED = '6492'.repeat(WORD_BYTES / 2);
+/** What the validator of ERC-6492 returns for a good signature. */
+const VALID = '0x01';
+/** Gas of a question: passkeys verified in bytecode need the most, about 0.4 million. */
+const ASK_GAS = 1_000_000n;
+/** The same when the wallet is deployed first. */
+const DEPLOY_AND_ASK_GAS = 5_000_000n;
+const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
+const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
+/** How long an account is known to be a contract, milliseconds (contract 4.2). */
+export const CODE_TTL_MS = 600_000;
+
 /**
- * Creation code of the validator that ERC-6492 publishes (`ValidateSigOffchain`, CC0): run as a
- * call without an address, it deploys the wallet as its wrapper says, asks it about the signature,
- * and returns 0x01 when it signed. Arguments follow the code.
+ * How long it is known to be none: its first payment may deploy it, and a second follow at once.
+ */
+export const NO_CODE_TTL_MS = 5_000;
+/** Most remembered accounts; the oldest answer goes first. */
+const CODE_CACHE_ENTRIES = 10_000;
+/** Most concurrent lookups: forged proofs with invented payers must not use up the RPC. */
+export const CODE_LOOKUPS = 16;
+
+type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
+
+export type WalletVerdict =
+  /** `signature`: as the asset takes it. */
+  | { readonly kind: 'signed'; readonly signature: string }
+  | { readonly kind: 'refused'; readonly reason: WalletRefusal };
+
+/** Asks a contract whether it signed, by simulation: nothing is sent or changed. */
+export interface WalletSignatures {
+  /** All 0x-hex. @throws when the node does not answer */
+  check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
+}
+
+interface WalletSignatureDeps {
+  readonly rpc: Pick<Rpc, 'call'>;
+  /** Whether an account is a contract; rejects when the chain does not answer. */
+  readonly hasCode: (address: string) => Promise<boolean>;
+  /**
+   * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would
+   * call a contract of the payer's choice (x402 3.2).
+   */
+  readonly deploysWallets: boolean;
+}
+
+export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletSignatureDeps): WalletSignatures {
+  /** Undefined: the call reverted. */
+  const simulated = async (call: { readonly to?: string; readonly data: string }, gas: bigint) => {
+    try {
+      const answer = await rpc.call('eth_call', [{ ...call, gas: quantity(gas) }, 'latest']);
+      return readHex(answer, 'call result');
+    } catch (error) {
+      if (error instanceof RpcRefusal && error.reverted) return undefined;
+      throw error;
+    }
+  };
+  const isSigned = async (wallet: string, digest: string, signature: string): Promise<boolean> => {
+    const data = `${IS_VALID_SIGNATURE}${hexWord(digest)}${uintWord(64n)}${bytesWords(signature)}`;
+    const answer = await simulated({ to: wallet, data }, ASK_GAS);
+    return answer === `${IS_VALID_SIGNATURE}${'0'.repeat(56)}`;
+  };
+  const wouldBeSigned = async (wallet: string, digest: string, wrapped: string): Promise<boolean> => {
+    const members = `${hexWord(wallet)}${hexWord(digest)}${uintWord(96n)}${bytesWords(wrapped)}`;
+    return (await simulated({ data: `${WALLET_VALIDATOR}${members}` }, DEPLOY_AND_ASK_GAS)) === VALID;
+  };
+
+  return {
+    async check(wallet, digest, signature) {
+      const wrapped = signature.endsWith(WRAPPED);
+      if (await hasCode(wallet)) {
+        // A deployed wallet does not need its wrapper, and the asset does not know it.
+        const inner = wrapped ? innerSignature(signature) : signature;
+        if (inner === undefined || !(await isSigned(wallet, digest, inner))) return NOT_SIGNED;
+        return { kind: 'signed', signature: inner };
+      }
+      if (!wrapped) return NOT_SIGNED;
+      if (!deploysWallets) return NOT_DEPLOYED;
+      return (await wouldBeSigned(wallet, digest, signature)) ? { kind: 'signed', signature } : NOT_SIGNED;
+    },
+  };
+}
+
+/** The third member of `abi.encode(address factory, bytes call, bytes signature)` in a wrapper. */
+function innerSignature(wrapped: string): string | undefined {
+  const digits = wrapped.slice(2, -WRAPPED.length);
+  const offset = numberAt(digits, 2 * WORD_BYTES);
+  const length = offset === undefined ? undefined : numberAt(digits, offset);
+  if (offset === undefined || length === undefined || length === 0) return undefined;
+  const start = 2 * (offset + WORD_BYTES);
+  const inner = digits.slice(start, start + 2 * length);
+  return inner.length === 2 * length ? `0x${inner}` : undefined;
+}
+
+/** The word at an offset as a number; undefined when it can be no offset or length here. */
+function numberAt(digits: string, offset: number): number | undefined {
+  const word = digits.slice(2 * offset, 2 * (offset + WORD_BYTES));
+  if (word.length !== WORD_DIGITS) return undefined;
+  const number = BigInt(`0x${word}`);
+  return number <= BigInt(digits.length) ? Number(number) : undefined;
+}
+
+type HasCode = (address: string) => Promise<boolean>;
+
+/**
+ * `lookup` with a memory and a bound, one call per account at a time. Rejects when the chain fails
+ * or the bound is reached.
+ */
+export function rememberCode(lookup: HasCode, now: () => number = Date.now): HasCode {
+  const known = new Map<string, { readonly hasCode: boolean; readonly until: number }>();
+  const asking = new Map<string, Promise<boolean>>();
+  const remember = (address: string, hasCode: boolean): void => {
+    const oldest = known.size >= CODE_CACHE_ENTRIES ? known.keys().next().value : undefined;
+    if (oldest !== undefined) known.delete(oldest);
+    known.set(address, { hasCode, until: now() + (hasCode ? CODE_TTL_MS : NO_CODE_TTL_MS) });
+  };
+  const ask = async (address: string): Promise<boolean> => {
+    try {
+      const hasCode = await lookup(address);
+      remember(address, hasCode);
+      return hasCode;
+    } finally {
+      asking.delete(address);
+    }
+  };
+  return async function hasCode(address) {
+    const cached = known.get(address);
+    if (cached !== undefined && now() < cached.until) return cached.hasCode;
+    const running = asking.get(address);
+    if (running !== undefined) return running;
+    if (asking.size >= CODE_LOOKUPS) throw new Error('too many questions about payers at a time');
+    known.delete(address);
+    const question = ask(address);
+    asking.set(address, question);
+    return question;
+  };
+}
+
+/**
+ * Creation code of the validator that ERC-6492 publishes (`ValidateSigOffchain`, CC0). Run as a
+ * call without an address, it deploys the wallet as its wrapper states, asks it about the
+ * signature, and returns 0x01 when it signed. Arguments follow the code.
  */
 export const WALLET_VALIDATOR = [
   '0x608060405234801561001057600080fd5b5060405161069438038061069483398101604081905261002f9161051e565b600061003c848484610048',
@@ -38,167 +180,3 @@ export const WALLET_VALIDATOR = [
   '811461040557600080fd5b634e487b7160e01b600052603260045260246000fdfe5369676e617475726556616c696461746f72237265636f76657253',
   '69676e6572',
 ].join('');
-
-/** How long it counts that an account is a contract, milliseconds (contract 4.2). */
-export const CODE_TTL_MS = 600_000;
-/**
- * How long it counts that it is none: a wallet is deployed with its first payment, and its second
- * may follow at once.
- */
-export const NO_CODE_TTL_MS = 5_000;
-/** Most accounts remembered; the oldest answer goes first. */
-const CODE_CACHE_ENTRIES = 10_000;
-/**
- * Most questions to the chain at a time: forged proofs with invented payers must not use up the
- * RPC.
- */
-export const CODE_LOOKUPS = 16;
-
-type HasCode = (address: string) => Promise<boolean>;
-
-/**
- * `lookup` with a memory, one question per account at a time, and a bound. Rejects when the chain
- * fails or is asked too much.
- */
-export function rememberCode(lookup: HasCode, now: () => number = Date.now): HasCode {
-  const known = new Map<string, { readonly hasCode: boolean; readonly until: number }>();
-  const asking = new Map<string, Promise<boolean>>();
-  const remember = (address: string, hasCode: boolean): void => {
-    const oldest = known.size >= CODE_CACHE_ENTRIES ? known.keys().next().value : undefined;
-    if (oldest !== undefined) known.delete(oldest);
-    known.set(address, { hasCode, until: now() + (hasCode ? CODE_TTL_MS : NO_CODE_TTL_MS) });
-  };
-  const ask = async (address: string): Promise<boolean> => {
-    try {
-      const hasCode = await lookup(address);
-      remember(address, hasCode);
-      return hasCode;
-    } finally {
-      asking.delete(address);
-    }
-  };
-  return async function hasCode(address) {
-    const cached = known.get(address);
-    if (cached !== undefined && now() < cached.until) return cached.hasCode;
-    const running = asking.get(address);
-    if (running !== undefined) return running;
-    if (asking.size >= CODE_LOOKUPS) throw new Error('too many questions about payers at a time');
-    known.delete(address);
-    const question = ask(address);
-    asking.set(address, question);
-    return question;
-  };
-}
-
-/** Why a signature that is no account's is not taken. */
-type WalletRefusal = 'invalid_exact_evm_payload_signature' | 'eip6492_factory_not_allowed';
-
-/** What a wallet says of a signature. */
-export type WalletVerdict =
-  /** `signature`: as the asset takes it. */
-  | { readonly kind: 'signed'; readonly signature: string }
-  | { readonly kind: 'refused'; readonly reason: WalletRefusal };
-
-/**
- * Asks wallets that are contracts whether they signed, by simulation: nothing is sent, nothing is
- * changed.
- */
-export interface WalletSignatures {
-  /** All 0x-hex. @throws when the node does not answer */
-  check(wallet: string, digest: string, signature: string): Promise<WalletVerdict>;
-}
-
-interface WalletSignatureDeps {
-  readonly rpc: Pick<Rpc, 'call'>;
-  /** Whether an account is a contract; rejects when the chain does not answer. */
-  readonly hasCode: (address: string) => Promise<boolean>;
-  /**
-   * Whether the rail deploys a wallet before it pays (ERC-6492). Our own relayer does not: it would
-   * call a contract of the payer's choice (x402 3.2).
-   */
-  readonly deploysWallets: boolean;
-}
-
-/** `isValidSignature(bytes32,bytes)`, and what a wallet that signed returns (ERC-1271). */
-const IS_VALID_SIGNATURE = '0x1626ba7e';
-/** Behind a signature of a wallet that need not be deployed (ERC-6492). */
-const WRAPPED = '6492'.repeat(WORD_BYTES / 2);
-/** What the validator of ERC-6492 returns for a good signature. */
-const VALID = '0x01';
-/** Gas of a question: passkeys verified in bytecode need the most, about 0.4 million. */
-const ASK_GAS = 1_000_000n;
-/** The same when the wallet is deployed first. */
-const DEPLOY_AND_ASK_GAS = 5_000_000n;
-
-const NOT_SIGNED = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
-const NOT_DEPLOYED = { kind: 'refused', reason: 'eip6492_factory_not_allowed' } as const;
-
-export function createWalletSignatures({ rpc, hasCode, deploysWallets }: WalletSignatureDeps): WalletSignatures {
-  /** Undefined: the call reverted. */
-  const simulated = async (call: { readonly to?: string; readonly data: string }, gas: bigint) => {
-    try {
-      const answer = await rpc.call('eth_call', [{ ...call, gas: `0x${gas.toString(16)}` }, 'latest']);
-      return readHex(answer, 'call result');
-    } catch (error) {
-      if (error instanceof RpcRefusal && error.reverted) return undefined;
-      throw error;
-    }
-  };
-  const saysSigned = async (wallet: string, digest: string, signature: string): Promise<boolean> => {
-    const data = `${IS_VALID_SIGNATURE}${hexWord(digest)}${uintWord(64n)}${bytesOf(signature)}`;
-    const answer = await simulated({ to: wallet, data }, ASK_GAS);
-    return answer === `${IS_VALID_SIGNATURE}${'0'.repeat(56)}`;
-  };
-  const wouldSaySigned = async (wallet: string, digest: string, wrapped: string): Promise<boolean> => {
-    const members = `${hexWord(wallet)}${hexWord(digest)}${uintWord(96n)}${bytesOf(wrapped)}`;
-    return (await simulated({ data: `${WALLET_VALIDATOR}${members}` }, DEPLOY_AND_ASK_GAS)) === VALID;
-  };
-
-  return {
-    async check(wallet, digest, signature) {
-      const wrapped = signature.endsWith(WRAPPED);
-      if (await hasCode(wallet)) {
-        // A wallet that was deployed since has no use for its wrapper, and the asset does not know
-        // it.
-        const inner = wrapped ? innerSignature(signature) : signature;
-        if (inner === undefined || !(await saysSigned(wallet, digest, inner))) return NOT_SIGNED;
-        return { kind: 'signed', signature: inner };
-      }
-      if (!wrapped) return NOT_SIGNED;
-      if (!deploysWallets) return NOT_DEPLOYED;
-      return (await wouldSaySigned(wallet, digest, signature)) ? { kind: 'signed', signature } : NOT_SIGNED;
-    },
-  };
-}
-
-/** The last argument of a call, of type bytes: length and content padded to whole words. */
-function bytesOf(hex: string): string {
-  const digits = hex.slice(2);
-  const words = Math.ceil(digits.length / (2 * WORD_BYTES));
-  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(words * 2 * WORD_BYTES, '0')}`;
-}
-
-/**
- * The third member of `abi.encode(address factory, bytes call, bytes signature)` in a wrapper;
- * undefined when there is none.
- */
-function innerSignature(wrapped: string): string | undefined {
-  const digits = wrapped.slice(2, -WRAPPED.length);
-  const offset = numberAt(digits, 2 * WORD_BYTES);
-  const length = offset === undefined ? undefined : numberAt(digits, offset);
-  if (offset === undefined || length === undefined || length === 0) return undefined;
-  const start = 2 * (offset + WORD_BYTES);
-  const inner = digits.slice(start, start + 2 * length);
-  return inner.length === 2 * length ? `0x${inner}` : undefined;
-}
-
-/**
- * The number in the word at an offset of bytes; undefined for one that cannot be an offset or a
- * length here.
- */
-function numberAt(digits: string, offset: number): number | undefined {
-  const word = digits.slice(2 * offset, 2 * (offset + WORD_BYTES));
-  if (word.length !== 2 * WORD_BYTES) return undefined;
-  const number = BigInt(`0x${word}`);
-  return number <= BigInt(digits.length) ? Number(number) : undefined;
-}

@@ -1,3 +1,5 @@
+/** Signatures of accounts: their canonical spelling, and the recovery of the signer's address. */
+
 import { createRequire } from 'node:module';
 import { keccak256 } from '../../../crypto/keccak.ts';
 import { bytesHex, hexBytes } from './abi-words.ts';
@@ -24,9 +26,9 @@ interface AccountSignature {
 }
 
 /**
- * Reads a 65-byte signature (0x-hex, checked by the codec). Undefined when no account's signature
- * can look like this: another length, r or s zero or not below the order, s in the upper half, v
- * other than 27, 28 or their bare forms 0, 1.
+ * Reads a 65-byte signature (0x-hex, checked by the codec). Undefined when no account can have made
+ * it: another length, r or s zero or not below the order, s in the upper half, v other than 27, 28
+ * or their bare forms 0, 1.
  */
 export function readAccountSignature(signature: string): AccountSignature | undefined {
   if (signature.length !== HEX_PREFIX + 2 * ACCOUNT_SIGNATURE_BYTES) return undefined;
@@ -43,14 +45,12 @@ function recoveryIdOf(v: number): 0 | 1 | undefined {
   return v === 1 || v === V_OFFSET + 1 ? 1 : undefined;
 }
 
-/**
- * Who signed these 32 bytes: the address in lower case, or undefined when the signature belongs to
- * no key.
- */
+/** The signer's address in lower case; undefined when the signature belongs to no key. */
 export type Recover = (digest: Uint8Array, signature: AccountSignature) => Promise<string | undefined>;
 
 /** Best first: native libsecp256k1, the same library as WebAssembly, JavaScript. */
 export const RECOVERY_ENGINES = ['secp256k1', 'tiny-secp256k1', 'viem'] as const;
+
 export type RecoveryEngine = (typeof RECOVERY_ENGINES)[number];
 
 interface Recovery {
@@ -68,9 +68,8 @@ const LOADERS: Readonly<Record<RecoveryEngine, () => Promise<RecoverKey>>> = {
 };
 
 /**
- * The best engine that loads on this machine and passes the self-test; asked once at start, its
- * name belongs in the log.
- * @throws Error when none does, which would be a broken installation
+ * The best engine that loads on this machine and passes the self-test.
+ * @throws Error when none does, which is a broken installation
  */
 export async function prepareRecovery(engines: readonly RecoveryEngine[] = RECOVERY_ENGINES): Promise<Recovery> {
   const causes: unknown[] = [];
@@ -92,7 +91,7 @@ function addressOf(recoverKey: RecoverKey): Recover {
       const key = await recoverKey(digest, signature);
       return key === undefined ? undefined : bytesHex(keccak256(key.subarray(1)).subarray(12));
     } catch {
-      // Engines throw where r is no point of the curve: nobody signed this.
+      // Engines throw where r is no point of the curve: no key signed this.
       return undefined;
     }
   };
@@ -103,10 +102,7 @@ interface NativeBinding {
   ecdsaRecover(signature: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
 }
 
-/**
- * Only the addon itself: the package's main entry would silently fall back to a slow script with
- * known faults.
- */
+/** The package's main entry would silently fall back to a slow script with known faults. */
 async function loadNative(): Promise<RecoverKey> {
   const binding = createRequire(import.meta.url)('secp256k1/bindings.js') as NativeBinding;
   return (digest, { compact, recoveryId }) => binding.ecdsaRecover(compact, recoveryId, digest, false);
@@ -123,10 +119,7 @@ async function loadScript(): Promise<RecoverKey> {
     hexBytes(await recoverPublicKey({ hash: digest, signature: canonical as `0x${string}` }));
 }
 
-/**
- * Vectors of our own making (throw-away keys): two signatures, one of each parity, and an r that is
- * no point of the curve.
- */
+/** Vectors with throw-away keys: both parities, and an r that is no point of the curve. */
 const VECTORS: readonly (readonly [digest: string, signature: string, address: string | undefined])[] = [
   [
     '0xd23738cc4f53af8db002686a0c41d0f549fbc2251c5347b6f09365aed8154875',

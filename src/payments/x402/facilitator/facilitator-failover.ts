@@ -1,15 +1,14 @@
+/** The configured facilitators in order: one without a verdict is asked last for a while. */
+
 import type { Facilitator } from './facilitator.ts';
 
-/** How long a facilitator that gave no verdict is asked after the others, milliseconds. */
+/** How long a facilitator that gave no verdict is asked last, milliseconds. */
 export const STEP_BACK_MS = 10_000;
 
-/** One facilitator's turn within a question that all of them could answer. */
+/** One facilitator's turn within a call that all of them could answer. */
 export interface Turn {
   readonly name: string;
-  /**
-   * Puts the question; of the time left it gets one share for each facilitator still to come, and
-   * for itself.
-   */
+  /** The time left is shared by this facilitator and those still to come. */
   ask<Answer extends { readonly kind: string }>(
     question: (facilitator: Facilitator, deadlineMs: number) => Promise<Answer>,
   ): Promise<Answer>;
@@ -18,11 +17,11 @@ export interface Turn {
 /** The configured facilitators in their order. */
 interface FacilitatorFailover {
   /**
-   * One turn for each, within `deadlineMs`, until the caller has a verdict and leaves. Who gave
-   * none goes to the end of the line for a while; a refusal is a verdict and moves nobody.
+   * One turn for each, within `deadlineMs`, until the caller has a verdict and stops. A refusal is
+   * a verdict and changes no order.
    */
   turns(deadlineMs: number): Iterable<Turn>;
-  /** Who cannot serve `exact` on this network: the causes, and how many there are to ask. */
+  /** The causes of those that cannot serve `exact` on this network, and the number of all. */
   faults(network: string): Promise<{ readonly causes: readonly string[]; readonly of: number }>;
   close(): Promise<void>;
 }
@@ -33,18 +32,18 @@ export function createFailover(
   now: () => number = () => performance.now(),
 ): FacilitatorFailover {
   const failedAt = new Map<Facilitator, number>();
-  /** 0 for those that are trusted to answer. */
+  /** 0 for those that have not failed lately. */
   const steppedBack = (facilitator: Facilitator, at: number): number => {
     const failed = failedAt.get(facilitator);
     return failed === undefined || at - failed >= STEP_BACK_MS ? 0 : failed;
   };
-  const inLine = (at: number): readonly Facilitator[] =>
+  const inOrder = (at: number): readonly Facilitator[] =>
     facilitators.toSorted((a, b) => steppedBack(a, at) - steppedBack(b, at));
 
   return {
     *turns(deadlineMs) {
       const ends = now() + deadlineMs;
-      const order = inLine(now());
+      const order = inOrder(now());
       for (const [place, facilitator] of order.entries()) {
         if (place > 0 && ends - now() < 1) return;
         yield {

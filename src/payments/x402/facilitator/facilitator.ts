@@ -1,15 +1,30 @@
+/** One facilitator over HTTP, and the API of x402 v2 that it speaks (x402 4.2). */
+
 import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
-import { inwardReason } from '../wire/reasons.ts';
+import { translatedReason } from '../wire/reasons.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 
-/**
- * The facilitator API of x402 v2 (x402 4.2). A body with a boolean `isValid` or `success` is a
- * verdict, whatever the status; anything else is none.
- */
+/** Largest answer that is read, bytes. */
+export const MAX_VERDICT_BYTES = 65_536;
+
+/** Shorter than a readiness check, which one silent facilitator must not fill, milliseconds. */
+const SUPPORTED_DEADLINE_MS = 900;
+/** Codes of a kept-alive connection that the other side closed meanwhile. */
+const BROKEN_CONNECTION: ReadonlySet<unknown> = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
+
+/** Codes of a connection that was never established. */
+const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Only a body with a boolean `isValid` or `success` is a verdict, whatever the status. */
 
 type VerifyAnswer =
   | { readonly kind: 'valid' }
@@ -17,8 +32,8 @@ type VerifyAnswer =
   | { readonly kind: 'none'; readonly cause: string };
 
 /**
- * `claimed`: the facilitator says it settled. A `transaction` is well-formed and of our network.
- * `unsent`: there was no connection, so the request certainly did not reach it.
+ * `claimed`: the facilitator reports a settlement. A `transaction` is well-formed and of our
+ * network. `unsent`: there was no connection, so the request certainly did not reach it.
  */
 export type SettleAnswer =
   | { readonly kind: 'claimed'; readonly transaction: string }
@@ -31,107 +46,7 @@ export type SettleAnswer =
     }
   | { readonly kind: 'none'; readonly cause: string; readonly transaction?: string; readonly unsent?: boolean };
 
-/**
- * What `/verify` and `/settle` are sent. Both copies of the requirement are ours, and of what the
- * buyer echoed only the URL (equal to ours) and the extension that we declared go along: the
- * facilitator acts on our word, not on the buyer's.
- */
-function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements): object {
-  const { resource, extensions } = payload;
-  const identifier = extensions?.[PAYMENT_IDENTIFIER];
-  return {
-    x402Version: 2,
-    paymentPayload: {
-      x402Version: 2,
-      ...(resource === undefined ? {} : { resource: { url: resource.url } }),
-      accepted: offer,
-      payload: payload.payload,
-      ...(identifier === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: identifier } }),
-    },
-    paymentRequirements: offer,
-  };
-}
-
-function readVerifyAnswer(status: number, json: Json | undefined, payer: string): VerifyAnswer {
-  if (isOutage(status) || !isObject(json) || typeof json['isValid'] !== 'boolean') return noVerdict(status);
-  if (!json['isValid']) return { kind: 'invalid', reason: inwardReason(json['invalidReason']) };
-  return samePayer(json['payer'], payer)
-    ? { kind: 'valid' }
-    : { kind: 'none', cause: 'the verdict names another payer' };
-}
-
-function readSettleAnswer(
-  status: number,
-  json: Json | undefined,
-  expected: { readonly payer: string; readonly network: string },
-): SettleAnswer {
-  if (!isObject(json) || typeof json['success'] !== 'boolean') return noVerdict(status);
-  const { transaction, network, payer } = json;
-  const named = transaction !== undefined && transaction !== null && transaction !== '';
-  // A hash of another network would be looked for in the wrong place; a refusal may leave the
-  // network out.
-  const ours = network === expected.network || (network === undefined && !json['success']);
-  const hash = ours && isTransactionHash(transaction) ? transaction.toLowerCase() : undefined;
-  if (!json['success'] && isOutage(status))
-    return hash === undefined ? noVerdict(status) : { ...noVerdict(status), transaction: hash };
-  if (!json['success'])
-    return { kind: 'denied', reason: inwardReason(json['errorReason']), transaction: hash, namedTransaction: named };
-  if (!ours) return { kind: 'none', cause: 'the settlement names another network' };
-  if (hash === undefined) return { kind: 'none', cause: 'the settlement names no transaction' };
-  if (!samePayer(payer, expected.payer))
-    return { kind: 'none', cause: 'the settlement names another payer', transaction: hash };
-  return { kind: 'claimed', transaction: hash };
-}
-
-/**
- * Undefined when the facilitator serves `exact` on this network, or does not say what it serves;
- * else the cause.
- */
-function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
-  if (isOutage(status)) return `the facilitator answered ${status}`;
-  const kinds = isObject(json) ? json['kinds'] : undefined;
-  if (!Array.isArray(kinds)) return status === 200 ? 'the facilitator does not say what it supports' : undefined;
-  const served = kinds.some(
-    (kind: Json) =>
-      isObject(kind) && kind['x402Version'] === 2 && kind['scheme'] === 'exact' && covers(kind['network'], network),
-  );
-  return served ? undefined : `the facilitator does not serve exact on ${network}`;
-}
-
-/**
- * Statuses that speak of the facilitator and not of the payment, whatever the body says (contract
- * 1.2).
- */
-function isOutage(status: number): boolean {
-  return status >= 500 || status === 401 || status === 403 || status === 429;
-}
-
-/** Networks may be given as a family, `eip155:*`. */
-function covers(offered: Json | undefined, network: string): boolean {
-  return offered === network || offered === `${network.slice(0, network.indexOf(':'))}:*`;
-}
-
-function samePayer(payer: Json | undefined, expected: string): boolean {
-  if (payer === undefined || payer === null || payer === '') return true;
-  return typeof payer === 'string' && payer.toLowerCase() === expected.toLowerCase();
-}
-
-function noVerdict(status: number): { readonly kind: 'none'; readonly cause: string } {
-  return { kind: 'none', cause: `the facilitator answered ${status} without a verdict` };
-}
-
-/** Largest answer that is read, bytes. */
-export const MAX_VERDICT_BYTES = 65_536;
-/**
- * Shorter than a look of the readiness monitor, so that one silent facilitator does not hide the
- * others. Milliseconds.
- */
-const SUPPORTED_DEADLINE_MS = 900;
-
-/**
- * One facilitator over HTTP. Never rejects: what gave no verdict is an answer of kind `none`.
- * Deadlines in milliseconds.
- */
+/** Never rejects: an answer without a verdict is of kind `none`. Deadlines in milliseconds. */
 export interface Facilitator {
   /** Its host, for causes: a path may hold a key. */
   readonly name: string;
@@ -144,7 +59,7 @@ export interface Facilitator {
   close(): Promise<void>;
 }
 
-/** Opens no connection before the first question. */
+/** Opens no connection before the first call. */
 export function connectFacilitator({ url, auth }: FacilitatorEndpoint): Facilitator {
   const peer = createJsonPeer(url, MAX_VERDICT_BYTES);
   const headers = auth.type === 'bearer' ? { authorization: `Bearer ${auth.token}` } : {};
@@ -181,20 +96,7 @@ export function connectFacilitator({ url, auth }: FacilitatorEndpoint): Facilita
   };
 }
 
-/** Codes of a kept-alive connection that the other side closed at the wrong moment. */
-const BROKEN_CONNECTION: ReadonlySet<unknown> = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
-/** Codes that only a connection gives that was never there. */
-const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/**
- * A question that moves nothing may be asked again when its connection broke. Never used for
- * `/settle`.
- */
+/** A call that moves nothing is repeated when its connection broke. Never used for `/settle`. */
 async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promise<JsonAnswer> {
   const ends = performance.now() + request.deadlineMs;
   try {
@@ -204,6 +106,93 @@ async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promis
     if (left < 1 || !BROKEN_CONNECTION.has(codeOf(error))) throw error;
     return ask({ ...request, deadlineMs: left });
   }
+}
+
+/**
+ * The body of `/verify` and `/settle`. Both copies of the requirement are ours. Of the buyer's echo
+ * only the URL (equal to ours) and the extension that the offer declares go along, so the
+ * facilitator acts on our terms.
+ */
+function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements): object {
+  const { resource, extensions } = payload;
+  const identifier = extensions?.[PAYMENT_IDENTIFIER];
+  return {
+    x402Version: 2,
+    paymentPayload: {
+      x402Version: 2,
+      ...(resource === undefined ? {} : { resource: { url: resource.url } }),
+      accepted: offer,
+      payload: payload.payload,
+      ...(identifier === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: identifier } }),
+    },
+    paymentRequirements: offer,
+  };
+}
+
+function readVerifyAnswer(status: number, json: Json | undefined, payer: string): VerifyAnswer {
+  if (isOutage(status) || !isObject(json) || typeof json['isValid'] !== 'boolean') return noVerdict(status);
+  if (!json['isValid']) return { kind: 'invalid', reason: translatedReason(json['invalidReason']) };
+  return samePayer(json['payer'], payer)
+    ? { kind: 'valid' }
+    : { kind: 'none', cause: 'the verdict names another payer' };
+}
+
+function readSettleAnswer(
+  status: number,
+  json: Json | undefined,
+  expected: { readonly payer: string; readonly network: string },
+): SettleAnswer {
+  if (!isObject(json) || typeof json['success'] !== 'boolean') return noVerdict(status);
+  const { transaction, network, payer } = json;
+  const named = transaction !== undefined && transaction !== null && transaction !== '';
+  // A hash of another network cannot be looked up here; a refusal may leave the network out.
+  const ours = network === expected.network || (network === undefined && !json['success']);
+  const hash = ours && isTransactionHash(transaction) ? transaction.toLowerCase() : undefined;
+  if (!json['success'] && isOutage(status))
+    return hash === undefined ? noVerdict(status) : { ...noVerdict(status), transaction: hash };
+  if (!json['success'])
+    return {
+      kind: 'denied',
+      reason: translatedReason(json['errorReason']),
+      transaction: hash,
+      namedTransaction: named,
+    };
+  if (!ours) return { kind: 'none', cause: 'the settlement names another network' };
+  if (hash === undefined) return { kind: 'none', cause: 'the settlement names no transaction' };
+  if (!samePayer(payer, expected.payer))
+    return { kind: 'none', cause: 'the settlement names another payer', transaction: hash };
+  return { kind: 'claimed', transaction: hash };
+}
+
+/** The cause when the facilitator does not serve `exact` on this network. */
+function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
+  if (isOutage(status)) return `the facilitator answered ${status}`;
+  const kinds = isObject(json) ? json['kinds'] : undefined;
+  if (!Array.isArray(kinds)) return status === 200 ? 'the facilitator does not say what it supports' : undefined;
+  const served = kinds.some(
+    (kind: Json) =>
+      isObject(kind) && kind['x402Version'] === 2 && kind['scheme'] === 'exact' && covers(kind['network'], network),
+  );
+  return served ? undefined : `the facilitator does not serve exact on ${network}`;
+}
+
+/** Statuses that concern the facilitator and not the payment, in any body (contract 1.2). */
+function isOutage(status: number): boolean {
+  return status >= 500 || status === 401 || status === 403 || status === 429;
+}
+
+/** A network may be given as a family, `eip155:*`. */
+function covers(offered: Json | undefined, network: string): boolean {
+  return offered === network || offered === `${network.slice(0, network.indexOf(':'))}:*`;
+}
+
+function samePayer(payer: Json | undefined, expected: string): boolean {
+  if (payer === undefined || payer === null || payer === '') return true;
+  return typeof payer === 'string' && payer.toLowerCase() === expected.toLowerCase();
+}
+
+function noVerdict(status: number): { readonly kind: 'none'; readonly cause: string } {
+  return { kind: 'none', cause: `the facilitator answered ${status} without a verdict` };
 }
 
 function payerOf(proof: Proof): string {

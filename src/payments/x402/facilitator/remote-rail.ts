@@ -1,71 +1,34 @@
+/**
+ * The rail without a key in the gateway: facilitators settle, the chain confirms if there is one.
+ */
+
 import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts';
 import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
-import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
-import { NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING, saysNonceSpent } from '../wire/reasons.ts';
+import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
+import { nodeFailure } from '../chain/rpc.ts';
+import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../wire/window.ts';
 import { connectFacilitator, type SettleAnswer } from './facilitator.ts';
 import { createFailover } from './facilitator-failover.ts';
 
-/** What a facilitator's words about a settlement are worth. */
-
-/**
- * Without a chain to ask: a claim counts, "nonce already used" counts for what may have been sent
- * before, and a definite refusal counts when nothing was. Everything else is open.
- * @param transaction The last hash that any facilitator named.
- */
-function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: string | undefined): Settlement {
-  if (answer.kind === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
-  if (answer.kind === 'denied') {
-    const { reason, namedTransaction } = answer;
-    // Payee and value are inside the signature: who used this nonce on chain paid us (x402 4.2).
-    if (sentBefore && saysNonceSpent(reason)) return settledByNonce(transaction);
-    if (!sentBefore && !namedTransaction && refusedBeforeBroadcast(reason))
-      return { kind: 'refused', reason, evidence: 'unsent' };
-  }
-  const { cause } = unproven(answer);
-  return { kind: 'uncertain', cause, ...(transaction === undefined ? {} : { transaction }) };
-}
-
-/** Paid, on the word that the nonce of something we sent is used. */
-function settledByNonce(transaction: string | undefined): Settled {
-  return { kind: 'settled', evidence: 'nonce', ...(transaction === undefined ? {} : { transaction }) };
-}
-
-/** What to say if the chain does not decide, and whether it may decide soon. */
-function unproven(answer: SettleAnswer): { readonly cause: string; readonly maySettleSoon: boolean } {
-  const named = answer.transaction !== undefined;
-  switch (answer.kind) {
-    case 'claimed':
-      return { cause: 'claimed by the facilitator, not shown by the chain', maySettleSoon: true };
-    case 'denied': {
-      const { reason } = answer;
-      const underWay = reason === SETTLEMENT_PENDING || saysNonceSpent(reason);
-      return { cause: `the facilitator said ${reason}`, maySettleSoon: named || underWay };
-    }
-    case 'none':
-      return { cause: answer.cause, maySettleSoon: named };
-  }
-}
-
 /** Deadlines of contract 4.2 for all facilitators together, milliseconds. */
 const VERIFY_DEADLINE_MS = 5_000;
 const SETTLE_DEADLINE_MS = 60_000;
 /** How long the chain may take to show what the facilitator claims, milliseconds. */
 const CONFIRM_DEADLINE_MS = 10_000;
-/** A look at the chain that must not keep a buyer or another facilitator waiting, milliseconds. */
+/** A reading that must not delay a buyer or another facilitator, milliseconds. */
 const GLANCE_DEADLINE_MS = 1_500;
+const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, confirmMs: CONFIRM_DEADLINE_MS };
 
 export interface RemoteRailDeps {
   readonly facilitator: Extract<FacilitatorConfig, { readonly mode: 'remote' }>;
   /** CAIP-2, for the readiness check. */
   readonly network: string;
-  /**
-   * Undefined without an RPC URL: then the facilitator's word has to do where contract 4.3 says so.
-   */
+  /** Undefined without an RPC URL: the facilitator's answer then counts as in contract 4.3. */
   readonly chain: Chain | undefined;
-  /** `receipt` unless given; says nothing without a chain. */
+  /** `receipt` unless given; without effect when there is no chain. */
   readonly confirm?: Confirmation;
   /** As the chain was opened with; 1 unless given. */
   readonly confirmations?: number;
@@ -74,12 +37,7 @@ export interface RemoteRailDeps {
   readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
 }
 
-const DEADLINES = { verifyMs: VERIFY_DEADLINE_MS, settleMs: SETTLE_DEADLINE_MS, confirmMs: CONFIRM_DEADLINE_MS };
-
-/**
- * The rail with no key in the gateway: facilitators over HTTP. They may say no; what they claim is
- * checked where that is possible.
- */
+/** The facilitators may refuse; what they claim is checked where that is possible. */
 export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close(): Promise<void> } {
   const {
     facilitator,
@@ -90,7 +48,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
-  const line = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
+  const failover = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
 
   return {
     facilitator: 'remote',
@@ -98,7 +56,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     async verify(proof, offer) {
       if (!paysOffer(proof, offer)) return refusedVerdict('invalid_payment_requirements', false);
       const causes: string[] = [];
-      for (const turn of line.turns(deadlines.verifyMs)) {
+      for (const turn of failover.turns(deadlines.verifyMs)) {
         const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
         if (answer.kind === 'valid') return answer;
         if (answer.kind === 'invalid') return refusedByFacilitator(answer.reason, proof, offer, chain);
@@ -114,9 +72,8 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       let { sentBefore } = history;
       let answer: SettleAnswer | undefined;
       let transaction: string | undefined;
-      for (const turn of line.turns(deadlines.settleMs)) {
-        // The nonce is the chain's own idempotency key, so the same payload cannot pay twice. But
-        // why ask when it has paid.
+      for (const turn of failover.turns(deadlines.settleMs)) {
+        // The same payload cannot pay twice, but after a payment no other facilitator is asked.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
           const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS));
@@ -132,7 +89,7 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       if (confirm === 'facilitator' && answer.kind === 'claimed')
         return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
       const { cause, maySettleSoon } = unproven(answer);
-      // Further blocks take the time that they take.
+      // Further blocks need more time.
       const confirmMs = confirmations > 1 ? deadlines.settleMs : deadlines.confirmMs;
       const waitMs = maySettleSoon ? Math.min(confirmMs, ends - performance.now()) : 0;
       return confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
@@ -141,44 +98,33 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     async reconcile(proof, offer, knownTransaction, history = { sentBefore: false }) {
       if (chain !== undefined) return readingOf(chain, evidenceQuery(proof, offer, knownTransaction));
       const left = Number(proof.payload.payload.authorization.validBefore) - now() / 1_000;
-      // The nonce is the chain's own idempotency key: the same payload settles at most once, so it
-      // may be sent again.
+      // The nonce is the chain's own idempotency key: the same payload may be sent again.
       if (left >= VALID_BEFORE_MARGIN_SECONDS) return { kind: 'open' };
       if (history.sentBefore)
-        for (const turn of line.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
+        for (const turn of failover.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
           const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
-          if (answer.kind === 'invalid' && saysNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
+          if (answer.kind === 'invalid' && isNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
           if (answer.kind !== 'none') break;
         }
       return { kind: 'unknown', cause: 'there is no RPC URL to ask the chain' };
     },
 
     async check(): Promise<RailFault | undefined> {
-      const [{ causes, of }, chainFault] = await Promise.all([line.faults(network), faultOf(chain)]);
+      const [{ causes, of }, chainFault] = await Promise.all([failover.faults(network), faultOf(chain)]);
       const cause = [...causes, ...(chainFault === undefined ? [] : [chainFault])].join('; ');
       if (cause === '') return undefined;
-      // A settlement that no chain confirms is no settlement: where receipts decide, nothing works
-      // without the node.
+      // Where receipts decide, nothing can be settled without the node.
       const serves = causes.length < of && (chainFault === undefined || confirm === 'facilitator');
       return { found: serves ? 'degraded' : 'unreachable', cause };
     },
-    close: () => line.close(),
+    close: () => failover.close(),
   };
 }
 
-async function faultOf(chain: Chain | undefined): Promise<string | undefined> {
-  try {
-    await chain?.head();
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : 'the chain node failed';
-  }
-}
-
 /**
- * Any refusal may hide a spent nonce: who has just paid us may well have nothing left, and not
- * everybody looks for the true reason. With a chain to ask, only what it shows makes a refusal; a
- * chain that does not answer leaves the question open.
+ * Any refusal may hide a spent nonce: a payer who has just paid us may have nothing left, and not
+ * every facilitator looks for the true reason. With a chain only its reading makes a refusal; a
+ * chain that does not answer leaves the result open.
  */
 async function refusedByFacilitator(
   reason: string,
@@ -186,7 +132,7 @@ async function refusedByFacilitator(
   offer: PaymentRequirements,
   chain: Chain | undefined,
 ): Promise<RailVerdict> {
-  if (chain === undefined || saysNonceSpent(reason)) return refusedVerdict(reason, saysNonceSpent(reason));
+  if (chain === undefined || isNonceSpent(reason)) return refusedVerdict(reason, isNonceSpent(reason));
   const evidence = await chain.readEvidence(evidenceQuery(proof, offer), GLANCE_DEADLINE_MS);
   switch (evidence.kind) {
     case 'paid':
@@ -202,4 +148,52 @@ async function refusedByFacilitator(
 
 function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {
   return { kind: 'refused', reason, nonceSpent };
+}
+
+/**
+ * Decides without a chain: a claim counts, "nonce already used" counts for what may have been sent
+ * before, and a definite refusal counts when nothing was. Everything else is open.
+ * @param transaction The last hash that any facilitator named.
+ */
+function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: string | undefined): Settlement {
+  if (answer.kind === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
+  if (answer.kind === 'denied') {
+    const { reason, namedTransaction } = answer;
+    // Payee and value are signed: a nonce that was used on chain paid us (x402 4.2).
+    if (sentBefore && isNonceSpent(reason)) return settledByNonce(transaction);
+    if (!sentBefore && !namedTransaction && refusedBeforeBroadcast(reason))
+      return { kind: 'refused', reason, evidence: 'unsent' };
+  }
+  const { cause } = unproven(answer);
+  return { kind: 'uncertain', cause, ...(transaction === undefined ? {} : { transaction }) };
+}
+
+/** Paid, because the nonce of something that was sent is reported as used. */
+function settledByNonce(transaction: string | undefined): Settled {
+  return { kind: 'settled', evidence: 'nonce', ...(transaction === undefined ? {} : { transaction }) };
+}
+
+/** The cause if the chain does not decide, and whether it may decide soon. */
+function unproven(answer: SettleAnswer): { readonly cause: string; readonly maySettleSoon: boolean } {
+  const named = answer.transaction !== undefined;
+  switch (answer.kind) {
+    case 'claimed':
+      return { cause: 'claimed by the facilitator, not shown by the chain', maySettleSoon: true };
+    case 'denied': {
+      const { reason } = answer;
+      const underWay = reason === SETTLEMENT_PENDING || isNonceSpent(reason);
+      return { cause: `the facilitator answered ${reason}`, maySettleSoon: named || underWay };
+    }
+    case 'none':
+      return { cause: answer.cause, maySettleSoon: named };
+  }
+}
+
+async function faultOf(chain: Chain | undefined): Promise<string | undefined> {
+  try {
+    await chain?.head();
+    return undefined;
+  } catch (error) {
+    return nodeFailure(error);
+  }
 }

@@ -1,8 +1,10 @@
+/** The rail that settles by itself: one transaction per payment, its outcome read from the logs. */
+
 import { isObject } from '../../../json/types.ts';
 import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { isTransactionHash, readQuantity, readSent, UnreadableAnswer } from '../chain/chain-answers.ts';
-import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/evidence-query.ts';
+import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { authorizationStateCall, marked, markOf, transferCall } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';
@@ -11,79 +13,20 @@ import { createRelayer, type Sending } from './relayer.ts';
 import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
 import { type Simulation, simulate } from './simulation.ts';
 
-/** How long nothing is sent for a payer after a transfer of his failed in a block, milliseconds. */
-export const FAILED_PAYER_PAUSE_MS = 30_000;
-/** Most payers remembered; who failed longest ago is forgotten first. */
-export const FAILED_PAYERS = 1_000;
-
-/**
- * Payers whose last transfer failed in a block although it had passed its simulation. That costs
- * the relayer gas, and it is the payer's doing: his balance, his cancellation or the code of his
- * wallet changed in between. So he waits before he can do it again.
- */
-interface FailedPayers {
-  add(payer: string): void;
-  has(payer: string): boolean;
-}
-
-/** @param now Milliseconds of a monotonic clock. */
-export function createFailedPayers(now: () => number = () => performance.now()): FailedPayers {
-  const failedAt = new Map<string, number>();
-  return {
-    add(payer) {
-      const key = payer.toLowerCase();
-      // Deleted first, so that the map stays in the order of time.
-      failedAt.delete(key);
-      failedAt.set(key, now());
-      const [oldest] = failedAt.keys();
-      if (failedAt.size > FAILED_PAYERS && oldest !== undefined) failedAt.delete(oldest);
-    },
-    has(payer) {
-      const at = failedAt.get(payer.toLowerCase());
-      return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
-    },
-  };
-}
-
-/** A number of an account that was meant to carry an authorization. */
-interface OutrunQuestion {
-  readonly account: string;
-  readonly number: number;
-  readonly asset: string;
-  readonly from: string;
-  readonly nonce: string;
-}
-
-/**
- * Whether another transaction took the number: it is used up in a block in which the authorization
- * is still unspent. Both are read of one block by its hash, because behind a balancer two answers
- * may come from two nodes.
- * @throws when the node does not answer, or knows no reading by hash
- */
-async function isOutrun(rpc: Rpc, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
-  const block = await rpc.call('eth_getBlockByNumber', ['latest', false]);
-  const blockHash = isObject(block) ? block['hash'] : undefined;
-  if (!isTransactionHash(blockHash)) throw new UnreadableAnswer('block hash');
-  const [count, state] = await Promise.all([
-    rpc.call('eth_getTransactionCount', [account, { blockHash }]),
-    rpc.call('eth_call', [{ to: asset, data: authorizationStateCall(from, nonce) }, { blockHash }]),
-  ]);
-  return readQuantity(count, 'transaction count') > BigInt(number) && readQuantity(state, 'authorization state') === 0n;
-}
-
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;
-/** Gas limits of a transfer; a payer that is a contract runs code of its own, within a cap. */
+/** Gas limits of a transfer; a payer that is a contract runs its own code, within a cap. */
 const ACCOUNT_GAS = 160_000n;
 const CONTRACT_GAS = 400_000n;
-/** Below this many transfers at the present price readiness warns. */
+/** Below this many transfers at the present price, readiness warns. */
 const LOW_GAS_TRANSFERS = 10;
-/**
- * Numbers that one settlement may lose to other transactions of its relayer, which other replicas
- * send.
- */
+/** Most numbers that one settlement loses to transactions of other replicas. */
 const NUMBERS_LOST = 3;
 const UNFUNDED = 'the relayer cannot pay the gas';
+/** How long nothing is sent for a payer after a transfer failed in a block, milliseconds. */
+export const FAILED_PAYER_PAUSE_MS = 30_000;
+/** Most remembered payers; the oldest failure is forgotten first. */
+export const FAILED_PAYERS = 1_000;
 
 interface LocalRailDeps {
   readonly rpc: Rpc;
@@ -97,10 +40,8 @@ interface LocalRailDeps {
   readonly now?: () => number;
 }
 
-/**
- * The rail that settles by itself: a transaction of its own for each payment, its outcome read from
- * the logs.
- */
+type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
+
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
   const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
   const relayer = await createRelayer(rpc, terms.chainId, privateKey);
@@ -118,13 +59,10 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       simulate(rpc, { ...transfer, asset: terms.asset, relayer: relayer.address }),
       funds.isShort(transfer.gas),
     ]);
-    // A refusal comes first: a buyer whose proof is worthless need not wait for gas to hear it.
+    // A refusal comes first: a worthless proof need not wait for gas.
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
-  /**
-   * Signs and sends, and again under the next number where the one it had certainly went to another
-   * transaction.
-   */
+  /** Signs and sends, again with the next number where another transaction took this one. */
   const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
     const { gas, ...transfer } = transferOf(proof);
     const data = marked(transfer.data, mark);
@@ -138,8 +76,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       }
       const { number, hash, cause } = sending;
       const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
-      // What took the number may have been these very bytes: then nothing else may be concluded,
-      // and nothing else be sent.
+      // These very bytes may have taken the number: then nothing may be concluded or sent.
       if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
       if (lost >= NUMBERS_LOST) return sending;
     }
@@ -153,19 +90,18 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
       const ends = performance.now() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
-      // The code of such a payer may say yes when it is asked and no in a block, for gas that we
-      // pay: it is sent once.
+      // Such a payer's code may answer yes when asked and no in a block: it is sent once.
       if (history.sentBefore && proof.signedBy === 'contract')
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
       const verdict = await verify(proof, offer);
-      if (verdict.kind !== 'valid') return unsimulated(verdict, history, chain, proof, offer);
+      if (verdict.kind !== 'valid') return afterFailedSimulation(verdict, history, chain, proof, offer);
       const sending = await send(proof, history.mark, writeAhead);
       if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
       const { hash: transaction } = sending;
       if (sending.kind === 'excluded' && !history.sentBefore)
         return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
       const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
-      // A broadcast that failed may have arrived all the same: one look, and the hash is kept.
+      // A failed broadcast may have arrived all the same: one reading, and the hash is kept.
       const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
       const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
       if (failedByPayer(outcome)) failedPayers.add(payerOf(proof));
@@ -191,9 +127,27 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
   };
 }
 
-type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
+/**
+ * The simulation failed before anything was sent, so this attempt cannot have moved money; an
+ * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
+ * makes a refusal.
+ */
+async function afterFailedSimulation(
+  verdict: Exclude<RailVerdict, { kind: 'valid' }>,
+  { sentBefore, withdrawnBefore = false }: SettlementHistory,
+  chain: Chain,
+  proof: Proof,
+  offer: PaymentRequirements,
+): Promise<Settlement> {
+  const { kind } = verdict;
+  if (kind === 'unfunded' && !sentBefore) return { kind: 'withdrawn', cause: verdict.cause };
+  if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
+  if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
+    return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
+  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation failed with ${verdict.reason}`);
+}
 
-/** Not one that only came too late for its block. */
+/** Excludes transfers that were only too late for their block. */
 function failedByPayer(outcome: Settlement): boolean {
   return outcome.kind === 'refused'
     ? outcome.evidence === 'elsewhere'
@@ -211,35 +165,67 @@ function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'au
   return { data, authorization, gas: signedBy === 'account' ? ACCOUNT_GAS : CONTRACT_GAS };
 }
 
-/**
- * The simulation said no before anything was sent, so this attempt cannot have moved money; an
- * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
- * makes a refusal.
- */
-async function unsimulated(
-  verdict: Exclude<RailVerdict, { kind: 'valid' }>,
-  { sentBefore, withdrawnBefore = false }: SettlementHistory,
-  chain: Chain,
-  proof: Proof,
-  offer: PaymentRequirements,
-): Promise<Settlement> {
-  const { kind } = verdict;
-  if (kind === 'unfunded' && !sentBefore) return { kind: 'withdrawn', cause: verdict.cause };
-  if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
-  if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
-    return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
-  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation said ${verdict.reason}`);
+/** A transaction number of an account, and the authorization that it was meant for. */
+interface OutrunQuestion {
+  readonly account: string;
+  readonly number: number;
+  readonly asset: string;
+  readonly from: string;
+  readonly nonce: string;
 }
 
-/** How many transfers of accounts a relayer can pay, at the most that one may cost now. */
+/**
+ * Whether another transaction took the number: it is used up in a block in which the authorization
+ * is still unspent. Both are read at one block hash, because behind a balancer two answers may come
+ * from two nodes.
+ * @throws when the node does not answer, or knows no reading by hash
+ */
+async function isOutrun(rpc: Rpc, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
+  const block = await rpc.call('eth_getBlockByNumber', ['latest', false]);
+  const blockHash = isObject(block) ? block['hash'] : undefined;
+  if (!isTransactionHash(blockHash)) throw new UnreadableAnswer('block hash');
+  const [count, state] = await Promise.all([
+    rpc.call('eth_getTransactionCount', [account, { blockHash }]),
+    rpc.call('eth_call', [{ to: asset, data: authorizationStateCall(from, nonce) }, { blockHash }]),
+  ]);
+  return readQuantity(count, 'transaction count') > BigInt(number) && readQuantity(state, 'authorization state') === 0n;
+}
+
+/**
+ * Payers whose last transfer failed in a block although its simulation passed. That costs the
+ * relayer gas, and the payer caused it: balance, cancellation or wallet code changed in between. So
+ * the payer waits before the next attempt.
+ */
+interface FailedPayers {
+  add(payer: string): void;
+  has(payer: string): boolean;
+}
+
+/** @param now Milliseconds of a monotonic clock. */
+export function createFailedPayers(now: () => number = () => performance.now()): FailedPayers {
+  const failedAt = new Map<string, number>();
+  return {
+    add(payer) {
+      const key = payer.toLowerCase();
+      // Deleted first, so that the map stays in the order of time.
+      failedAt.delete(key);
+      failedAt.set(key, now());
+      const [oldest] = failedAt.keys();
+      if (failedAt.size > FAILED_PAYERS && oldest !== undefined) failedAt.delete(oldest);
+    },
+    has(payer) {
+      const at = failedAt.get(payer.toLowerCase());
+      return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
+    },
+  };
+}
+
+/** How many transfers of accounts the relayer can pay at the highest price now. */
 function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
   return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
-/**
- * A relayer without gas is no node that is away: everything else is served, and what needs its gas
- * is told to come again.
- */
+/** Without gas the rail is `degraded`: calls that need no gas are still served. */
 function lowOnGas(funds: RelayerFunds): RailFault | undefined {
   const transfers = transfersPaidBy(funds);
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;

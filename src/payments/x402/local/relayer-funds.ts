@@ -1,29 +1,24 @@
-/**
- * How long a relayer that was found short of gas counts as short without another look,
- * milliseconds: the Retry-After of its buyers.
- */
+/** Watches the relayer's gas money, so that a payment it cannot send is refused early. */
+
+/** How long a relayer counts as short without another reading: the Retry-After of its buyers. */
 export const LOOK_AGAIN_MS = 1_000;
 
-/** What a relayer has, wei, and the most that one unit of gas may cost it now. */
+/** What a relayer has, wei, and the highest price of one unit of gas now. */
 export interface RelayerFunds {
   readonly balance: bigint;
   readonly maxFeePerGas: bigint;
 }
 
-/** What is known of a relayer's gas between two looks. */
 export interface FundsWatch {
-  /** Looks now. @throws when the node does not answer */
+  /** Reads now. @throws when the node does not answer */
   look(): Promise<RelayerFunds>;
   /**
-   * Whether a transaction with this gas limit is known not to be payable. Looks only at first, and
-   * once a second while it is short: a relayer that has enough costs no call. A node that does not
+   * Whether a transaction with this gas limit is known not to be payable. Reads only the first
+   * time, and once a second while funds are short: enough funds cost no call. A node that does not
    * answer proves nothing.
    */
   isShort(gas: bigint): Promise<boolean>;
-  /**
-   * A node has just refused a transaction for want of funds, maybe because of what waits in its
-   * pool already.
-   */
+  /** Notes that a node refused a transaction for want of funds, maybe for others in its pool. */
   refused(): void;
 }
 
@@ -35,7 +30,7 @@ export function watchFunds(read: () => Promise<RelayerFunds>, now: () => number 
   let looking: Promise<RelayerFunds> | undefined;
 
   const look = (): Promise<RelayerFunds> => {
-    // Calls that come together share one look.
+    // Concurrent calls share one reading.
     looking ??= read()
       .then((funds) => {
         known = funds;

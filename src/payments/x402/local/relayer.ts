@@ -1,3 +1,5 @@
+/** The relayer: the account that signs and broadcasts transfers, one at a time. */
+
 import { keccak256 } from '../../../crypto/keccak.ts';
 import type { SignedTransaction } from '../../rail.ts';
 import { readHead, readQuantity } from '../chain/chain-answers.ts';
@@ -6,9 +8,9 @@ import { bytesHex, hexBytes } from '../evm/abi-words.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
 import { createSentTransactions, type Exclusion, exclusionOf, isKnown } from './sent-transactions.ts';
 
-/** Offered to the block producer when the node has no opinion, wei. */
+/** Offered to the block producer when the node suggests nothing, wei. */
 const DEFAULT_TIP_WEI = 1_000_000_000n;
-/** The base fee may double before a transaction is left out (six full blocks). */
+/** The base fee may double (six full blocks) before a transaction is left out. */
 const BASE_FEE_FACTOR = 2n;
 
 /** A call that the relayer pays gas for. */
@@ -20,9 +22,9 @@ interface RelayedCall {
 }
 
 /**
- * How sending went. `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node
- * may or may not have it. `excluded`: the node that was asked said readably that it keeps nothing
- * of it; its number goes to the next transaction.
+ * `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not
+ * have it; `excluded`: the node answered readably that it keeps nothing of it, and its number goes
+ * to the next transaction.
  */
 export type Sending =
   | { readonly kind: 'unsent'; readonly cause: unknown }
@@ -36,28 +38,21 @@ export type Sending =
     }
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
-/**
- * An account that pays gas and can do nothing else: authorizations name their payee, so it cannot
- * redirect money.
- */
+/** An account for gas only: authorizations name their payee, so it cannot redirect money. */
 export interface Relayer {
   readonly address: string;
   /**
-   * Signs, writes ahead, broadcasts. One at a time: the number of a transaction is taken only when
-   * all before it are out, and those that the node has lost are out again, so no gap can hold the
-   * following ones up.
+   * Signs, writes ahead, broadcasts. A number is taken only when all transactions before it are
+   * out, and those that the node has lost are out again, so no gap can hold the following ones up.
    */
   send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
-  /**
-   * What it can still spend on gas, and the price that its next transaction offers. @throws when
-   * the node does not answer
-   */
+  /** Its balance and its next gas price. @throws when the node does not answer */
   funds(): Promise<RelayerFunds>;
 }
 
 /** @param privateKey 32 bytes as 0x-hex */
 export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string): Promise<Relayer> {
-  // Loaded only where transactions are signed: the import costs a tenth of a second at start.
+  // Loaded only where transactions are signed: the import takes a tenth of a second.
   const { privateKeyToAccount } = await import('viem/accounts');
   const account = privateKeyToAccount(privateKey as `0x${string}`);
   const { address } = account;
@@ -100,8 +95,7 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
         } catch (cause) {
           const exclusion = exclusionOf(cause);
           if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
-          // Not counted: the node may have it or not, and says so when it is asked for the next
-          // number.
+          // Not counted: the next count of the node shows whether it has this transaction.
           if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
         }
         sent.add(number, raw);
@@ -132,7 +126,7 @@ async function currentFees(
   return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * readHead(head).baseFee + maxPriorityFeePerGas };
 }
 
-/** Runs tasks one after another, each when the one before has ended in whatever way. */
+/** Runs tasks one after another, each when the one before has ended, also with an error. */
 function turns(): <T>(task: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return function inTurn(task) {

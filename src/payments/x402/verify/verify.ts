@@ -1,3 +1,5 @@
+/** The local checks of a proof (contract 4.2, steps 1 to 4): cheap ones first, signature last. */
+
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { WalletSignatures } from '../chain/wallet-signature.ts';
@@ -16,31 +18,41 @@ import type {
 } from '../wire/types.ts';
 import { invalidWindow, type WindowReason } from '../wire/window.ts';
 
-/**
- * 132 bits of a digest, base64url: enough that nobody finds a second proof for it, and short where
- * thousands are remembered.
- */
+/** 132 bits of a digest as base64url: no collisions, and small where thousands are kept. */
 const DIGEST_CHARACTERS = 22;
+/** Addresses up to here are precompiled contracts, which answer anything (ethereum/ERCs 877). */
+const LAST_RESERVED_ADDRESS = 0xffffn;
+/** Without a node no contract can be asked, and an unverified proof must not be sent on. */
+const NO_NODE = { kind: 'refused', reason: 'contract_signature_not_supported' } as const;
+const BAD_SIGNATURE = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
+
+/** Translated reasons of a facilitator that concern the signature. */
+const OF_SIGNATURE: ReadonlySet<string> = new Set([
+  'invalid_exact_evm_payload_signature',
+  'eip6492_factory_not_allowed',
+]);
 
 /**
- * What tells one signed authorization from another with the same replay key: all that is signed,
- * and the signature in one spelling. A copy whose signature was replaced, or that says another
- * window, is another proof: what is known of the one says nothing of the other.
+ * The result of the cheap checks. A refusal is not yet an answer: an authorization that has a
+ * record under `payId` is answered from that record, whatever became of the offer or the window
+ * since (contract 4.2 step 3), and never with 402.
  */
-export function proofDigest({ payId, payload }: Proof): string {
-  const { signature, authorization } = payload.payload;
-  const { to, value, validAfter, validBefore } = authorization;
-  const spelled = readAccountSignature(signature)?.canonical ?? signature.toLowerCase();
-  return createHash('sha256')
-    .update([payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|'))
-    .digest('base64url')
-    .slice(0, DIGEST_CHARACTERS);
+export interface Examination {
+  readonly payId: string;
+  readonly refusal: ProofRefusal | undefined;
+  /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
+  checkSignature(): Promise<SignatureVerdict>;
 }
 
-/**
- * The first cheap check that failed, in the order of contract 4.2: step 1 `offer`, step 2 `terms`,
- * step 3 `window`.
- */
+/** A decoded proof, and what it is compared with. `resourceUrl` is the one of the challenge. */
+export interface Candidate {
+  readonly decoded: Extract<DecodedProof, { readonly kind: 'decoded' }>;
+  readonly offer: PaymentRequirements;
+  readonly resourceUrl: string;
+  readonly nowMs: number;
+}
+
+/** The first failed cheap check (contract 4.2): step 1 `offer`, step 2 `terms`, step 3 `window`. */
 type ProofRefusal =
   | {
       readonly step: 'offer';
@@ -54,16 +66,10 @@ type ProofRefusal =
     }
   | { readonly step: 'window'; readonly reason: WindowReason };
 
-/** The payer signed it. */
-interface Genuine {
-  readonly kind: 'genuine';
-  readonly proof: Proof;
-}
-
 /**
  * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a
- * contract, which only its code can say: it counts for nothing until somebody was asked, because
- * anybody can write one in the name of anybody.
+ * contract, which only its code can confirm. Until then it counts for nothing, because anyone can
+ * write one in the name of any payer.
  */
 type SignatureVerdict =
   | Genuine
@@ -73,74 +79,38 @@ type SignatureVerdict =
     }
   | Unproven;
 
-/** Text that claims to be a signature of its payer. */
+interface Genuine {
+  readonly kind: 'genuine';
+  readonly proof: Proof;
+}
+
+/** A claimed signature of the payer. */
 export interface Unproven {
   readonly kind: 'unproven';
   readonly proof: Proof;
-  /**
-   * Asks who can tell: the payer's code, or the facilitator where signatures are left to it. Moves
-   * nothing. Never rejects.
-   */
+  /** Asks the payer's code, or the facilitator. Moves nothing. Never rejects. */
   prove(): Promise<ProvenVerdict>;
 }
 
 /**
- * What came of asking. A refusal that is not `ofSignature` is a facilitator's for another reason,
- * which says nothing about who signed. `unavailable`: no answer came, which is our failure and not
- * the buyer's.
+ * A refusal that is not `ofSignature` is a facilitator's for another reason and proves nothing
+ * about the signer. `unavailable`: no answer came, which is no fault of the buyer.
  */
 export type ProvenVerdict =
   | Genuine
   | { readonly kind: 'refused'; readonly reason: string; readonly ofSignature: boolean }
   | { readonly kind: 'unavailable'; readonly cause: unknown };
 
-/**
- * What the cheap checks found. A refusal is not yet an answer: an authorization that already has a
- * record under `payId` is answered from that record, whatever became of the offer or the window
- * since (contract 4.2 step 3), and never 402 for it.
- */
-export interface Examination {
-  readonly payId: string;
-  readonly refusal: ProofRefusal | undefined;
-  /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
-  checkSignature(): Promise<SignatureVerdict>;
-}
-
-/** A decoded proof against an offer at a time. `resourceUrl` is the one we put in the challenge. */
-export interface Candidate {
-  readonly decoded: Extract<DecodedProof, { readonly kind: 'decoded' }>;
-  readonly offer: PaymentRequirements;
-  readonly resourceUrl: string;
-  readonly nowMs: number;
-}
-
 export interface ExaminerDeps {
   readonly terms: Pick<X402Config, 'chainId' | 'asset' | 'domainSeparator' | 'localSignatureCheck'>;
   readonly recover: Recover;
   /** Asks payers that are contracts; undefined without an RPC URL. */
   readonly wallets: WalletSignatures | undefined;
-  /**
-   * What the rail says of a proof, where signatures are left to it (`localSignatureCheck: false`).
-   * Rejects never.
-   */
+  /** The rail's verdict, for `localSignatureCheck: false`. Never rejects. */
   readonly verifyByRail: PaymentRail['verify'];
 }
 
-/**
- * Addresses up to here belong to precompiled contracts, which answer anything (ethereum/ERCs 877).
- */
-const LAST_RESERVED_ADDRESS = 0xffffn;
-/**
- * Without a node nobody here can ask a contract, and what nobody verified must not be sent on in
- * the name of its payer.
- */
-const NO_NODE = { kind: 'refused', reason: 'contract_signature_not_supported' } as const;
-const BAD_SIGNATURE = { kind: 'refused', reason: 'invalid_exact_evm_payload_signature' } as const;
-
-/**
- * The local verification of proofs. Pure: who has to be asked is asked by `prove`, which the caller
- * may bound.
- */
+/** The local verification of proofs. Pure, except for `prove`, whose number the caller bounds. */
 export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Examination {
   const { terms, recover, wallets, verifyByRail } = deps;
   const digest = authorizationDigest(terms.domainSeparator);
@@ -173,7 +143,7 @@ function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofR
   const echoed = resource === undefined || resource.url === resourceUrl;
   if (!echoed || !equalsOffer(accepted, offer)) return { step: 'offer', reason: 'invalid_payment_requirements' };
   const { authorization } = payload;
-  const terms = offTerms(authorization, offer);
+  const terms = termsMismatch(authorization, offer);
   if (terms !== undefined) return { step: 'terms', reason: terms };
   const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
   return window === undefined ? undefined : { step: 'window', reason: window };
@@ -181,8 +151,8 @@ function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofR
 
 /**
  * Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it,
- * never change it. One that leaves it out contradicts nothing: what of it touches money (name and
- * version of the asset) is in what the payer signed.
+ * never change it. Leaving it out contradicts nothing: the part of it that concerns money (name and
+ * version of the asset) is signed.
  */
 function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): boolean {
   const { extra } = accepted;
@@ -197,7 +167,7 @@ function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): 
   );
 }
 
-function offTerms(
+function termsMismatch(
   authorization: Eip3009Authorization,
   offer: PaymentRequirements,
 ): Extract<ProofRefusal, { readonly step: 'terms' }>['reason'] | undefined {
@@ -209,12 +179,6 @@ function offTerms(
 
 function sameAddress(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
-}
-
-/** The proof in the spelling that the chain accepts, whichever the buyer used. */
-function proofOf(payId: string, payload: PaymentPayload, signature: string, signedBy: Proof['signedBy']): Proof {
-  const canonical = { ...payload, payload: { ...payload.payload, signature } };
-  return { payId, payload: canonical, signedBy };
 }
 
 async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: string): Promise<ProvenVerdict> {
@@ -229,10 +193,7 @@ async function provenByWallet(wallets: WalletSignatures, proof: Proof, hash: str
   }
 }
 
-/**
- * A spent nonce may have paid us: that is for the settlement to find out, and it is found behind
- * the signature.
- */
+/** A spent nonce may have paid us: the settlement finds that out, behind the signature check. */
 async function provenByRail(
   verify: PaymentRail['verify'],
   proof: Proof,
@@ -240,20 +201,33 @@ async function provenByRail(
 ): Promise<ProvenVerdict> {
   const verdict = await verify(proof, offer);
   if (verdict.kind === 'unavailable') return verdict;
-  // A relayer without gas says so of a transfer that works.
+  // `unfunded` means that the transfer itself would work.
   if (verdict.kind === 'valid' || verdict.kind === 'unfunded' || verdict.nonceSpent) return { kind: 'genuine', proof };
   return { kind: 'refused', reason: verdict.reason, ofSignature: OF_SIGNATURE.has(verdict.reason) };
 }
 
-/** Reasons of a facilitator (already inward) that say who did not sign. */
-const OF_SIGNATURE: ReadonlySet<string> = new Set([
-  'invalid_exact_evm_payload_signature',
-  'eip6492_factory_not_allowed',
-]);
+/** The proof in the spelling that the chain accepts. */
+function proofOf(payId: string, payload: PaymentPayload, signature: string, signedBy: Proof['signedBy']): Proof {
+  const canonical = { ...payload, payload: { ...payload.payload, signature } };
+  return { payId, payload: canonical, signedBy };
+}
 
-/**
- * Longer than any account's signature: a contract's, or one for a wallet that is not deployed yet.
- */
+/** Longer than any account's signature: a contract's, deployed or not. */
 function isLong(signature: string): boolean {
   return signature.length > 2 + 2 * ACCOUNT_SIGNATURE_BYTES;
+}
+
+/**
+ * Tells signed authorizations with the same replay key apart: covers all that is signed, and the
+ * signature in canonical spelling. A copy with another signature or window is another proof, so
+ * what is known of one holds for no other.
+ */
+export function proofDigest({ payId, payload }: Proof): string {
+  const { signature, authorization } = payload.payload;
+  const { to, value, validAfter, validBefore } = authorization;
+  const spelled = readAccountSignature(signature)?.canonical ?? signature.toLowerCase();
+  return createHash('sha256')
+    .update([payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|'))
+    .digest('base64url')
+    .slice(0, DIGEST_CHARACTERS);
 }

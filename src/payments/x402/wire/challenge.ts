@@ -1,6 +1,19 @@
+/** Builds the 402 of each resource once at start, so that a challenge costs one concatenation. */
+
 import { encodeHeaderText } from './header-codec.ts';
-import { needsMandate, type OfferTerms, type PricedResource, paymentRequiredFor, TOKEN_PLACE } from './offer.ts';
+import {
+  needsMandate,
+  type OfferTerms,
+  type PricedResource,
+  paymentRequiredFor,
+  TOKEN_GAP,
+} from './payment-required.ts';
 import type { PaymentRequired } from './types.ts';
+
+const VERSION_MEMBER = '{"x402Version":2,';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
+const ASCII = /^[\x00-\x7f]*$/;
+const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
 
 /** A 402 in the forms that the channels need. */
 export interface Challenge {
@@ -12,21 +25,15 @@ export interface Challenge {
   readonly document: string;
   /** The envelope without its member `error`, for channels that put both documents into one. */
   readonly envelope: string;
-  /** Why a proof was refused; undefined when none came. */
+  /** Undefined when no proof came. */
   readonly refusal: ChallengeError | undefined;
-  /** One sentence for people: what is asked for which resource. */
+  /** One sentence for people: which payment is required for which resource. */
   readonly message: string;
-  /**
-   * The document without a description that is not ASCII: clients that echo it through `btoa` could
-   * not pay.
-   */
+  /** The document without a non-ASCII description, for clients that echo it through `btoa`. */
   readonly asciiDocument: string;
 }
 
-/**
- * Why the proof that came with this request was refused (contract 1.3); the additive member `error`
- * of the body.
- */
+/** Why the proof of this request was refused (contract 1.3): the member `error` of the body. */
 interface ChallengeError {
   readonly code: 'PAYMENT_INVALID' | 'PAYMENT_SETTLEMENT_FAILED';
   readonly reason: string;
@@ -45,16 +52,15 @@ interface ChallengeFacts {
   readonly authorization?: string | undefined;
 }
 
-/** The challenge of one resource. */
+/** Makes the challenges of one resource. */
 export interface ChallengeTemplate {
   fresh(facts: ChallengeFacts): Challenge;
   refused(facts: ChallengeFacts, error: ChallengeError): Challenge;
 }
 
 /**
- * Builds the challenge of a resource once: all that differs between two requests is the request id,
- * the expiry, the buyer's token and the checkout of a mandate, so a 402 costs one concatenation.
- * Rebuilt with the configuration, never patched.
+ * Two challenges of a resource differ in request id, expiry, buyer's token and the checkout of a
+ * mandate; everything else is serialised here. Rebuilt with the configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
@@ -75,32 +81,31 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
       const document = withError(documentWith.text(facts.token), refusal.reason);
       const envelope = frame(facts, document);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
-      // The error moves the token out of its prepared place in the base64, and refusals are rare
-      // enough to be encoded whole.
+      // The error shifts the token in the base64; refusals are rare enough to be encoded whole.
       const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
       return { ...forms, asciiDocument: withError(asciiWith.text(facts.token), refusal.reason) };
     },
   };
 }
 
-/** A document around its token: as text, and as the base64 of a header. */
+/** A document with a gap for its token. */
 interface AroundToken {
   text(token: string): string;
   header(token: string): string;
 }
 
 /**
- * Splits a document where its token belongs. Up to two spaces go before the token, which JSON does
- * not mind: then its first byte lies at a multiple of three, and the base64 of the whole is that of
- * its three parts in a row.
+ * Splits a document at its token. Up to two spaces go before the token, which JSON permits: its
+ * first byte then lies at a multiple of three, and the base64 of the whole is that of its three
+ * parts in a row.
  */
 function splitAtToken(document: string): AroundToken {
-  const at = document.lastIndexOf(TOKEN_PLACE);
-  if (at < 0) throw new Error('PaymentRequired has no place for a token');
+  const at = document.lastIndexOf(TOKEN_GAP);
+  if (at < 0) throw new Error('PaymentRequired has no gap for a token');
   const before = document.slice(0, at - 1);
   const padding = ' '.repeat((3 - ((Buffer.byteLength(before) + 1) % 3)) % 3);
   const head = `${before}${padding}"`;
-  const tail = document.slice(at + TOKEN_PLACE.length);
+  const tail = document.slice(at + TOKEN_GAP.length);
   const head64 = encodeHeaderText(head);
   const tail64 = encodeHeaderText(tail);
   return {
@@ -109,14 +114,7 @@ function splitAtToken(document: string): AroundToken {
   };
 }
 
-const VERSION_MEMBER = '{"x402Version":2,';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
-const ASCII = /^[\x00-\x7f]*$/;
-
-/**
- * A PaymentRequired document with its `error` set, right behind the version as the specification
- * shows it.
- */
+/** Sets `error` in a PaymentRequired document, behind the version as the specification has it. */
 export function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
@@ -124,7 +122,7 @@ export function withError(document: string, error: string): string {
 
 function withoutDescription({ resource, ...rest }: PaymentRequired): PaymentRequired {
   const { description: _, ...bare } = resource;
-  // The version must come first, and it does: the order of `rest` is the order it was written in.
+  // `rest` keeps its order, so the version stays first.
   return { ...rest, resource: bare };
 }
 
@@ -133,8 +131,6 @@ function messageOf(resource: PricedResource): string {
   const mandate = needsMandate(resource) ? MANDATE_TOO : '';
   return `Payment of ${pricing.amount} ${pricing.currency} is required for ${name} (${id}).${mandate}`;
 }
-
-const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
 
 type Frame = (facts: ChallengeFacts, document: string) => string;
 

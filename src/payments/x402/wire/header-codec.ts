@@ -1,9 +1,9 @@
+/** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
+
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
-import type { PaymentPayload, PaymentResponse } from './types.ts';
-
-/** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
+import type { PaymentPayload } from './types.ts';
 
 const ALPHABET = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -18,9 +18,9 @@ export function encodeHeaderText(json: string): string {
 }
 
 /**
- * The bytes of a header value, or undefined when it is not base64 in its one canonical spelling
- * (padding may be left out). Node's decoder skips whatever it does not know, so the bytes are
- * encoded again and compared.
+ * The bytes of a header value; undefined when it is not base64 in its canonical spelling (padding
+ * may be left out). Node's decoder skips what it does not know, so the bytes are encoded again and
+ * compared.
  */
 export function decodeHeader(value: string): Uint8Array | undefined {
   if (!ALPHABET.test(value)) return undefined;
@@ -32,10 +32,7 @@ export function decodeHeader(value: string): Uint8Array | undefined {
 /** Longest PAYMENT-SIGNATURE value that is read, bytes (contract 3). */
 export const MAX_PROOF_BYTES = 8_192;
 
-/**
- * Reads a PAYMENT-SIGNATURE value: size, strict base64, strict JSON, schema, in this order
- * (contract 4.2, step 1).
- */
+/** Reads a PAYMENT-SIGNATURE: size, strict base64, strict JSON, schema (contract 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
@@ -43,10 +40,7 @@ export function decodeProof(header: string): DecodedProof {
   return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
 }
 
-/**
- * A payload that a channel carries as an object (MCP, A2A), as the header value that `decodeProof`
- * reads.
- */
+/** A payload that MCP or A2A carries as an object, as the header that `decodeProof` reads. */
 export function encodeProof(payload: Json | PaymentPayload): string {
   return encodeHeader(payload);
 }
@@ -58,25 +52,4 @@ function parse(bytes: Uint8Array): Json | undefined {
     if (error instanceof JsonError) return undefined;
     throw error;
   }
-}
-
-/**
- * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Field
- * by field, so that nothing a facilitator said can slip into an answer of ours.
- */
-export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
-  const { success, transaction, network, status, provider, amount, currency } = response;
-  const { payer, receiptId, requestId, errorReason } = response;
-  return {
-    ...{ success, transaction, network, status, provider, amount, currency },
-    ...(payer === undefined ? {} : { payer }),
-    ...(receiptId === undefined ? {} : { receiptId }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(errorReason === undefined ? {} : { errorReason }),
-  };
-}
-
-/** The same as header. */
-export function encodePaymentResponse(response: PaymentResponse): string {
-  return encodeHeader(paymentResponseDocument(response));
 }

@@ -1,12 +1,12 @@
-import type { PaymentDetails } from '../../../errors.ts';
-import type { PaymentRecord } from '../../ledger/ledger.ts';
+/** The offers of all paid resources: compiled at start, read by every call with a price. */
+
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens } from '../../pricing/buyer-token.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
-import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './offer.ts';
-import type { PaymentRequirements, PaymentResponse } from './types.ts';
+import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
+import type { PaymentRequirements } from './types.ts';
 
-/** What a payment is made for, and checked against. */
+/** What a payment is made for, and what a proof is compared with. */
 export interface Agreed {
   readonly requirements: PaymentRequirements;
   /** The canonical invoke URL, the same on every channel. */
@@ -16,7 +16,7 @@ export interface Agreed {
   readonly currency: string;
 }
 
-/** What a paid resource costs, in every form that an answer needs. Built once at start. */
+/** The price of a resource in every form that an answer needs. */
 export interface Offer extends Agreed {
   readonly challenge: ChallengeTemplate;
   /** Makes the token of one challenge. */
@@ -26,7 +26,7 @@ export interface Offer extends Agreed {
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
-/** Prices every resource that has a price. `tokens`: undefined where nothing can be paid. */
+/** Makes an offer for each resource with a price. `tokens`: undefined where none can be paid. */
 export function compileOffers(
   config: {
     readonly merchant: { readonly publicBaseUrl: string };
@@ -52,70 +52,4 @@ export function compileOffers(
     });
   }
   return offers;
-}
-
-/** The PAYMENT-RESPONSE summary of a settled payment (specification 2). */
-export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
-  return {
-    success: true,
-    transaction: record.transaction ?? '',
-    network: record.network,
-    status: 'settled',
-    provider: 'x402',
-    amount: record.amount,
-    currency: record.currency,
-    payer: record.payer,
-    receiptId: record.receiptId,
-    requestId,
-  };
-}
-
-/** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
-export function refusedResponse(offer: Offer, requestId: string, reason: string, transaction = ''): PaymentResponse {
-  return {
-    success: false,
-    transaction,
-    network: offer.requirements.network,
-    status: 'refused',
-    provider: 'x402',
-    amount: offer.amount,
-    currency: offer.currency,
-    requestId,
-    errorReason: reason,
-  };
-}
-
-/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402 2.5). */
-export function pendingResponse(
-  record: PaymentRecord,
-  transaction: string | undefined,
-  requestId: string,
-): PaymentResponse {
-  const { network, amount, currency, payer } = record;
-  return {
-    success: false,
-    transaction: transaction ?? '',
-    network,
-    status: 'pending',
-    provider: 'x402',
-    amount,
-    currency,
-    payer,
-    requestId,
-    errorReason: 'settlement_pending',
-  };
-}
-
-/** `details.payment` of an error: what the buyer already paid. */
-export function paymentDetails(record: PaymentRecord): PaymentDetails {
-  const { amount, currency, network, payer, state, transaction } = record;
-  return {
-    status: state === 'refused' || state === 'reserved' || state === 'settling' ? state : 'settled',
-    provider: 'x402',
-    amount,
-    currency,
-    network,
-    ...(transaction === undefined ? {} : { externalReference: transaction }),
-    payer,
-  };
 }

@@ -1,68 +1,45 @@
+/** Reads a PaymentPayload of a buyer: the only parser of payment proofs, behind every channel. */
+
 import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
-
-/**
- * What makes an authorization the same authorization: the chain accepts each of these at most once.
- */
-interface ReplaySubject {
-  readonly chainId: number;
-  readonly asset: string;
-  readonly from: string;
-  readonly nonce: string;
-}
-
-/**
- * The replay key (contract 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all
- * lower case. It depends on the authorization only, never on the bytes of a header or a signature,
- * so one authorization in other clothes has the same key.
- */
-export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {
-  const subject = `x402|${chainId}|${asset.toLowerCase()}|${from.toLowerCase()}|${nonce.toLowerCase()}`;
-  return createHash('sha256').update(subject).digest('hex');
-}
-
-/** Why no proof could be read (tokens of contract 1.3). */
-type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
-
-/** A proof as the buyer meant it: well-formed, in one spelling, and not yet believed. */
-export type DecodedProof =
-  | {
-      readonly kind: 'decoded';
-      readonly payload: PaymentPayload;
-      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
-      readonly paymentIdentifier: string | undefined;
-      /**
-       * What the buyer-token extension came back with. Nothing else of a proof holds it: it goes no
-       * further than its digest.
-       */
-      readonly buyerToken: string | undefined;
-    }
-  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
 
 /** The extension that lets a buyer name its payment (contract 4.4). */
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
 /** The extension that carries the buyer's secret (contract 4.5). */
 export const BUYER_TOKEN = 'agent-commerce-buyer';
-
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
 /** Whole bytes, at least one. The header's size bounds the length. */
 const BYTES = /^0x(?:[0-9a-fA-F]{2})+$/;
-/** An integer in its one spelling; 78 digits hold 2^256 - 1. */
+/** An integer without leading zeros; 78 digits hold 2^256 - 1. */
 const INTEGER = /^(?:0|[1-9][0-9]{0,77})$/;
 /** The same with leading zeros: amounts of an offer are compared as integers (contract 4.2). */
 const AMOUNT = /^[0-9]{1,78}$/;
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 const UINT256_LIMIT = 1n << 256n;
 
+/** Tokens of contract 1.3. */
+type UnreadableReason = 'invalid_payload' | 'invalid_x402_version' | 'invalid_scheme';
+
+/** A proof as the buyer sent it: well-formed, in canonical spelling, not yet verified. */
+export type DecodedProof =
+  | {
+      readonly kind: 'decoded';
+      readonly payload: PaymentPayload;
+      /** `info.id` of the payment-identifier extension, when the buyer chose one. */
+      readonly paymentIdentifier: string | undefined;
+      /** The echoed token. Nothing else of a proof holds it, and only its digest is kept. */
+      readonly buyerToken: string | undefined;
+    }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
+
 /**
  * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema
  * tolerates (@x402/core 2.27): `resource`, `accepted.extra` and `extensions` may be null, which is
- * the same as absent, and members without a meaning here may stand everywhere. Those are dropped at
- * once, so that nothing behind this file can forward them. Written by hand because it also gives
- * every value its one spelling (hex in lower case, integers without leading zeros): nothing behind
- * it meets two forms of one proof. Regular expressions run before any BigInt.
+ * the same as absent, and unknown members may occur everywhere. Those are dropped here, so nothing
+ * behind this file can forward them. It also gives every value its canonical spelling (hex in lower
+ * case, integers without leading zeros). Regular expressions run before any BigInt.
  */
 export function readPaymentPayload(document: Json): DecodedProof {
   if (!isObject(document)) return unreadable('invalid_payload');
@@ -89,6 +66,23 @@ export function readPaymentPayload(document: Json): DecodedProof {
     paymentIdentifier: id,
     buyerToken: token,
   };
+}
+
+/** What identifies an authorization: the chain accepts each of these at most once. */
+interface ReplaySubject {
+  readonly chainId: number;
+  readonly asset: string;
+  readonly from: string;
+  readonly nonce: string;
+}
+
+/**
+ * The replay key (contract 4.3): SHA-256 hex over `x402|{chainId}|{asset}|{from}|{nonce}`, all
+ * lower case. It depends on the authorization only, not on the spelling of a header or a signature.
+ */
+export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {
+  const subject = `x402|${chainId}|${asset.toLowerCase()}|${from.toLowerCase()}|${nonce.toLowerCase()}`;
+  return createHash('sha256').update(subject).digest('hex');
 }
 
 function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
@@ -133,7 +127,7 @@ function readAuthorization(value: Json | undefined): Eip3009Authorization | unde
   };
 }
 
-/** Only `url` is kept: the rest of the echo tells nothing that we did not say ourselves. */
+/** Only `url` is kept: the rest of the echo repeats the offer. */
 function readResource(value: Json | undefined): ResourceInfo | undefined | 'illegible' {
   if (value === undefined || value === null) return undefined;
   if (!isObject(value)) return 'illegible';
@@ -142,9 +136,8 @@ function readResource(value: Json | undefined): ResourceInfo | undefined | 'ille
 }
 
 /**
- * Clients echo every extension they were offered, and may add their own. Only the payment
- * identifier must be well-formed: a name that is misspelled must not become no name. Undefined when
- * it is not.
+ * Clients echo every extension of the offer, and may add their own. Only the payment identifier
+ * must be well-formed, because a misspelled name must not become no name; undefined when it is not.
  */
 function readExtensions(
   value: Json | undefined,
@@ -161,9 +154,7 @@ function readExtensions(
   return matches(id, IDENTIFIER) ? { id, token } : undefined;
 }
 
-/**
- * Whatever else came back in its place is no token, and never a fault: a sale must not fail for it.
- */
+/** Anything but a text is no token and no error: a payment must not fail for it. */
 function echoedToken(echoed: Json | undefined): string | undefined {
   const info = isObject(echoed) ? echoed['info'] : undefined;
   const token = isObject(info) ? info['token'] : undefined;

@@ -1,23 +1,15 @@
-/**
- * Why payments are refused, in the words of contract 1.3. Facilitators say the same thing in two
- * vocabularies.
- */
+/** Why payments are refused (contract 1.3), and the translation of facilitators' reasons. */
 
 const TOKEN = /^[a-z0-9_.-]{1,64}$/;
-/** What becomes of a reason that is no machine token. */
+/** Replaces a reason that is no machine token. */
 const UNKNOWN_REASON = 'payment_refused';
-/** The authorization was used before, maybe to pay us. */
+/** The authorization was used before, maybe to pay this merchant. */
 export const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
 
-/**
- * The facilitator broadcast and has not seen the outcome: not a refusal, although it comes as one.
- */
+/** The facilitator broadcast and has not seen the outcome: no refusal, although it comes as one. */
 export const SETTLEMENT_PENDING = 'settlement_pending';
 
-/**
- * Words of the published packages and older texts, and the token of the specification each stands
- * for.
- */
+/** Words of the published packages and older texts, and the token of the specification for each. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['invalid_exact_evm_signature', 'invalid_exact_evm_payload_signature'],
   ['invalid_exact_evm_failed_to_parse_signature', 'invalid_exact_evm_payload_signature'],
@@ -31,10 +23,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['invalid_exact_evm_payload_nonce_already_used', NONCE_ALREADY_USED],
 ]);
 
-/**
- * Reasons that a facilitator finds before it broadcasts anything. Others may be given after a
- * transaction went out.
- */
+/** Reasons that a facilitator finds before it broadcasts. Others may follow a broadcast. */
 const BEFORE_BROADCAST: ReadonlySet<string> = new Set([
   'asset_not_deployed_contract',
   'eip6492_factory_not_allowed',
@@ -57,23 +46,20 @@ const BEFORE_BROADCAST: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A facilitator's reason as a token of ours: known words translated, foreign tokens passed on,
- * anything else `payment_refused`.
+ * A facilitator's reason as a token of contract 1.3: known words translated, foreign tokens passed
+ * on, anything else `payment_refused`.
  */
-export function inwardReason(reason: unknown): string {
+export function translatedReason(reason: unknown): string {
   if (typeof reason !== 'string' || !TOKEN.test(reason)) return UNKNOWN_REASON;
   return SYNONYMS.get(reason) ?? reason;
 }
 
-/** Whether a settlement refused for this reason (already inward) sent nothing. */
+/** Whether a settlement refused for this translated reason sent nothing. */
 export function refusedBeforeBroadcast(reason: string): boolean {
   return BEFORE_BROADCAST.has(reason);
 }
 
-/**
- * Whether this reason (already inward) says that the authorization was used before, maybe to pay
- * us.
- */
-export function saysNonceSpent(reason: string): boolean {
+/** Whether this translated reason states that the authorization was used before. */
+export function isNonceSpent(reason: string): boolean {
   return reason === NONCE_ALREADY_USED;
 }

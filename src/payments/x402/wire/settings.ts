@@ -1,7 +1,9 @@
-/** Decided once at start: where the money is real. */
+/** The settings of the x402 provider, as the configuration derives them. */
+
+/** Decided once at start: whether the money is real. */
 export type DeploymentMode = 'local' | 'testnet' | 'mainnet';
 
-/** The terms of payment as configured, with what follows from them. */
+/** The terms of payment as configured, with derived values. */
 export interface X402Config {
   /** CAIP-2. */
   readonly network: string;
@@ -15,21 +17,15 @@ export interface X402Config {
   readonly rpcUrl: string | undefined;
   readonly facilitator: FacilitatorConfig;
   readonly confirm: Confirmation;
-  /** Blocks that must hold a payment, the one it happened in included. */
+  /** Blocks that must hold a payment, its own included. */
   readonly confirmations: number;
-  /**
-   * What the tokens of challenges are derived from, the newest first; empty: a random one in the
-   * store (contract 4.5).
-   */
+  /** Keys of the buyers' tokens, newest first; empty: a random one in the store (contract 4.5). */
   readonly buyerTokenSecrets: readonly string[];
-  /** How long a token opens the answer that was delivered for it, seconds. */
+  /** How long a token opens the delivered answer, seconds. */
   readonly keepAnswerSeconds: number;
-  /** The operator's word that no other store and no other seller uses `payTo`. */
+  /** The operator declares that no other store and no other seller uses `payTo`. */
   readonly payToExclusive: boolean;
-  /**
-   * What an authorization gets that has no record although the chain shows that it paid us
-   * (contract 4.3).
-   */
+  /** What happens to a payment that the chain shows and no record has (contract 4.3). */
   readonly onStoreLoss: 'deliver' | 'refuse';
   readonly localSignatureCheck: boolean;
   readonly mode: DeploymentMode;
@@ -38,9 +34,8 @@ export interface X402Config {
 }
 
 /**
- * What makes a claimed settlement one: `receipt` the log pair on chain; `facilitator` its
- * well-formed claim. Whatever is not a claim is asked of the chain in both cases, when there is
- * one.
+ * What proves a settlement: `receipt` the log pair on chain, `facilitator` its well-formed claim.
+ * An answer that is no claim is checked on the chain in both cases, when there is one.
  */
 export type Confirmation = 'receipt' | 'facilitator';
 
@@ -50,14 +45,11 @@ export interface FacilitatorEndpoint {
   readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
 }
 
-/**
- * Who settles: facilitators over HTTP that hold keys of their own, or this gateway with a key that
- * pays gas only.
- */
+/** Who settles: facilitators with keys of their own, or this gateway with a key for gas. */
 export type FacilitatorConfig =
   | (FacilitatorEndpoint & {
       readonly mode: 'remote';
-      /** Asked in this order when the ones before give no verdict. */
+      /** Asked in this order when the earlier ones give no verdict. */
       readonly fallbacks: readonly FacilitatorEndpoint[];
     })
   | { readonly mode: 'local' /** 32 bytes 0x-hex. */; readonly privateKey: string };

@@ -1,9 +1,9 @@
-import type * as rails from '../../rail.ts';
-
 /**
- * The JSON shapes of x402 v2 (x402 2), scheme `exact` on EVM with EIP-3009.
- * Amounts are decimal strings in base units, times decimal strings in Unix seconds.
+ * The JSON shapes of x402 v2 (x402 2), scheme `exact` on EVM with EIP-3009. Amounts are decimal
+ * strings in base units, times decimal strings in Unix seconds.
  */
+
+import type * as rails from '../../rail.ts';
 
 export interface PaymentRequirements {
   readonly scheme: 'exact';
@@ -16,7 +16,7 @@ export interface PaymentRequirements {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
-/** Our offer as a client repeats it. `extra` undefined: the client left it out. */
+/** The offer as a client repeats it. `extra` undefined: the client left it out. */
 export type EchoedRequirements = Omit<PaymentRequirements, 'extra'> & {
   readonly extra: PaymentRequirements['extra'] | undefined;
 };
@@ -52,15 +52,12 @@ export interface PaymentPayload {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * The PAYMENT-RESPONSE summary: specification 2 with the additive fields of contract 4.2. `amount`
- * in display units.
- */
+/** PAYMENT-RESPONSE (specification 2, contract 4.2). `amount` in display units. */
 export interface PaymentResponse {
   readonly success: boolean;
   readonly transaction: string;
   readonly network: string;
-  /** `pending`: it may have moved, nobody knows yet. */
+  /** `pending`: the money may have moved. */
   readonly status: 'settled' | 'refused' | 'pending';
   readonly provider: 'x402';
   readonly amount: string;
@@ -79,5 +76,5 @@ export const PAYMENT_RESPONSE = 'payment-response';
 /** A proof of x402 that passed the local checks. */
 export type Proof = rails.Proof<PaymentPayload>;
 
-/** A way money moves for what x402 signs. */
+/** The port of a rail, for the documents of x402. */
 export type PaymentRail = rails.PaymentRail<PaymentPayload, PaymentRequirements>;

@@ -1,13 +1,13 @@
+/** The window of an authorization: checked when a proof comes, and before its settlement. */
+
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Eip3009Authorization } from './types.ts';
 
-/** How far an authorization may begin in the future: clocks differ, and the chain's lags. */
+/** How far `validAfter` may lie in the future: clocks differ, and the chain's lags. */
 const VALID_AFTER_SKEW_SECONDS = 5;
-/** What must be left of an authorization when it comes: time to reach a block. */
+/** What must be left before `validBefore` when a proof comes: time to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
-/**
- * How much longer than offered an authorization may live: a stolen one must not be good for ever.
- */
+/** How much longer than offered an authorization may live: this bounds the use of a stolen one. */
 export const VALID_BEFORE_EXCESS_SECONDS = 600;
 
 export type WindowReason =
@@ -30,9 +30,8 @@ export function invalidWindow(
 }
 
 /**
- * The window once more, on the clock that all processes share: a copy of this proof may have been
- * told that its time is over and that a new one is wanted, so an attempt that was slow to come here
- * must not begin after that.
+ * The window again, on the clock that all processes share. Another process may have answered a copy
+ * of this proof with 402, so a late attempt must not begin after its end.
  */
 export function tooLate({
   reservedAt,

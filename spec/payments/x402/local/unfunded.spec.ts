@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { type Hex, parseTransaction } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
-import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { createRpc } from '../../../src/payments/x402/chain/rpc.ts';
-import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
-import { startFaultyNode } from './faulty-node.ts';
-import { openStage, type Stage, settleThrough } from './stage.ts';
+import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
+import { throughFaultyNode } from '../faulty-node.ts';
+import { openStage, type Stage, settleThrough } from '../stage.ts';
 
 describe('a relayer that runs out of gas', () => {
   let stage: Stage;
@@ -45,7 +44,7 @@ describe('a relayer that runs out of gas', () => {
     assert.equal(rail.transfersLeft?.(), 0);
   });
 
-  it('has enough again: readiness says so, and the same proof settles', async () => {
+  it('has enough again: the rail is ready, and the same proof settles', async () => {
     const { proof } = await stage.actors.buyer();
     await drain();
     assert.partialDeepStrictEqual(await rail.check(), { found: 'degraded' });
@@ -98,16 +97,14 @@ describe('a relayer that runs out of gas', () => {
     assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
   });
 
-  it('a node that refuses by its words and took it all the same: withdrawn, and found paid by the next attempt', async () => {
+  it('a node that refuses it readably and took it all the same: withdrawn, and found paid by the next attempt', async () => {
     const { account, proof } = await stage.actors.buyer();
-    const lying = await startFaultyNode(stage.local.rpcUrl, (method) =>
-      method === 'eth_sendRawTransaction' ? 'unfunded' : 'pass',
-    );
-    const throughLies = createRpc(lying.url);
     const { terms, local, offer } = stage;
-    const deps = { rpc: throughLies, chain: createChain(throughLies), terms, privateKey: local.relayerKey };
-    const lied = await createLocalRail(deps);
-    const { outcome } = await settleThrough(lied, proof, offer);
+    const fault = (method: string) => (method === 'eth_sendRawTransaction' ? 'unfunded' : 'pass');
+    const { outcome } = await throughFaultyNode(local.rpcUrl, fault, async (lying) => {
+      const deps = { rpc: lying, chain: createChain(lying), terms, privateKey: local.relayerKey };
+      return settleThrough(await createLocalRail(deps), proof, offer);
+    });
     assert.equal(outcome.kind, 'withdrawn');
     const { transaction } = outcome;
     assert.deepEqual(await rail.reconcile(proof, offer, transaction), {
@@ -116,8 +113,6 @@ describe('a relayer that runs out of gas', () => {
       transaction,
     });
     assert.equal(await stage.local.balanceOf(account.address), 0n);
-    await throughLies.close();
-    await lying.stop();
   });
 
   it('a number that another process used is no end: the next one is tried, and one payment is made', async () => {

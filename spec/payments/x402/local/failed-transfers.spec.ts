@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import { createChain } from '../../../src/payments/x402/chain/chain.ts';
-import { evidenceQuery } from '../../../src/payments/x402/chain/evidence-query.ts';
-import type { Rpc } from '../../../src/payments/x402/chain/rpc.ts';
-import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../src/payments/x402/local/local-rail.ts';
-import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
-import { TOKEN_ABI } from '../../support/contracts.ts';
-import { freshAddress, genuineProof, PRICE_UNITS } from './signing.ts';
-import { openStage, type Stage, settleThrough } from './stage.ts';
+import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../../src/payments/x402/local/local-rail.ts';
+import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
+import { TOKEN_ABI } from '../../../support/contracts.ts';
+import { freshAddress, genuineProof, PRICE_UNITS } from '../signing.ts';
+import { openStage, type Stage, settleThrough } from '../stage.ts';
 
 /** Far below the minute that a transaction may take. */
 const SOON_MS = 5_000;
@@ -25,7 +25,7 @@ describe('a transfer that fails in its block', () => {
   });
   after(() => stage.close());
 
-  /** The payer empties his account between simulation and block. */
+  /** The payer empties the account between simulation and block. */
   const failing = async () => {
     const { account, proof } = await stage.actors.buyer();
     const begun = performance.now();
@@ -44,7 +44,7 @@ describe('a transfer that fails in its block', () => {
     await local.send(address, local.token.address, call);
   };
 
-  it('ends the wait at once and stays uncertain: the authorization is still worth something', async () => {
+  it('ends the wait at once and stays uncertain: the authorization can still pay', async () => {
     const { account, proof, outcome, transaction, tookMs } = await failing();
     assert.equal(outcome.kind === 'uncertain' && outcome.failed, true);
     assert.equal(outcome.transaction, transaction);
@@ -55,7 +55,7 @@ describe('a transfer that fails in its block', () => {
     assert.deepEqual(await rail.reconcile(proof, stage.offer, transaction), paid);
   });
 
-  it('of which the node’s newest block knows nothing yet is waited for: another transaction of that block may have paid', async () => {
+  it('is no failure while the newest block of the node is older: another transaction of its block may have paid', async () => {
     const { proof, transaction } = await failing();
     const query = evidenceQuery(proof, stage.offer, transaction);
     const mined = (await stage.rpc.call('eth_getTransactionReceipt', [transaction])) as { blockNumber: string };
@@ -73,7 +73,7 @@ describe('a transfer that fails in its block', () => {
     }
   });
 
-  it('makes its payer wait before anything is sent for him again; others go on', async () => {
+  it('makes its payer wait before the next transfer; others go on', async () => {
     const { account, proof } = await failing();
     await stage.local.mint(account.address, 2n * PRICE_UNITS);
     const next = await genuineProof(account, stage.terms);
@@ -93,7 +93,11 @@ describe('a transfer that fails in its block', () => {
     end: (account: PrivateKeyAccount, proof: Proof) => Promise<unknown>,
     next: 'unavailable' | 'valid',
   ])[] = [
-    ['is cancelled by its payer: he waits', (account, proof) => stage.actors.cancel(account, proof), 'unavailable'],
+    [
+      'is cancelled by its payer: the payer waits',
+      (account, proof) => stage.actors.cancel(account, proof),
+      'unavailable',
+    ],
     ['is submitted by a stranger first: its payer has paid', (_, proof) => stage.actors.submit(proof), 'valid'],
   ];
   for (const [what, end, next] of ends)

@@ -1,13 +1,18 @@
+/** What both rails ask the chain about a proof, and the answer in the words of the rail. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Reading, Settled, Settlement, Worthless } from '../../rail.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 import { type Chain, type Evidence, type EvidenceQuery, EXPIRED } from './chain.ts';
 
-/** Clocks of chains and gateways differ: the search for a log begins this much earlier. */
+/** The search for a log begins this much earlier, because clocks of chains and gateways differ. */
 const CLOCK_MARGIN_SECONDS = 600;
+/** Pauses between readings, milliseconds: short at first, then at the pace of blocks. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
 
-/** The question whether the chain shows this proof as paid. */
+/** Looks up the authorization of this proof. */
 export function evidenceQuery(
   { payload }: Proof,
   offer: PaymentRequirements,
@@ -15,17 +20,16 @@ export function evidenceQuery(
 ): EvidenceQuery {
   const { from, nonce, validBefore } = payload.payload.authorization;
   const ends = Number(validBefore);
-  // No proof is accepted earlier than this before its end (window check), so it was not used
-  // earlier either.
+  // The window check refuses a proof earlier than this before its end, so it was not used earlier.
   const since = ends - offer.maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
   const { asset, payTo, amount } = offer;
   return { asset, from, nonce, payTo, value: amount, validBefore: ends, since, knownTransaction };
 }
 
 /**
- * Whether the authorization pays exactly what the offer asks. The local checks said so when the
- * proof came, but an authorization with a record is let through to here whatever it says, and what
- * is signed must never be sent for something else.
+ * Whether the authorization pays exactly what the offer asks. The local checks compared that when
+ * the proof came, but an authorization with a record reaches the rail without them, and what is
+ * signed must never be sent for something else.
  */
 export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boolean {
   const { to, value } = payload.payload.authorization;
@@ -38,7 +42,7 @@ export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Rea
   return decided(evidence) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
 }
 
-/** What the chain shows for good; undefined while it can still change. */
+/** What the chain shows definitely; undefined while it can still change. */
 export function decided(evidence: Evidence): Settled | Worthless | undefined {
   switch (evidence.kind) {
     case 'paid':
@@ -53,15 +57,11 @@ export function decided(evidence: Evidence): Settled | Worthless | undefined {
   }
 }
 
-/** Between two looks at the chain, milliseconds: quick at first, then at the pace of blocks. */
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
-
 /**
- * Watches the chain until it decides, the known transaction has failed in a block, or the wait is
- * over. `settled` and `refused` are what the chain shows, so both may be believed whoever said what
- * before; anything else stays `uncertain` with `cause` and the hash that is known. A failed
- * transaction does not make the authorization worthless: anybody may still send that.
+ * Reads the chain until it decides, the known transaction has failed in a block, or the wait is
+ * over. `settled` and `refused` are what the chain shows; anything else stays `uncertain` with
+ * `cause` and the known hash. A failed transaction does not make the authorization worthless:
+ * anyone may still send that.
  */
 export async function confirmPayment(
   chain: Chain,

@@ -1,0 +1,128 @@
+import { describe } from 'node:test';
+import { type Changes, MAINNET, PAYEE } from './document/document.ts';
+import { type Row, refusalsOf, refuses } from './refusals.ts';
+
+const X = 'payments.x402';
+const R = 'resources.report';
+const input = (properties: object, more: object = {}) => ({
+  [`${R}.inputSchema`]: { type: 'object', properties, ...more },
+});
+/** A resource without path parameter, so that only the named rule is broken. */
+const plain: Changes = { [`${R}.backend.path`]: '/reports' };
+
+const MONEY: readonly Row[] = [
+  ['a price of zero', `${R}.pricing.amount`, '0.00', /more than zero/],
+  ['a price the asset cannot hold', `${R}.pricing.amount`, '0.0000001', /more decimals than the asset \(6\)/],
+  ['a price with an exponent', `${R}.pricing.amount`, '1e3', /not a decimal number/],
+  ['a negative price', `${R}.pricing.amount`, '-1', /not a decimal number/],
+  ['a price in another currency', `${R}.pricing.currency`, 'EUR', /must be "USDC"/],
+  ['a price without payments', { payments: undefined }, `${R}.pricing`, /needs payments.x402/],
+  ['a priced resource without payment method', `${R}.payments`, [], /must have x402/],
+  [
+    'a free resource with payment method',
+    { [`${R}.pricing`]: { type: 'free' }, [`${R}.payments`]: ['x402'] },
+    `${R}.payments`,
+    /must be empty/,
+  ],
+  ['an address that is too short', `${X}.payTo`, '0x12', /40 hexadecimal/],
+  ['a payee with a wrong checksum', `${X}.payTo`, '0x036CbD53842c5426634e7929541eC2318f3dCF7E', /checksum/],
+  ['the zero address as payee', `${X}.payTo`, `0x${'0'.repeat(40)}`, /zero address/],
+  ['the token as payee', `${X}.payTo`, '0x036cbd53842c5426634e7929541ec2318f3dcf7e', /token's own/],
+  ['an unknown network', `${X}.network`, 'eip155:999999', /is unknown; known: .*eip155:8453/],
+  ['a network that is no EVM', `${X}.network`, 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1', /EVM network/],
+  [
+    'the wrong EIP-712 name of USDC',
+    { [`${X}.assetName`]: 'USD Coin', [`${X}.currency`]: 'USDC' },
+    `${X}.assetName`,
+    /must be "USDC"/,
+  ],
+  ['the wrong decimals of USDC', `${X}.assetDecimals`, 18, /must be 6/],
+  [
+    'a local facilitator without node',
+    { [`${X}.facilitator`]: { mode: 'local', privateKey: `0x${'1'.repeat(64)}` } },
+    `${X}.rpcUrl`,
+    /settles through a node/,
+  ],
+  ['a node over another scheme', `${X}.rpcUrl`, 'ws://127.0.0.1', /absolute http/],
+  [
+    '402 relayed from the merchant',
+    { [`${R}.pricing`]: { type: 'free' }, [`${R}.backend.relayStatuses`]: [402] },
+    `${R}.backend.relayStatuses`,
+    /402/,
+  ],
+  ['relayed statuses on a paid resource', `${R}.backend.relayStatuses`, [404], /free resources only/],
+];
+
+/** Each on top of a complete mainnet configuration. */
+const MAINNET_ROWS: readonly Row[] = [
+  ['real money that is not allowed', `${X}.allowMainnet`, false, /must be true/],
+  ['real money without node', `${X}.rpcUrl`, undefined, /on a mainnet every payment/],
+  ['real money over plain http', `${X}.facilitator.url`, 'http://facilitator.example', /https/],
+  ['real money in sqlite', { storage: { sqlite: { path: 'x.db' } } }, 'storage', /redis on a mainnet/],
+  ['real money for another token', `${X}.asset`, PAYEE.replace('1', '2'), /canonical USDC/],
+  ['real money with the wrong EIP-712 name', `${X}.assetName`, 'USDC', /must be "USD Coin"/],
+  [
+    'real money for a tutorial account',
+    `${X}.payTo`,
+    '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+    /development account/,
+  ],
+  [
+    'a mainnet key in the document',
+    { ...MAINNET, [`${X}.facilitator`]: { mode: 'local', privateKey: `0x${'1'.repeat(64)}` } },
+    `${X}.facilitator.privateKey`,
+    /mounted file/,
+  ],
+];
+
+const ADAPTERS: readonly Row[] = [
+  ['a resource on no enabled adapter', `${R}.expose`, ['mcp'], /set protocols\.mcp\.enabled: true/],
+  ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one adapter/],
+  ['an unknown adapter', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
+];
+
+const OPERATION: readonly Row[] = [
+  ['a path without slash', `${R}.backend.path`, '{city}/x', /begins with one \//],
+  ['a path with a host', `${R}.backend.path`, '//{city}/x', /begins with one \//],
+  ['a whole URL as path', `${R}.backend.path`, 'http://{city}/', /begins with one \//],
+  ['a stray brace', `${R}.backend.path`, '/{city}/}', /stray brace/],
+  ['an unclosed parameter', `${R}.backend.path`, '/{city', /stray brace/],
+  ['a parameter without name', `${R}.backend.path`, '/{}', /without a name/],
+  ['a parameter in the query', `${R}.backend.path`, '/x?city={city}', /in the query/],
+  ['an undeclared parameter', `${R}.backend.path`, '/{town}', /\{town\}.*does not declare/],
+  ['an optional parameter', input({ city: { type: 'string' } }), `${R}.backend.path`, /required does not list/],
+  [
+    'a list as parameter',
+    input({ city: { type: 'array' } }, { required: ['city'] }),
+    `${R}.backend.path`,
+    /type cannot be part/,
+  ],
+  ['a climbing path', `${R}.backend.path`, '/a/../{city}', /normal form/],
+  ['an encoded climb', `${R}.backend.path`, '/a/%2e%2e/{city}', /normal form/],
+  ['a fragment', `${R}.backend.path`, '/{city}#x', /fragment/],
+  [
+    'a body binding on GET',
+    { ...plain, [`${R}.backend.inputBindings`]: { body: ['city'] } },
+    `${R}.backend.inputBindings.body`,
+    /GET has no body/,
+  ],
+  [
+    'a binding of an unknown property',
+    { ...plain, [`${R}.backend.inputBindings`]: { query: ['town'] } },
+    `${R}.backend.inputBindings.query`,
+    /does not declare/,
+  ],
+  [
+    'path bindings that miss a parameter',
+    { [`${R}.backend.inputBindings`]: { path: [] } },
+    `${R}.backend.inputBindings.path`,
+    /exactly/,
+  ],
+  ['a description with a tag alphabet', `${R}.description`, 'nice\u{e0041}', /invisible/],
+  ['a description with a control character', `${R}.description`, 'a\u0007b', /control/],
+];
+
+for (const [title, rows] of Object.entries({ MONEY, ADAPTERS, OPERATION }))
+  describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));
+
+describe('start-up refuses (mainnet)', () => refusalsOf((changes) => ({ ...MAINNET, ...changes }), [])(MAINNET_ROWS));

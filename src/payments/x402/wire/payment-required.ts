@@ -1,0 +1,124 @@
+/** Builds the PaymentRequired document of a resource, the content of every 402 (contract 4.1). */
+
+import type { Pricing } from '../../pricing/amount.ts';
+import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
+import { encodeHeader } from './header-codec.ts';
+import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
+import type { X402Config } from './settings.ts';
+import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
+
+/** Largest PAYMENT-REQUIRED value, bytes: proxies allow a response head 4 KiB by default. */
+export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
+/** Reserved for the `error` member of a challenge after a refusal, bytes of base64. */
+const ERROR_ROOM_BYTES = 128;
+/** The extension that declares that a mandate is needed. */
+const MANDATE = 'ap2';
+/** Marks where each challenge has its own token. */
+export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
+
+/** The declaration that a client may name its payment (contract 4.4). */
+const IDENTIFIER_EXTENSION = {
+  info: { required: false },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      required: { type: 'boolean' },
+      id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+    },
+    required: ['required'],
+  },
+} as const;
+
+/**
+ * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because
+ * clients echo it in their payload; the checkout that the mandate is for is beside the document.
+ */
+const MANDATE_EXTENSION = {
+  info: { required: true, version: '0.2.0' },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+    required: ['required', 'version'],
+  },
+} as const;
+
+/** A resource that has a price. */
+export interface PricedResource {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly mimeType: string;
+  readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
+  /** What a call needs beside its payment; absent: nothing. */
+  readonly authorization?: readonly 'ap2'[];
+}
+
+/** The settlement terms of the gateway that an offer repeats. */
+export type OfferTerms = Pick<
+  X402Config,
+  'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
+>;
+
+/**
+ * The PaymentRequired document of a resource, with `TOKEN_GAP` for the token. A description that
+ * would make the header too large is left out.
+ */
+export function paymentRequiredFor(
+  resource: PricedResource,
+  terms: OfferTerms,
+  publicBaseUrl: string,
+): PaymentRequired {
+  const url = invokeUrl(publicBaseUrl, resource.id);
+  const bare = { url, mimeType: resource.mimeType };
+  const { description } = resource;
+  const described = description === undefined ? bare : { url, description, mimeType: resource.mimeType };
+  const accepts = [requirementsFor(resource, terms)];
+  const mandate = needsMandate(resource);
+  const document = documentOf(described, accepts, mandate);
+  const fits = encodeHeader(document).length + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
+  return fits ? document : documentOf(bare, accepts, mandate);
+}
+
+function documentOf(
+  resource: ResourceInfo,
+  accepts: readonly PaymentRequirements[],
+  mandate: boolean,
+): PaymentRequired {
+  const extensions = {
+    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+    ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
+    // Last, so that its position is known whatever a description contains.
+    [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
+  };
+  return { x402Version: 2, resource, accepts, extensions };
+}
+
+/** The one entry of `accepts` (contract 4.1). An absent `paymentFlow` means the opposite. */
+export function requirementsFor(resource: PricedResource, terms: OfferTerms): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network: terms.network,
+    amount: resource.pricing.units.toString(),
+    asset: terms.asset,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: terms.maxTimeoutSeconds,
+    extra: {
+      name: terms.assetName,
+      version: terms.assetVersion,
+      assetTransferMethod: 'eip3009',
+      paymentFlow: 'upfront',
+    },
+  };
+}
+
+/** The address of a resource, equal on every channel, so that one replay guard holds for all. */
+export function invokeUrl(publicBaseUrl: string, resourceId: string): string {
+  return `${publicBaseUrl}/api/resources/${resourceId}/invoke`;
+}
+
+/** Whether a call for this resource needs a mandate. */
+export function needsMandate(resource: Pick<PricedResource, 'id' | 'authorization'>): boolean {
+  return resource.authorization?.includes('ap2') === true;
+}

@@ -1,0 +1,93 @@
+/** What an answer tells the buyer about the payment: PAYMENT-RESPONSE, and `details` of an error. */
+
+import type { PaymentDetails } from '../../../errors.ts';
+import type { PaymentRecord } from '../../ledger/ledger.ts';
+import { encodeHeader } from './header-codec.ts';
+import type { Offer } from './offers.ts';
+import type { PaymentResponse } from './types.ts';
+
+/** The PAYMENT-RESPONSE summary of a settled payment (specification 2). */
+export function settledResponse(record: PaymentRecord, requestId: string): PaymentResponse {
+  return {
+    success: true,
+    transaction: record.transaction ?? '',
+    network: record.network,
+    status: 'settled',
+    provider: 'x402',
+    amount: record.amount,
+    currency: record.currency,
+    payer: record.payer,
+    receiptId: record.receiptId,
+    requestId,
+  };
+}
+
+/** The PAYMENT-RESPONSE summary of a definite refusal by the settlement. */
+export function refusedResponse(offer: Offer, requestId: string, reason: string, transaction = ''): PaymentResponse {
+  return {
+    success: false,
+    transaction,
+    network: offer.requirements.network,
+    status: 'refused',
+    provider: 'x402',
+    amount: offer.amount,
+    currency: offer.currency,
+    requestId,
+    errorReason: reason,
+  };
+}
+
+/** The PAYMENT-RESPONSE summary of a settlement whose outcome is not known yet (x402 2.5). */
+export function pendingResponse(
+  record: PaymentRecord,
+  transaction: string | undefined,
+  requestId: string,
+): PaymentResponse {
+  const { network, amount, currency, payer } = record;
+  return {
+    success: false,
+    transaction: transaction ?? '',
+    network,
+    status: 'pending',
+    provider: 'x402',
+    amount,
+    currency,
+    payer,
+    requestId,
+    errorReason: 'settlement_pending',
+  };
+}
+
+/** `details.payment` of an error: what the buyer already paid. */
+export function paymentDetails(record: PaymentRecord): PaymentDetails {
+  const { amount, currency, network, payer, state, transaction } = record;
+  return {
+    status: state === 'refused' || state === 'reserved' || state === 'settling' ? state : 'settled',
+    provider: 'x402',
+    amount,
+    currency,
+    network,
+    ...(transaction === undefined ? {} : { externalReference: transaction }),
+    payer,
+  };
+}
+
+/**
+ * The PAYMENT-RESPONSE document (specification 2 with the additive fields of contract 4.2). Copied
+ * field by field, so that no other member of a facilitator's answer reaches the buyer.
+ */
+export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
+  const { success, transaction, network, status, provider, amount, currency } = response;
+  const { payer, receiptId, requestId, errorReason } = response;
+  return {
+    ...{ success, transaction, network, status, provider, amount, currency },
+    ...(payer === undefined ? {} : { payer }),
+    ...(receiptId === undefined ? {} : { receiptId }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(errorReason === undefined ? {} : { errorReason }),
+  };
+}
+
+export function encodePaymentResponse(response: PaymentResponse): string {
+  return encodeHeader(paymentResponseDocument(response));
+}
