@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Operation } from '../../src/checkouts/operations.ts';
@@ -7,6 +6,7 @@ import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../adapters/ac
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
 import type { ConfigObject } from '../support/config.ts';
+import type { HttpExchange } from '../support/http-server.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
 import type { Answered } from './ask.ts';
@@ -93,7 +93,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
    * Answers 404 for a session that was opened for another client, as the merchant of the second
    * shop promises.
    */
-  function keepsApart(request: IncomingMessage, response: ServerResponse): boolean {
+  function keepsApart({ request, response }: HttpExchange): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
     if (owner === undefined || owner === request.headers['agent-commerce-client']) return false;
     turnedAway += 1;

@@ -1,14 +1,15 @@
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { startChain } from './chain.ts';
-import { type McpMerchant, startMcpMerchant } from './mcp-merchant.ts';
+import { startMcpMerchant } from './mcp-merchant.ts';
 import { mcpShop } from './mcp-shop.ts';
 import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
+import type { Merchant } from './merchant.ts';
 import { openShop, type ShopParts } from './shop.ts';
 
 /** Gateways that sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia, and a buyer. */
 export interface McpSeller {
-  readonly merchant: McpMerchant;
+  readonly merchant: Merchant;
   readonly buyer: Buyer;
   /** The MCP endpoint of each gateway. */
   readonly urls: readonly string[];
