@@ -1,3 +1,5 @@
+/** What a spec needs beside the packages, read from its imports. */
+
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 

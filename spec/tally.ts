@@ -1,3 +1,5 @@
+/** Counts the results of a run of specs. */
+
 import type { EventData } from 'node:test';
 import type { SpecProcess } from './processes.ts';
 

@@ -1,3 +1,5 @@
+/** An agent that shops over ACP, for the checkout specs. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/json/types.ts';

@@ -1,3 +1,5 @@
+/** An agent that plants secrets in every call, for the canary spec of payments. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Buyer } from '../support/buyer.ts';

@@ -1,3 +1,5 @@
+/** The secrets that the canary spec of checkouts plants, and the calls that carry them. */
+
 import type { JsonObject } from '../../src/json/types.ts';
 import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/shop.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';

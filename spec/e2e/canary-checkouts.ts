@@ -1,3 +1,5 @@
+/** A checkout gateway all of whose output is collected, for the canary spec of checkouts. */
+
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '../../src/json/types.ts';

@@ -1,3 +1,5 @@
+/** Checkout calls that the gateway refuses, each with a secret in it. */
+
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { rightHeaders } from '../adapters/acp/shop.ts';

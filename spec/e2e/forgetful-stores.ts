@@ -1,3 +1,5 @@
+/** Stores that lose their data on demand. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';

@@ -1,3 +1,5 @@
+/** One resource that needs a mandate, bought over one channel. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { Purchase } from '../../src/mandates/ap2/model/purchase.ts';

@@ -1,3 +1,5 @@
+/** A call with a payment and a mandate, in the words of each channel. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { isResult } from '../adapters/a2a/post.ts';

@@ -1,3 +1,5 @@
+/** A gateway whose resources need mandates, and the mint that makes them. */
+
 import assert from 'node:assert/strict';
 import { createPublicKey, verify, type webcrypto } from 'node:crypto';
 import type { Ap2Profile } from '../../src/mandates/ap2/model/profile.ts';

@@ -1,3 +1,5 @@
+/** Every error code with a call that gets it, for the spec of the envelope. */
+
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import type { Asked } from './ask.ts';
 

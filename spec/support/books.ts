@@ -1,3 +1,5 @@
+/** Reads events and receipts of a call as soon as they are written. */
+
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CommerceEvent } from '../../src/events/event.ts';

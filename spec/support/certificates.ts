@@ -1,3 +1,5 @@
+/** Certificate authorities and certificates for specs of TLS. */
+
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 
 /** Certificate and key as PEM. */

@@ -1,3 +1,5 @@
+/** The local chain: anvil with the token, Multicall3 and a relayer. */
+
 import { randomBytes } from 'node:crypto';
 import { type Address, encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';

@@ -1,3 +1,5 @@
+/** The configuration of a gateway of the local world. */
+
 import { writeFile } from 'node:fs/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { stringify } from 'yaml';

@@ -1,3 +1,5 @@
+/** Buys a resource over each channel, for `npm run buy`. */
+
 import { randomUUID } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { askPrice, redeem } from './purchase.ts';

@@ -1,3 +1,5 @@
+/** A gateway with a scripted facilitator, and an official one on the same chain. */
+
 import { type Facilitator, startFacilitator } from './facilitator.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
 import { openSeller, type Seller } from './seller.ts';

@@ -1,3 +1,5 @@
+/** Ends the child processes of a process that ends in any way. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';

@@ -1,3 +1,5 @@
+/** Pays for a tool as the MCP transport of x402 describes it. */
+
 import assert from 'node:assert/strict';
 import { isPaymentRequiredV2 } from '@x402/core/schemas';
 import type { PaymentPayload, PaymentRequired, SettleResponse } from '@x402/core/types';

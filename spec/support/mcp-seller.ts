@@ -1,3 +1,5 @@
+/** Gateways that sell tools over MCP, with backend, chain and buyer. */
+
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { startChain } from './chain.ts';

@@ -1,3 +1,5 @@
+/** The tools of the MCP specs, as a configuration. */
+
 import { type ConfigObject, CURRENCY } from './config.ts';
 import { sampleResources } from './resources.ts';
 

@@ -1,3 +1,5 @@
+/** Makes the local chain look like Base Sepolia with its USDC. */
+
 import { type Hex, pad, stringToHex, toHex } from 'viem';
 import { KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
 import { type Chain, type ChainAccess, connectChain } from './chain.ts';

@@ -1,3 +1,5 @@
+/** Free ports for servers that must know theirs beforehand. */
+
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 

@@ -1,3 +1,5 @@
+/** A Redis cluster of three primaries. */
+
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';

@@ -1,3 +1,5 @@
+/** A Redis primary and replicas that can be cut off. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';

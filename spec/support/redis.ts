@@ -1,3 +1,5 @@
+/** Real Redis servers, each on a unix socket of its own. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';

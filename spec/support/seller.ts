@@ -1,3 +1,5 @@
+/** The fixture of most end-to-end specs: chain, backend, gateway in this process, buyer. */
+
 import assert from 'node:assert/strict';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { type Chain, startChain } from './chain.ts';

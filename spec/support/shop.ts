@@ -1,3 +1,5 @@
+/** A gateway in this process, wired as the command `serve` wires it. */
+
 import { stringify } from 'yaml';
 import { createGateway } from '../../src/app/gateway.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';

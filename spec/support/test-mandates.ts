@@ -1,3 +1,5 @@
+/** TEST keys of mandates for the local world. */
+
 import { rm } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { readOptions } from '../../tools/mandate/options.ts';

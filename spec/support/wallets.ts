@@ -1,3 +1,5 @@
+/** Buyers whose wallets are contracts. */
+
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';

@@ -1,3 +1,5 @@
+/** The gateway against which published attacks are played. */
+
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { openSeller, type Seller } from '../../spec/support/seller.ts';
 import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';

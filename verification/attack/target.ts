@@ -1,3 +1,5 @@
+/** A whole gateway process as the target of attacks. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { ConfigObject } from '../../spec/support/config.ts';

@@ -1,3 +1,5 @@
+/** The call that the A2A suite measures. */
+
 import { AGENT_HEADERS, FROM_MERCHANT, INPUT, type Question } from './contestant.ts';
 import { CALLED } from './tools.ts';
 

@@ -1,3 +1,5 @@
+/** How the tools of peers call the backend. */
+
 import { Pool } from 'undici';
 
 /**

@@ -1,3 +1,5 @@
+/** All contestants, and the choice of the command line. */
+
 import type { Contestant, Suite } from './contestant.ts';
 import { a2aSdk } from './peers/a2a-sdk.ts';
 import { expressJson } from './peers/express-json.ts';

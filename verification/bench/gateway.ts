@@ -1,3 +1,5 @@
+/** The gateway as a contestant: what it sells, and its configuration. */
+
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Contestant, Place } from './contestant.ts';

@@ -1,3 +1,5 @@
+/** The calls that the MCP suite measures. */
+
 import { AGENT_HEADERS, FROM_MERCHANT, INPUT, type Question } from './contestant.ts';
 import { CALLED, lastTool } from './tools.ts';
 

@@ -1,3 +1,5 @@
+/** Reads CPU time and memory of a process. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** This system does not say how much CPU a process used, so nothing can be compared here. */

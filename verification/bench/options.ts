@@ -1,3 +1,5 @@
+/** The command line of the benchmark. */
+
 import { parseArgs } from 'node:util';
 import { SUITES, type Suite } from './contestant.ts';
 

@@ -1,3 +1,5 @@
+/** What all contestants share: backend, facilitator and folder; and their start. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,3 +1,5 @@
+/** The facilitator of a run: settles on the chain, and fails as the weather decides. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import type { ChainAccess } from '../../spec/support/chain.ts';

@@ -1,3 +1,5 @@
+/** Judges what the store says of a payment against chain and backend. */
+
 import type { ChainLedger } from './chain-ledger.ts';
 import { isRepeatable } from './fleet.ts';
 import type { Accuse, Evidence, Excused } from './goals.ts';

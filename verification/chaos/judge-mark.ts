@@ -1,13 +1,14 @@
+/**
+ * Compares the last receipt of a proof that was not delivered with what its buyer saw:
+ * `deliveryUncertain` stands where bytes may have reached the buyer, and only there. A refund
+ * without it would be paid beside the goods.
+ */
+
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Accuse, Excused } from './goals.ts';
 import type { Losses } from './losses.ts';
 import type { ProofStory } from './story.ts';
 
-/**
- * What the last receipt of a proof says of an answer that was not delivered, compared with what its
- * buyer saw: `deliveryUncertain` stands where bytes may have reached him, and only there. A refund
- * without it would be paid beside the goods.
- */
 export function judgeMark(
   { nonce, payId, answers, lostAt }: ProofStory,
   receipt: Pick<Receipt, 'delivered' | 'metadata'> | undefined,

@@ -1,3 +1,5 @@
+/** Judges a run: compares the ledgers of chain, backend, store and buyers. */
+
 import { PRICE_UNITS } from './fleet.ts';
 import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
 import { isPaid, judgeBooks } from './judge-books.ts';

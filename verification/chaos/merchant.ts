@@ -1,3 +1,5 @@
+/** The backend of a run: honours keys, counts work, and fails as the weather decides. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
 import type { Plan } from './plan.ts';

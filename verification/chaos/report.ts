@@ -1,3 +1,5 @@
+/** The report of a run. */
+
 import type { Blow, Controller } from './controller.ts';
 import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
 import { isPaid } from './judge-books.ts';

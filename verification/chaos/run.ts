@@ -1,3 +1,5 @@
+/** One chaos run: a world, a storm, calm, and the comparison of the ledgers. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { NetConnectOpts } from 'node:net';
 import { tmpdir } from 'node:os';

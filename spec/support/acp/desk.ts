@@ -1,3 +1,5 @@
+/** The state machine of the sample checkout backend: what each operation does to a session. */
+
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
 import { type CartItem, documentOf, type Session, SOLD_OUT } from './session.ts';

@@ -1,3 +1,5 @@
+/** The ways in which the sample checkout backend fails or answers wrongly. */
+
 import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';

@@ -1,3 +1,5 @@
+/** A session of the sample checkout backend and the document that shows it. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 
 /** What the sample merchant remembers of one checkout. */

@@ -1,3 +1,5 @@
+/** The checkout backend of `make run`, with commands to try it. */
+
 import { randomBytes } from 'node:crypto';
 import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
 import type { ConfigObject } from '../config.ts';

@@ -1,3 +1,5 @@
+/** Keys of the parties of test mandates. */
+
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import type { PublicJwk } from '../../../src/crypto/signing-key.ts';
 import type { JsonObject } from '../../../src/json/types.ts';

@@ -1,3 +1,5 @@
+/** Makes test mandates of all kinds, right ones and wrong ones. */
+
 import { randomBytes } from 'node:crypto';
 import {
   allowedMerchants,

@@ -1,10 +1,10 @@
+/**
+ * A second reader of presentations, made of `node:crypto` alone: signatures, digests and bindings
+ * as RFC 9901 and the AP2 documents describe them. It finds a maker and a verifier that err alike.
+ */
+
 import { createHash, createPublicKey, verify } from 'node:crypto';
 
-/**
- * Reads a presentation with `node:crypto` and nothing of this project: signatures, digests and
- * bindings as RFC 9901 and the AP2 documents describe them. It is no guard, it believes what it can
- * check; what it is for is to find a maker and a verifier that err alike.
- */
 export interface Read {
   readonly header: Record<string, unknown>;
   readonly claims: Record<string, unknown>;

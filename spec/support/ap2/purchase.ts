@@ -1,3 +1,5 @@
+/** The purchase, the profile and the time for which test mandates are made. */
+
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../src/json/canonical.ts';
 import type { JsonObject } from '../../../src/json/types.ts';

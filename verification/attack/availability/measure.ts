@@ -1,3 +1,5 @@
+/** The overload run: calm, flood, calm, with free and paid calls. */
+
 import { join } from 'node:path';
 import { freePorts } from '../../../spec/support/ports.ts';
 import { INPUT, plainQuestion } from '../../bench/contestant.ts';

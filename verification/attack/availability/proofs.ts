@@ -1,3 +1,5 @@
+/** Signed proofs in store for calls under load. */
+
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { keccak256 } from '../../../src/crypto/keccak.ts';

@@ -1,3 +1,5 @@
+/** A gateway with a hostile facilitator, and the rules that hold whatever it answers. */
+
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
 import { decode } from '../../../spec/e2e/proofs.ts';

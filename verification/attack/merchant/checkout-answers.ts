@@ -1,3 +1,5 @@
+/** Hostile answers of a checkout backend. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY } from './hostile-answer.ts';

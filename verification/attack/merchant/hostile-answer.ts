@@ -1,3 +1,5 @@
+/** The vocabulary of hostile answers: what the backend does, and what the agent gets. */
+
 import type { Socket } from 'node:net';
 import type { BackendFailure } from '../../../src/backend/types.ts';
 import type { Deed } from './stage.ts';

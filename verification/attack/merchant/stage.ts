@@ -1,3 +1,5 @@
+/** A gateway before a backend that writes raw bytes, on a real chain. */
+
 import type { Socket } from 'node:net';
 import { type RawBackend, type RawRequest, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';

@@ -1,3 +1,5 @@
+/** A call with a proof over each channel, with one form of answer. */
+
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { message, sendMessage } from '../../../spec/adapters/a2a/post.ts';

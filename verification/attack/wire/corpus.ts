@@ -1,3 +1,5 @@
+/** Valid requests of every route and channel, from which the mutator makes wrong ones. */
+
 import { MODERN_META } from '../../../spec/adapters/mcp/post.ts';
 import { HOST, head, JSON_TYPE } from './framing-case.ts';
 

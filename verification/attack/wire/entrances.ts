@@ -1,3 +1,5 @@
+/** The places where an input enters the gateway, one for each channel. */
+
 import { HOST, head } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
 

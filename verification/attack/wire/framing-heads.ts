@@ -1,3 +1,5 @@
+/** Heads that must not be read as a request. */
+
 import { ECHO, echo, type FramingCase, good, HOST, head, JSON_TYPE, marked } from './framing-case.ts';
 
 const BODY = marked('a');

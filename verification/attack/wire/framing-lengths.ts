@@ -1,3 +1,5 @@
+/** Bodies whose length is stated ambiguously. */
+
 import {
   chunked,
   ECHO,

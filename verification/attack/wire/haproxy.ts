@@ -1,3 +1,5 @@
+/** A real HAProxy before a gateway. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

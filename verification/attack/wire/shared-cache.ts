@@ -1,3 +1,5 @@
+/** A shared cache before a gateway, as greedy as RFC 9111 allows. */
+
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';

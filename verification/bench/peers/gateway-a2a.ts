@@ -1,3 +1,5 @@
+/** The gateway over A2A as a contestant. */
+
 import { SEND_QUESTION } from '../a2a.ts';
 import type { Contestant } from '../contestant.ts';
 import { gatewayProgram, toolShop } from '../gateway.ts';

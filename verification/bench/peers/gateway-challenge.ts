@@ -1,3 +1,5 @@
+/** The gateway's 402 as a contestant. */
+
 import { type Contestant, plainQuestion } from '../contestant.ts';
 import { gatewayProgram, HTTP_SHOP, invocationOf, PAID_RESOURCE } from '../gateway.ts';
 

@@ -1,3 +1,5 @@
+/** The gateway's free call over HTTP as a contestant. */
+
 import { type Contestant, FROM_MERCHANT, plainQuestion } from '../contestant.ts';
 import { FREE_RESOURCE, gatewayProgram, HTTP_SHOP, invocationOf } from '../gateway.ts';
 

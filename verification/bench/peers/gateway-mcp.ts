@@ -1,3 +1,5 @@
+/** The gateway over MCP as contestants. */
+
 import type { Contestant, Question } from '../contestant.ts';
 import { gatewayProgram, toolShop } from '../gateway.ts';
 import { callQuestion, listQuestion } from '../mcp.ts';

@@ -1,3 +1,5 @@
+/** The official MCP server as contestants. */
+
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';

@@ -1,3 +1,5 @@
+/** A gateway before a backend that comes and goes, and buyers that count what they got. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../../spec/support/chain.ts';

@@ -1,3 +1,5 @@
+/** Hunts that need a Redis which loses replies or memory. */
+
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import { eventually } from '../../../spec/support/books.ts';

@@ -1,3 +1,5 @@
+/** Hunts that need two gateways over one store. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { resetConnection, serveHttp } from '../../../spec/support/http-server.ts';

@@ -1,3 +1,5 @@
+/** A buyer of the simulation. */
+
 import type { Reply } from './front.ts';
 import { type SignedProof, signProof } from './proof.ts';
 

@@ -1,3 +1,5 @@
+/** The connection between buyer and gateway in the simulation. */
+
 import { type BackendAnswer, BackendError } from '../../../src/backend/types.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';

@@ -1,3 +1,5 @@
+/** Mandates and their register in the simulation. */
+
 import { claimOf, type MapRows, mapRows, useOf } from '../../../spec/mandates/register/register-map.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';

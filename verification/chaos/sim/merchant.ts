@@ -1,3 +1,5 @@
+/** The backend of the simulation. */
+
 import { Readable } from 'node:stream';
 import { BackendError, type BackendRequest, type Exchange, type ReserveBackend } from '../../../src/backend/types.ts';
 import type { Fate } from './fate.ts';

@@ -1,3 +1,5 @@
+/** The simulated world: one chain, one store, one backend, two gateways. */
+
 import type { EventDraft } from '../../../src/events/event.ts';
 import { keyDigest, tokenDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';

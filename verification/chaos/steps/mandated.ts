@@ -1,3 +1,5 @@
+/** A site whose resource needs a mandate, and a call that pays for it. */
+
 import assert from 'node:assert/strict';
 import { leaf } from '../../../spec/e2e/mandate-counter.ts';
 import type { Body } from '../../../spec/e2e/mandate-fronts.ts';
