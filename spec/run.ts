@@ -1,3 +1,11 @@
+/**
+ * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
+ * means everything. A file that failed in a run of everything runs once more, alone, and its second
+ * result counts; both are told. A skipped test is told at the end: nothing is left out silently.
+ * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
+ * no process beside it, and fetches nothing; any other run first fetches what its specs need.
+ */
+
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,13 +19,6 @@ import { bundledGateway } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
-/**
- * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
- * means everything. A file that failed in a run of everything runs once more, alone, and its second
- * result counts; both are told. A skipped test is told at the end: nothing is left out silently.
- * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
- * no process beside it, and fetches nothing; any other run first fetches what its specs need.
- */
 /** What computes for longer than all others together. */
 const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts', 'spec/mandates/ap2/flips.spec.ts']);
 const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });

@@ -1,4 +1,4 @@
-/** Every error code with a call that gets it, for the spec of the envelope. */
+/** Refused calls with their status and code, for the specs of the error envelope. */
 
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import type { Asked } from './ask.ts';

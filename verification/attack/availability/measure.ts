@@ -1,4 +1,4 @@
-/** The overload run: calm, flood, calm, with free and paid calls. */
+/** Measures capacity, unloaded times and a flood of one gateway. */
 
 import { join } from 'node:path';
 import { freePorts } from '../../../spec/support/ports.ts';

@@ -1,4 +1,4 @@
-/** Signed proofs in store for calls under load. */
+/** Signs proofs for calls under load, thousands a second. */
 
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';

@@ -1,4 +1,4 @@
-/** Heads that must not be read as a request. */
+/** Cases of request lines and field lines, for the framing spec. */
 
 import { ECHO, echo, type FramingCase, good, HOST, head, JSON_TYPE, marked } from './framing-case.ts';
 

@@ -1,4 +1,4 @@
-/** Bodies whose length is stated ambiguously. */
+/** Cases of body lengths, for the framing spec. */
 
 import {
   chunked,
