@@ -9,7 +9,7 @@ import path from 'node:path';
  */
 export type Need = 'redis' | 'browser' | 'kubectl' | 'processes';
 
-/** A module whose import says so. Names of packages and of Node stand as they are imported. */
+/** Modules whose import shows a need. Names of packages and of Node stand as they are imported. */
 const NEEDED_BY: readonly (readonly [module: RegExp, need: Need])[] = [
   [/^spec\/support\/redis[a-z-]*\.ts$/, 'redis'],
   [/^playwright-core$/, 'browser'],

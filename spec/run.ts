@@ -1,7 +1,7 @@
 /**
  * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
  * means everything. A file that failed in a run of everything runs once more, alone, and its second
- * result counts; both are told. A skipped test is told at the end: nothing is left out silently.
+ * result counts; both are printed. The end lists skipped tests: nothing is left out silently.
  * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
  * no process beside it, and fetches nothing; any other run first fetches what its specs need.
  */
@@ -70,7 +70,7 @@ const failed = sum(all, 'failed');
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 
-/** Fetches what a spec starts; says nothing where it is there. */
+/** Fetches what a spec starts; prints nothing where it is there. */
 function fetchProgram(need: Need): void {
   const program = PROGRAMS[need];
   if (program === undefined) return;
@@ -97,7 +97,7 @@ function words(result: Result): string {
   return `${result.passed} passed and ${result.failed} failed`;
 }
 
-/** Runs processes side by side and prints what they tell. */
+/** Runs processes side by side and prints their results. */
 async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<string, Result>> {
   const tally = new Tally(processes);
   const events = run({

@@ -14,7 +14,7 @@ for (const kind of REPLICAS)
     });
     after(() => replicas?.stop());
 
-    it('is in the books of the shop, call by call, and a repetition as one', async () => {
+    it('has one event and one receipt a call, and a repetition adds none', async () => {
       const shop = replicas.gateways[0] ?? assert.fail('no gateway');
       const told = async (requestId: unknown, last: string) =>
         (await eventsUntil(shop, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);

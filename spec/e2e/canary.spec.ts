@@ -7,7 +7,7 @@ import { startFacilitator } from '../support/facilitator.ts';
 import type { Merchant } from '../support/merchant.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { openShop, type Shop } from '../support/shop.ts';
-import { CANARIES, canaryAgent, FRONTS, INPUT, NAMES, TOOL } from './canary-agent.ts';
+import { CANARIES, CHANNELS, canaryAgent, INPUT, NAMES, TOOL } from './canary-agent.ts';
 import { type QuotingProxy, startLeakyBackend, startQuotingProxy } from './canary-peers.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 
@@ -99,10 +99,10 @@ describe('planted secrets', () => {
   });
 
   for (const at of [0, 1])
-    for (const front of FRONTS)
-      it(`are used over ${front}, with ${at === 0 ? 'the local lane' : 'a facilitator'}`, async () => {
+    for (const channel of CHANNELS)
+      it(`are used over ${channel}, with ${at === 0 ? 'the local rail' : 'a facilitator'}`, async () => {
         const shop = shops[at] ?? assert.fail('not open');
-        await agent.trade(shop, front);
+        await agent.trade(shop, channel);
       });
 
   it('were where they were meant to be', () => {
@@ -147,9 +147,9 @@ describe('planted secrets', () => {
       const late = await agent.proofFor(shop, TOOL, INPUT);
       (at === 0 ? node : facilitator).quote(true);
       const failed = /PAYMENT_PROVIDER_UNAVAILABLE|PAYMENT_SETTLEMENT_FAILED/;
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
       node.quote(true);
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
       node.quote(false);
       facilitator.quote(false);
     }
@@ -163,7 +163,8 @@ describe('planted secrets', () => {
     await admin.config('SET', 'requirepass', 'another-password');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     for (const [at, shop] of shops.entries())
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
+      for (const channel of CHANNELS)
+        assert.match(await agent.channels[channel](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
     await admin.config('SET', 'requirepass', CANARIES['the password of Redis']);
     admin.disconnect();
     const sinks = Object.fromEntries([

@@ -20,7 +20,7 @@ import { spellingsOfOneAuthorization } from './proofs.ts';
 const COPIES = 100;
 const ROUNDS = 10;
 const PRICE_UNITS = 1_000n;
-/** In front of the processes there is no load balancer: copy n goes to gateway n modulo this. */
+/** No load balancer stands before the processes: copy n goes to gateway n modulo this. */
 const GATEWAYS = 2;
 
 /** What a caller can see of an answer, but for the id of its own request. */

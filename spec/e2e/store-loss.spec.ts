@@ -75,7 +75,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         const challenge = (await (await shop.invoke(id, input)).json()) as { payment: { envelope: unknown } };
         return buyer.pay(challenge.payment.envelope);
       };
-      /** The token of a 402 that anybody may ask for. */
+      /** The token of a 402 of another caller. */
       const tokenFor = async (id: string, input: unknown): Promise<string> => {
         const challenge = (await (await shop.invoke(id, input)).json()) as {
           payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
@@ -160,7 +160,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         }
       });
 
-      it('another shop with the same payee delivers nothing for it', async () => {
+      it('another gateway with the same payee delivers nothing for it', async () => {
         payToExclusive = false;
         const other = await openShop({
           chain,

@@ -8,7 +8,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** An authority that nobody knows, and what it vouches for. */
+/** An authority of a spec, and the certificates that it signs. */
 export interface Authority {
   readonly certificate: string;
   /** A server at 127.0.0.1 and localhost. */
@@ -49,10 +49,7 @@ export function createAuthority(name: string): Authority {
   };
 }
 
-/**
- * What a certificate says. Times: milliseconds since 1970; a day on either side of now unless
- * given.
- */
+/** The content of a certificate. Times: milliseconds since 1970; default: a day around now. */
 export interface Statement {
   readonly issuer: string;
   readonly subject: string;

@@ -102,7 +102,7 @@ async function twoFreePorts(): Promise<WorldParts['ports']> {
   return { agents, management };
 }
 
-/** Starts a gateway and waits until GET /ready is 200. @throws Error with its output when it is not */
+/** Starts a gateway and waits until GET /ready is 200. @throws Error with its output otherwise */
 export async function startGateway(options: GatewayOptions): Promise<GatewayProcess> {
   const entry = options.entry ?? process.env['GATEWAY_ENTRY'] ?? join(PROJECT, 'src/main.ts');
   const child = spawn(process.execPath, [...(options.execArgv ?? []), entry, 'serve', '--config', options.configPath], {

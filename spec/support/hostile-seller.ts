@@ -4,10 +4,7 @@ import { type Facilitator, startFacilitator } from './facilitator.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
 import { openSeller, type Seller } from './seller.ts';
 
-/**
- * A shop that asks a facilitator which does as it is told, and beside it an official one that
- * settles on the same chain.
- */
+/** What runs. The gateway asks the scripted facilitator; scripts may relay to the official one. */
 export interface HostileSeller {
   readonly seller: Seller;
   readonly hostile: HostileFacilitator;

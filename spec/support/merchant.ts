@@ -1,4 +1,4 @@
-/** The sample backend of the local world: good answers, bad ones on demand, and a record of requests. */
+/** The sample backend of the local world: good answers, bad ones, and a record of requests. */
 
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
@@ -147,7 +147,7 @@ const SAMPLE_ROUTES: readonly Route[] = [
   route('GET|POST', '/held', held),
 ];
 
-/** Starts a backend on 127.0.0.1, with a free port unless one is given, and other routes than the sample's. */
+/** Starts a backend on 127.0.0.1. Default: a free port, and the routes of the sample. */
 export async function startMerchant(
   options: { readonly port?: number; readonly routes?: readonly Route[] } = {},
 ): Promise<Merchant> {

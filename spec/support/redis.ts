@@ -108,7 +108,7 @@ function settings(directory: string, socketPath: string, { port, args = [] }: Re
 }
 
 /**
- * Runs redis-server until a line of its output says that it is ready. @throws Error with its last
+ * Runs redis-server until its output has the line of readiness. @throws Error with its last
  * lines when none does.
  */
 export async function spawnServer(args: readonly string[], ready: RegExp): Promise<ChildProcess> {

@@ -6,7 +6,7 @@ import { type Chain, startChain } from './chain.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
 import { openShop, type Shop, type ShopParts } from './shop.ts';
 
-/** A chain, a merchant, a shop and a buyer: what most end-to-end specs need. */
+/** What runs, and what a buyer does with it. */
 export interface Seller {
   readonly chain: Chain;
   readonly merchant: Merchant;

@@ -12,7 +12,7 @@ export interface Question {
   readonly holds: string;
 }
 
-/** What a contestant is given to live with. */
+/** What a contestant runs with. */
 export interface Place {
   /** On 127.0.0.1, free a moment ago. */
   readonly port: number;
@@ -31,7 +31,7 @@ export interface Program {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Contestants of one suite take turns with each other; nobody is compared beyond it. */
+/** Contestants of one suite take turns and are compared with each other only. */
 export const SUITES = ['http', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 

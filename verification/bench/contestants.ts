@@ -26,7 +26,7 @@ export const CONTESTANTS: readonly Contestant[] = [
 
 /**
  * Those that the command line asks for; undefined asks for all. @throws Error that names what is
- * unknown, or that nobody is left
+ * unknown, or when none is left
  */
 export function chosen(choice: {
   readonly suites: readonly Suite[] | undefined;
@@ -37,6 +37,6 @@ export function chosen(choice: {
   const unknown = only?.find((id) => !ids.includes(id));
   if (unknown !== undefined) throw new Error(`--only: ${unknown} is none of ${ids.join(', ')}`);
   const all = CONTESTANTS.filter(({ id, suite }) => (suites?.includes(suite) ?? true) && (only?.includes(id) ?? true));
-  if (all.length === 0) throw new Error('--suite and --only leave nobody');
+  if (all.length === 0) throw new Error('--suite and --only leave no contestant');
   return all;
 }

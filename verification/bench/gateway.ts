@@ -37,11 +37,11 @@ export const HTTP_SHOP: Shop = {
   },
 };
 
-/** `count` free tools on one more front. */
-export function toolShop(count: number, front: 'mcp' | 'a2a'): Shop {
+/** `count` free tools on one more channel. */
+export function toolShop(count: number, channel: 'mcp' | 'a2a'): Shop {
   return {
-    protocols: { [front]: { enabled: true } },
-    resources: Object.fromEntries(tools(count).map(({ id, ...named }) => [id, resource(named, ['http', front])])),
+    protocols: { [channel]: { enabled: true } },
+    resources: Object.fromEntries(tools(count).map(({ id, ...named }) => [id, resource(named, ['http', channel])])),
   };
 }
 

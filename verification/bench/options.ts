@@ -32,7 +32,7 @@ const QUICK = { seconds: 0.5, rounds: 4 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;
 
-/** Reads the command line. @throws Error that says what is wrong with it */
+/** Reads the command line. @throws Error with the mistake */
 export function readOptions(args: readonly string[]): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],

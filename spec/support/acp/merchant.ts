@@ -56,7 +56,7 @@ export interface CheckoutMerchant {
 export interface MerchantOptions {
   /** Default: a free one. */
   readonly port?: number;
-  /** Whether it honours the idempotency key; default true. Otherwise every complete makes an order. */
+  /** Whether it honours the idempotency key; default true. If not, each complete makes an order. */
   readonly dedupe?: boolean;
   /** Sees every request first. True: it answered. */
   readonly before?: (exchange: HttpExchange) => boolean;

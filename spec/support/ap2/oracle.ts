@@ -12,7 +12,7 @@ export interface Read {
   readonly mandate: Record<string, unknown> | undefined;
   readonly sdHash: string;
   readonly jwt: string;
-  /** Of whoever signed it: given for the root, named by the token before for all others. */
+  /** The key of its signer: given for the root, named by the token before for all others. */
   readonly jwk: Jwk;
 }
 

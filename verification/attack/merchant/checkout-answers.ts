@@ -84,7 +84,7 @@ const OWN: readonly CheckoutLeak[] = [
   ),
 ];
 
-/** Every answer that is hostile on any front, and those that only a checkout can be given. */
+/** Every answer that is hostile on any channel, and those that only a checkout can be given. */
 export const CHECKOUT_LEAKS: readonly CheckoutLeak[] = [
   ...HOSTILE_ANSWERS.map(({ name, deed }) => ({ name, deed, told: FAILED })),
   ...OWN,

@@ -8,7 +8,7 @@ import type { Deed } from './stage.ts';
 export const CANARY = 'canary-4e1f';
 
 /**
- * What an agent may see. `delivered`: the body, over every front. `failed`: nothing but the
+ * What an agent may see. `delivered`: the body, over every channel. `failed`: nothing but the
  * gateway's own words. `cut`: the head was out over HTTP, so the connection breaks there; in a
  * message it is told like a failure.
  */

@@ -6,7 +6,7 @@ import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { openShop, type Shop } from '../../../spec/support/shop.ts';
-import { ALL_FRONTS, type Front, order, type Seen } from '../payments/fronts.ts';
+import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
 /** What a merchant does with a request: bytes to write, or a deed. */
 export type Deed = string | ((socket: Socket, request: RawRequest) => void);
@@ -34,7 +34,7 @@ export interface HostileStage {
   behave(deed: Deed): void;
   /** A fresh proof for a resource. */
   proof(resourceId: string): Promise<string>;
-  call(front: Front, resourceId: string, proof?: string): Promise<Seen>;
+  call(channel: Channel, resourceId: string, proof?: string): Promise<Seen>;
   /** Base units that the payee has. */
   income(): Promise<bigint>;
   close(): Promise<void>;
@@ -58,7 +58,7 @@ export async function openHostileStage(): Promise<HostileStage> {
     merchantUrl: merchant.origin,
     facilitator: { mode: 'local' },
     overrides: {
-      ...ALL_FRONTS,
+      ...ALL_CHANNELS,
       resources: {
         gift: resource({ ...backend, method: 'GET', path: '/gift' }, false),
         goods: resource({ ...backend, method: 'GET', path: '/goods' }, true),
@@ -79,7 +79,7 @@ export async function openHostileStage(): Promise<HostileStage> {
       const { payment } = (await (await shop.invoke(resourceId)).json()) as { payment: { envelope: unknown } };
       return buyer.pay(payment.envelope);
     },
-    call: (front, resourceId, proof) => order(shop.url, front, { resourceId, proof }),
+    call: (channel, resourceId, proof) => order(shop.url, channel, { resourceId, proof }),
     income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
     async close() {
       await shop.close();

@@ -21,7 +21,7 @@ const a2a = (resource: string, input: object): string => {
 };
 
 /**
- * A valid request of every route and front. No HEAD: its answer cannot be read without knowing what
+ * A valid request of every route and channel. No HEAD: its answer cannot be read without knowing what
  * was asked.
  */
 export function corpus(

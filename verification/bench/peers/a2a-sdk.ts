@@ -46,8 +46,8 @@ if (import.meta.main)
   servePeer((backendUrl) => {
     const ask = process.env['CLIENT'] === 'pool' ? CLIENTS.pool : CLIENTS.fetch;
     const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(ask(backendUrl)));
-    const front = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
-    return express().use(A2A_PATH, front);
+    const channel = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
+    return express().use(A2A_PATH, channel);
   });
 
 function executor(ask: AskMerchant): AgentExecutor {

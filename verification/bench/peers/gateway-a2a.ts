@@ -5,8 +5,8 @@ import type { Contestant } from '../contestant.ts';
 import { gatewayProgram, toolShop } from '../gateway.ts';
 
 /**
- * A free SendMessage through every layer to the merchant and back as a task; the log is on, events
- * and receipts are written.
+ * A free SendMessage through the whole pipeline to the backend and back as a task; the log is on,
+ * events and receipts are written.
  */
 export const gatewayA2a: Contestant = {
   id: 'a2a-send',

@@ -4,8 +4,8 @@ import { type Contestant, FROM_MERCHANT, plainQuestion } from '../contestant.ts'
 import { FREE_RESOURCE, gatewayProgram, HTTP_SHOP, invocationOf } from '../gateway.ts';
 
 /**
- * A free call through every layer to the merchant and back; the log is on, events and receipts are
- * written.
+ * A free call through the whole pipeline to the backend and back; the log is on, events and
+ * receipts are written.
  */
 export const gatewayFree: Contestant = {
   id: 'free',

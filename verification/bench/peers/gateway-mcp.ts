@@ -5,8 +5,8 @@ import { gatewayProgram, toolShop } from '../gateway.ts';
 import { callQuestion, listQuestion } from '../mcp.ts';
 
 /**
- * The MCP front: lists from bytes made at start, calls through every layer; the log is on, events
- * and receipts are written.
+ * Lists from bytes made at start, calls through the whole pipeline; the log is on, events and
+ * receipts are written.
  */
 export const gatewayMcp: readonly Contestant[] = [
   contestant('mcp-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5, { id: 'sdk-list-5', goal: 1 / 3 }),
