@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { eventually, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openSeller, type Seller, proofFor as signedProof } from '../support/seller.ts';
 import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
 import { bring, failure } from './bring.ts';
 import { found } from './proofs.ts';
@@ -102,11 +102,7 @@ for (const [store, storage] of Object.entries({
       };
       shop = await openShop(parts);
     };
-    const proofFor = async (id: string, input: object): Promise<string> => {
-      const answer = await shop.invoke(id, input);
-      const { payment } = (await answer.json()) as { payment: { envelope: unknown } };
-      return seller.buyer.pay(payment.envelope);
-    };
+    const proofFor = (id: string, input: object): Promise<string> => signedProof(shop, seller.buyer, id, input);
     /** The record is undelivered and its lease has ended. */
     const undelivered = (requestId: string) => receiptWhen(shop, requestId, false);
 

@@ -8,8 +8,7 @@ import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
-import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { type HostileSeller, openHostileSeller, openSeller, type Seller } from '../support/seller.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
 

@@ -3,7 +3,7 @@
 import { Pool } from 'undici';
 
 /**
- * How the tool of a peer asks the merchant: INPUT, or what came in its place, against the
+ * How the tool of a peer asks the merchant: INPUT, or what came instead of it, against the
  * merchant's answer.
  */
 export type AskMerchant = (input: unknown) => Promise<Record<string, unknown>>;

@@ -57,7 +57,10 @@ describe('the benchmark', () => {
     [
       // Nobody listens on port 1, so the proxy answers every request with an error of its own.
       'fails by itself',
-      { ...hpmStreamed, program: (place) => hpmStreamed.program({ ...place, backendUrl: 'http://127.0.0.1:1' }) },
+      {
+        ...hpmStreamed,
+        program: (surroundings) => hpmStreamed.program({ ...surroundings, backendUrl: 'http://127.0.0.1:1' }),
+      },
       /hpm-streamed: answered 50\d, not 200/,
     ],
     [

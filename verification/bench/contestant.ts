@@ -13,7 +13,7 @@ export interface Question {
 }
 
 /** What a contestant runs with. */
-export interface Place {
+export interface Surroundings {
   /** On 127.0.0.1, free a moment ago. */
   readonly port: number;
   /** A second one, for programs with two listeners. */
@@ -49,7 +49,7 @@ export interface Contestant {
   readonly readyPath: string;
   /** Whose CPU a request of the same round is the 1.00 of this one's ratio. */
   readonly against?: { readonly id: string /** The ratio to reach. */; readonly goal?: number };
-  program(place: Place): Promise<Program>;
+  program(surroundings: Surroundings): Promise<Program>;
 }
 
 /** What every merchant's resource is called with: 53 bytes of JSON, as an agent would send them. */

@@ -3,10 +3,7 @@
 import type { Contestant, Suite } from './contestant.ts';
 import { a2aSdk } from './peers/a2a-sdk.ts';
 import { expressJson } from './peers/express-json.ts';
-import { gatewayA2a } from './peers/gateway-a2a.ts';
-import { gatewayChallenge } from './peers/gateway-challenge.ts';
-import { gatewayFree } from './peers/gateway-free.ts';
-import { gatewayMcp } from './peers/gateway-mcp.ts';
+import { gatewayA2a, gatewayChallenge, gatewayFree, gatewayMcp } from './peers/gateway.ts';
 import { hpmRecipe } from './peers/hpm-recipe.ts';
 import { hpmStreamed } from './peers/hpm-streamed.ts';
 import { mcpSdk } from './peers/mcp-sdk.ts';

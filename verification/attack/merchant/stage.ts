@@ -5,6 +5,7 @@ import { type RawBackend, type RawRequest, rawBackend } from '../../../spec/back
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
+import { proofFor } from '../../../spec/support/seller.ts';
 import { openShop, type Shop } from '../../../spec/support/shop.ts';
 import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
@@ -75,10 +76,7 @@ export async function openHostileStage(): Promise<HostileStage> {
     behave: (next) => {
       deed = next;
     },
-    async proof(resourceId) {
-      const { payment } = (await (await shop.invoke(resourceId)).json()) as { payment: { envelope: unknown } };
-      return buyer.pay(payment.envelope);
-    },
+    proof: (resourceId) => proofFor(shop, buyer, resourceId),
     call: (channel, resourceId, proof) => order(shop.url, channel, { resourceId, proof }),
     income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
     async close() {

@@ -6,9 +6,9 @@ import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
-import { A2A_PATH, SEND_QUESTION } from '../a2a.ts';
 import { type AskMerchant, fetchedMerchant, pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant } from '../contestant.ts';
+import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
 

@@ -5,7 +5,7 @@ import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotoc
 import express from 'express';
 import { pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant, Question } from '../contestant.ts';
-import { callQuestion, listQuestion, MCP_PATH } from '../mcp.ts';
+import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 
