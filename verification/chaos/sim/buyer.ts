@@ -1,6 +1,6 @@
 /** A buyer of the simulation. */
 
-import type { Reply } from './front.ts';
+import type { Reply } from './connection.ts';
 import { type SignedProof, signProof } from './proof.ts';
 
 /**

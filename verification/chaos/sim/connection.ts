@@ -70,7 +70,7 @@ export interface Handing {
  * Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the
  * last byte is handed over.
  */
-export function connectionPresenter(
+export function connectionWriter(
   connection: Connection,
   onAnswer: (answer: Handing) => void,
   onChallenge: () => void,
