@@ -1,3 +1,5 @@
+/** Loads the specs of one process one after the other. */
+
 import { describe } from 'node:test';
 
 /** Ends when the specs before have been loaded. */

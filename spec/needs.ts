@@ -1,3 +1,5 @@
+/** What a spec needs beside the packages, read from its imports. */
+
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -7,7 +9,7 @@ import path from 'node:path';
  */
 export type Need = 'redis' | 'browser' | 'kubectl' | 'processes';
 
-/** A module whose import says so. Names of packages and of Node stand as they are imported. */
+/** Modules whose import shows a need. Names of packages and of Node stand as they are imported. */
 const NEEDED_BY: readonly (readonly [module: RegExp, need: Need])[] = [
   [/^spec\/support\/redis[a-z-]*\.ts$/, 'redis'],
   [/^playwright-core$/, 'browser'],

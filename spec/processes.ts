@@ -1,3 +1,5 @@
+/** Divides the specs among processes, so that the slow ones run side by side. */
+
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, matchesGlob, relative, resolve } from 'node:path';
 

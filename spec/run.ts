@@ -1,3 +1,11 @@
+/**
+ * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
+ * means everything. A file that failed in a run of everything runs once more, alone, and its second
+ * result counts; both are printed. The end lists skipped tests: nothing is left out silently.
+ * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
+ * no process beside it, and fetches nothing; any other run first fetches what its specs need.
+ */
+
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,13 +19,6 @@ import { bundledGateway } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
-/**
- * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
- * means everything. A file that failed in a run of everything runs once more, alone, and its second
- * result counts; both are told. A skipped test is told at the end: nothing is left out silently.
- * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
- * no process beside it, and fetches nothing; any other run first fetches what its specs need.
- */
 /** What computes for longer than all others together. */
 const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts']);
 const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });
@@ -69,7 +70,7 @@ const failed = sum(all, 'failed');
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 
-/** Fetches what a spec starts; says nothing where it is there. */
+/** Fetches what a spec starts; prints nothing where it is there. */
 function fetchProgram(need: Need): void {
   const program = PROGRAMS[need];
   if (program === undefined) return;
@@ -96,7 +97,7 @@ function words(result: Result): string {
   return `${result.passed} passed and ${result.failed} failed`;
 }
 
-/** Runs processes side by side and prints what they tell. */
+/** Runs processes side by side and prints their results. */
 async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<string, Result>> {
   const tally = new Tally(processes);
   const events = run({

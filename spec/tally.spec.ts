@@ -53,7 +53,7 @@ describe('results by spec file', () => {
     );
   });
 
-  it('counts a spec of which nothing was told as failed', () => {
+  it('counts a spec without a report as failed', () => {
     assert.equal(new Tally([SHARED]).results().get('spec/b.spec.ts')?.failed, 1);
   });
 

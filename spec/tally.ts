@@ -1,3 +1,5 @@
+/** Counts the results of a run of specs. */
+
 import type { EventData } from 'node:test';
 import type { SpecProcess } from './processes.ts';
 
@@ -12,14 +14,14 @@ export interface Result {
 type Ended = EventData.TestPass | EventData.TestFail;
 
 /**
- * Counts the events of the test runner by spec file. The runner tells a process after the other,
- * the tests of a suite before the suite, and not which process a test belongs to; so what was told
- * since the last end of a suite or process belongs to that end.
+ * Counts the events of the test runner by spec file. The runner reports one process after the
+ * other, the tests of a suite before the suite, and not which process a test belongs to; so the
+ * reports since the last end of a suite or process belong to that end.
  */
 export class Tally {
   readonly #processes: ReadonlyMap<string, readonly string[]>;
   readonly #results = new Map<string, { passed: number; failed: number; skipped: string[] }>();
-  /** Files whose end was told. */
+  /** Files whose end was reported. */
   readonly #ended = new Set<string>();
   #pending = nothing();
 
@@ -45,26 +47,25 @@ export class Tally {
     const { details, name, file } = event;
     if (details.type !== 'suite' || failureTypeOf(details.error) !== 'subtestsFailed') this.#pending.failed += 1;
     this.#closeSuite(event);
-    // A process that died is told as a test by the name of its file.
+    // A process that died is reported as a test by the name of its file.
     if (name === file) this.endOfProcess(file);
   }
 
   /**
-   * All events of a process have been told. What no suite took belongs to each of its specs: a
-   * process that died may have lost any.
+   * The end of the events of a process. What no suite took belongs to each of its specs: a process
+   * that died may have lost any.
    */
   endOfProcess(file: string | undefined): void {
     const specs = file === undefined ? undefined : this.#processes.get(file);
     if (specs === undefined) return;
-    // A shared process tells the end of each spec; what is left over then belongs to none of them
-    // alone.
+    // A shared process reports the end of each spec; the rest belongs to none of them alone.
     const alone = specs.length === 1;
     if (!alone && this.#pending.passed + this.#pending.failed + this.#pending.skipped.length === 0) return;
     for (const spec of specs) this.#add(spec, this.#pending);
     this.#pending = nothing();
   }
 
-  /** By spec file, in the order they were given. A file whose end was never told has failed. */
+  /** By spec file, in the order they were given. A file whose end was never reported has failed. */
   results(): ReadonlyMap<string, Result> {
     return new Map(
       [...this.#results].map(([spec, result]) => [

@@ -1,10 +1,12 @@
+/** An agent of ACP, which opens sessions and pays them, for the checkout specs. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/json/types.ts';
 import { askAcp, CART } from '../adapters/acp/shop.ts';
 import type { Answered } from './ask.ts';
 
-/** An assistant who shops for somebody; it keeps a path of a session, and what it read last. */
+/** The calls of an agent; each POST has an idempotency key of its own unless one is given. */
 export interface Assistant {
   post(path: string, body: JsonObject, key?: string): Promise<Answered>;
   get(path: string): Promise<Answered>;

@@ -4,24 +4,24 @@ import type { JsonObject } from '../../src/json/types.ts';
 import { assertAcpError } from '../adapters/acp/shop.ts';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { paymentWith } from './acp-assistant.ts';
-import { HOUSES, type House, openHouse } from './acp-house.ts';
+import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 
-for (const kind of HOUSES)
+for (const kind of REPLICAS)
   describe(`what operators and strangers hear of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
-    let house: House;
+    let replicas: CheckoutReplicas;
     before(async () => {
-      house = await openHouse(kind);
+      replicas = await startCheckoutReplicas(kind);
     });
-    after(() => house?.stop());
+    after(() => replicas?.stop());
 
-    it('is in the books of the shop, call by call, and a repetition as one', async () => {
-      const shop = house.gateways[0] ?? assert.fail('no gateway');
+    it('has one event and one receipt a call, and a repetition adds none', async () => {
+      const shop = replicas.gateways[0] ?? assert.fail('no gateway');
       const told = async (requestId: unknown, last: string) =>
         (await eventsUntil(shop, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
-      const path = await house.assistant.open();
+      const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
       const protocol = { protocol: 'acp', operation: 'completeCheckoutSession' };
-      const { headers } = await house.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
+      const { headers } = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
       assert.match(String(headers['x-request-id']), /^acp_/);
       assert.deepEqual(await told(headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
@@ -33,13 +33,16 @@ for (const kind of HOUSES)
         [receipt.protocol, receipt.resourceId, receipt.backendStatus],
         ['acp', 'completeCheckoutSession', 200],
       );
-      const again = await house.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
+      const again = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
       assert.deepEqual(await told(again.headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
         ['resource.delivered', 'acp', { ...protocol, replayed: true }],
       ]);
-      house.merchant.misbehave({ kind: 'status', status: 500, acts: false }, { operation: 'completeCheckoutSession' });
-      const failed = await house.assistant.post(`${await house.assistant.open()}/complete`, paymentWith('tok_1'));
+      replicas.merchant.misbehave(
+        { kind: 'status', status: 500, acts: false },
+        { operation: 'completeCheckoutSession' },
+      );
+      const failed = await replicas.assistant.post(`${await replicas.assistant.open()}/complete`, paymentWith('tok_1'));
       assertAcpError(failed, 502, 'processing_error');
       assert.deepEqual(await told(failed.headers['x-request-id'], 'backend.failed'), [
         ['resource.requested', 'acp', protocol],
@@ -49,14 +52,14 @@ for (const kind of HOUSES)
 
     it('is counted: what the claims came to, what is unknown, and where the merchant is wrong', async () => {
       const before = await counted();
-      const path = await house.assistant.open();
+      const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
       const key = `counted ${path}`;
-      house.merchant.misbehave({ kind: 'document', edit: ({ totals: _, ...document }) => document });
-      assertAcpError(await house.assistant.post(complete, paymentWith('tok_1'), key), 502, 'processing_error');
-      assert.equal((await house.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
-      assert.equal((await house.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
-      assertAcpError(await house.assistant.post(complete, paymentWith('tok_2'), key), 422, 'idempotency_conflict');
+      replicas.merchant.misbehave({ kind: 'document', edit: ({ totals: _, ...document }) => document });
+      assertAcpError(await replicas.assistant.post(complete, paymentWith('tok_1'), key), 502, 'processing_error');
+      assert.equal((await replicas.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
+      assert.equal((await replicas.assistant.post(complete, paymentWith('tok_1'), key)).status, 200);
+      assertAcpError(await replicas.assistant.post(complete, paymentWith('tok_2'), key), 422, 'idempotency_conflict');
       const after = await counted();
       const grown = [...after].flatMap(([name, value]) => {
         const by = value - (before.get(name) ?? 0);
@@ -70,11 +73,11 @@ for (const kind of HOUSES)
         'unknown_total{why="invalid_document"}': 1,
         'invalid_documents_total{operation="completeCheckoutSession",pointer="$.totals"}': 1,
       });
-      assert.equal(house.orders(path), 1, 'the second call read the session back');
+      assert.equal(replicas.orders(path), 1, 'the second call read the session back');
     });
 
     it('is announced: ready, discovered, and nothing of its backend with it', async () => {
-      for (const { url } of house.gateways) {
+      for (const { url } of replicas.gateways) {
         const ready = (await (await fetch(`${url}/ready`)).json()) as { readonly adapters: readonly JsonObject[] };
         assert.deepEqual(
           ready.adapters.find(({ name }) => name === 'acp'),
@@ -91,14 +94,14 @@ for (const kind of HOUSES)
         const own = await (await fetch(`${url}/.well-known/acp.json`)).text();
         assert.equal((JSON.parse(own) as JsonObject)['api_base_url'], `${url}/acp`);
         assert.deepEqual((JSON.parse(own) as { capabilities: JsonObject }).capabilities['services'], ['checkout']);
-        for (const document of [text, own]) assert.ok(!document.includes(house.merchant.url));
+        for (const document of [text, own]) assert.ok(!document.includes(replicas.merchant.url));
       }
     });
 
     /** Counters of checkouts, of all gateways together. */
     const counted = async (): Promise<ReadonlyMap<string, number>> => {
       const sums = new Map<string, number>();
-      for (const { managementUrl } of house.gateways)
+      for (const { managementUrl } of replicas.gateways)
         for (const line of (await (await fetch(`${managementUrl}/metrics`)).text()).split('\n')) {
           const [, name = '', value = ''] = /^(acg_checkout_\S+_total\S*) (\d+)$/.exec(line) ?? [];
           if (name !== '') sums.set(name, (sums.get(name) ?? 0) + Number(value));

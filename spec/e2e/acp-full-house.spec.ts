@@ -8,7 +8,7 @@ import { connectFirst } from '../support/mcp-clients.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { assistantAt, documentIn, paymentWith } from './acp-assistant.ts';
 
-describe('a checkout beside the other fronts of one process', () => {
+describe('a checkout beside the other channels of one process', () => {
   let merchant: CheckoutMerchant;
   let world: World;
   before(async () => {
@@ -72,7 +72,7 @@ describe('a checkout beside the other fronts of one process', () => {
 });
 
 describe('a checkout at a gateway with too much to do', () => {
-  it('is refused in the words of ACP, and told when to come again', async () => {
+  it('is refused in the words of ACP, with the time of the next try', async () => {
     const merchant = await startCheckoutMerchant();
     const gateway = await startCheckoutGateway({
       merchantUrl: merchant.url,

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Operation } from '../../src/checkouts/operations.ts';
@@ -7,6 +6,7 @@ import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../adapters/ac
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
 import type { ConfigObject } from '../support/config.ts';
+import type { HttpExchange } from '../support/http-server.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
 import type { Answered } from './ask.ts';
@@ -33,7 +33,7 @@ type ShopName = keyof typeof SHOPS;
 const SCOPED: ShopName = 'two clients, of a merchant that keeps them apart';
 
 /**
- * What a caller is told of a session that the owner opened, and whether the merchant hears of it.
+ * What a caller gets of a session that the owner opened, and whether the backend is called.
  */
 type Verdict = 'served' | 'absent' | 'unauthorized';
 const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller: Caller, verdict: Verdict])[] = [
@@ -47,7 +47,7 @@ const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller:
   ['two clients, of a merchant that keeps them apart', true, 'other', 'absent'],
   ['two clients, of a merchant that keeps them apart', true, 'wrong', 'unauthorized'],
   ['two clients, of a merchant that keeps them apart', false, 'owner', 'served'],
-  // The merchant is told who asks, and decides.
+  // The backend gets the name of the client, and decides.
   ['two clients, of a merchant that keeps them apart', false, 'other', 'absent'],
   ['two clients, of a merchant that keeps them apart', false, 'wrong', 'unauthorized'],
   ['one client', true, 'owner', 'served'],
@@ -76,7 +76,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
         merchantUrl: merchant.url,
         storage: { redis: { url: redis.url } },
         acp,
-        // Wrong tokens are tried more often here than anybody may.
+        // More wrong tokens than one network may try.
         overrides: { merchant: { id: name.replaceAll(/[^a-z]+/g, '-') }, server: { trustProxy: 1 } },
       };
       replicas.set(name as ShopName, [await startCheckoutGateway(parts), await startCheckoutGateway(parts)]);
@@ -93,7 +93,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
    * Answers 404 for a session that was opened for another client, as the merchant of the second
    * shop promises.
    */
-  function keepsApart(request: IncomingMessage, response: ServerResponse): boolean {
+  function keepsApart({ request, response }: HttpExchange): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
     if (owner === undefined || owner === request.headers['agent-commerce-client']) return false;
     turnedAway += 1;
@@ -152,7 +152,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
       });
     }
 
-  it('what another client is told is what it is told of a session that there never was, byte for byte', async () => {
+  it('another client gets the same bytes as for a session that never was', async () => {
     const id = await open('two clients');
     for (const operation of OPERATIONS) {
       const { path, ...asked } = ON_SESSION[operation];

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/json/types.ts';
 import { askAcp, assertAcpError } from '../adapters/acp/shop.ts';
 import { DECLINED_TOKEN, THREE_DS_TOKEN } from '../support/acp/desk.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
-import { HOUSES, type House, openHouse } from './acp-house.ts';
+import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 
 const AUTHENTICATED = {
   authentication_result: {
@@ -18,89 +18,89 @@ const AUTHENTICATED = {
   },
 };
 
-for (const kind of HOUSES)
+for (const kind of REPLICAS)
   describe(`a checkout over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
-    let house: House;
+    let replicas: CheckoutReplicas;
     before(async () => {
-      house = await openHouse(kind);
+      replicas = await startCheckoutReplicas(kind);
     });
-    after(() => house?.stop());
+    after(() => replicas?.stop());
 
     it('goes from the cart to the order, and no further', async () => {
-      const path = await house.assistant.open();
+      const path = await replicas.assistant.open();
       const address = { name: 'A', line_one: 'B 1', city: 'Berlin', state: 'BE', country: 'DE', postal_code: '10115' };
       const changes = {
         buyer: { email: 'a@b.example' },
         fulfillment_details: { address },
         selected_fulfillment_options: [{ type: 'shipping', option_id: 'standard', item_ids: ['item_1'] }],
       };
-      const updated = documentIn(await house.assistant.post(path, changes), 200);
+      const updated = documentIn(await replicas.assistant.post(path, changes), 200);
       assert.deepEqual(updated['fulfillment_details'], { address });
-      assert.equal(documentIn(await house.assistant.get(path), 200)['status'], 'ready_for_payment');
-      const sold = documentIn(await house.assistant.post(`${path}/complete`, paymentWith('tok_1')), 200);
+      assert.equal(documentIn(await replicas.assistant.get(path), 200)['status'], 'ready_for_payment');
+      const sold = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith('tok_1')), 200);
       assert.equal(sold['status'], 'completed');
       assert.equal((sold['order'] as JsonObject)['checkout_session_id'], sold['id']);
-      assert.deepEqual(documentIn(await house.assistant.get(path), 200), sold);
-      assertAcpError(await house.assistant.post(`${path}/cancel`, {}), 405, 'checkout_session_not_cancelable');
-      assertAcpError(await house.assistant.post(path, changes), 409, 'checkout_session_conflict');
-      assert.equal(house.orders(path), 1);
+      assert.deepEqual(documentIn(await replicas.assistant.get(path), 200), sold);
+      assertAcpError(await replicas.assistant.post(`${path}/cancel`, {}), 405, 'checkout_session_not_cancelable');
+      assertAcpError(await replicas.assistant.post(path, changes), 409, 'checkout_session_conflict');
+      assert.equal(replicas.orders(path), 1);
     });
 
     it('is canceled, and cannot be paid afterwards', async () => {
-      const path = await house.assistant.open();
+      const path = await replicas.assistant.open();
       const trace = { intent_trace: { reason_code: 'price_sensitivity', trace_summary: 'too dear' } };
-      assert.equal(documentIn(await house.assistant.post(`${path}/cancel`, trace), 200)['status'], 'canceled');
+      assert.equal(documentIn(await replicas.assistant.post(`${path}/cancel`, trace), 200)['status'], 'canceled');
       assertAcpError(
-        await house.assistant.post(`${path}/complete`, paymentWith('tok_1')),
+        await replicas.assistant.post(`${path}/complete`, paymentWith('tok_1')),
         409,
         'checkout_session_conflict',
       );
-      assert.equal(house.orders(path), 0);
+      assert.equal(replicas.orders(path), 0);
     });
 
     it('gets through 3D Secure', async () => {
       const capabilities = { interventions: { supported: ['3ds'] } };
-      const path = await house.assistant.open({ line_items: [{ id: 'item_1' }], currency: 'usd', capabilities });
-      const asked = documentIn(await house.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN)), 200);
+      const path = await replicas.assistant.open({ line_items: [{ id: 'item_1' }], currency: 'usd', capabilities });
+      const asked = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN)), 200);
       assert.equal(asked['status'], 'authentication_required');
       assert.ok(asked['authentication_metadata'] !== undefined);
-      const without = await house.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN));
+      const without = await replicas.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN));
       assert.equal(assertAcpError(without, 422, 'requires_3ds')['param'], '$.authentication_result');
-      const proven = await house.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN, AUTHENTICATED));
+      const proven = await replicas.assistant.post(`${path}/complete`, paymentWith(THREE_DS_TOKEN, AUTHENTICATED));
       assert.equal(documentIn(proven, 200)['status'], 'completed');
-      assert.equal(house.orders(path), 1);
+      assert.equal(replicas.orders(path), 1);
     });
 
     it('stays open when the card is declined, and takes the next one', async () => {
-      const path = await house.assistant.open();
-      const declined = documentIn(await house.assistant.post(`${path}/complete`, paymentWith(DECLINED_TOKEN)), 200);
+      const path = await replicas.assistant.open();
+      const declined = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith(DECLINED_TOKEN)), 200);
       assert.equal(declined['status'], 'ready_for_payment');
       assert.deepEqual(
         (declined['messages'] as readonly JsonObject[]).map(({ code }) => code),
         ['payment_declined'],
       );
-      const paid = documentIn(await house.assistant.post(`${path}/complete`, paymentWith('tok_2')), 200);
+      const paid = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith('tok_2')), 200);
       assert.equal(paid['status'], 'completed');
-      assert.equal(house.orders(path), 1);
+      assert.equal(replicas.orders(path), 1);
     });
 
     it('of something sold out is not paid', async () => {
-      const path = await house.assistant.open({
+      const path = await replicas.assistant.open({
         line_items: [{ id: 'sold_out_1' }],
         currency: 'usd',
         capabilities: {},
       });
-      const session = documentIn(await house.assistant.get(path), 200);
+      const session = documentIn(await replicas.assistant.get(path), 200);
       assert.equal(session['status'], 'not_ready_for_payment');
       assertAcpError(
-        await house.assistant.post(`${path}/complete`, paymentWith('tok_1')),
+        await replicas.assistant.post(`${path}/complete`, paymentWith('tok_1')),
         409,
         'checkout_session_conflict',
       );
     });
 
     it('answers every repetition in the same bytes, on whichever replica, and the merchant hears of none', async () => {
-      const path = await house.assistant.open();
+      const path = await replicas.assistant.open();
       const calls = [
         ['/checkout_sessions', { line_items: [{ id: 'item_2' }], currency: 'usd', capabilities: {} }],
         [path, { order_notes: 'ring twice' }],
@@ -109,14 +109,14 @@ for (const kind of HOUSES)
       ] as const;
       for (const [to, body] of calls) {
         const key = `repeated ${to}`;
-        const first = await house.assistant.post(to, body, key);
-        const asked = house.merchant.calls.length;
+        const first = await replicas.assistant.post(to, body, key);
+        const asked = replicas.merchant.calls.length;
         // Another order of members and other spaces are the same body (acp 12.2).
         const spelled = Object.fromEntries(Object.entries<JsonObject[string]>(body).toReversed());
         for (const again of [
-          await house.assistant.post(to, body, key),
-          await house.assistant.post(to, body, key),
-          await askAcp(house.next(), {
+          await replicas.assistant.post(to, body, key),
+          await replicas.assistant.post(to, body, key),
+          await askAcp(replicas.next(), {
             path: to,
             headers: { 'idempotency-key': key },
             body: JSON.stringify(spelled, null, 2),
@@ -127,13 +127,13 @@ for (const kind of HOUSES)
           assert.equal(again.headers['idempotency-key'], key);
         }
         assert.equal(first.headers['idempotent-replayed'], undefined);
-        assert.equal(house.merchant.calls.length, asked);
+        assert.equal(replicas.merchant.calls.length, asked);
         assertAcpError(
-          await house.assistant.post(to, { ...body, order_notes: 'other' }, key),
+          await replicas.assistant.post(to, { ...body, order_notes: 'other' }, key),
           422,
           'idempotency_conflict',
         );
       }
-      assert.equal(house.orders(path), 1);
+      assert.equal(replicas.orders(path), 1);
     });
   });

@@ -1,3 +1,5 @@
+/** One HTTP request to a gateway and its answer, with the checks of the error envelope. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';

@@ -88,13 +88,13 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
 }
 
 for (const store of ['Redis', 'SQLite'] as const)
-  describe(`what ${store} has of a sale, in its values and in its files`, () => {
-    it('tells nothing of input, answer, signature and waiting call where keys are configured', async () => {
+  describe(`what ${store} keeps of a payment, in its values and in its files`, () => {
+    it('shows nothing of input, answer, signature and waiting call where keys are configured', async () => {
       const { canaries, sinks } = await afterSales(store, true);
       assert.deepEqual(found(canaries, sinks), []);
     });
 
-    it('tells all of it without keys but the call that waits, so the search can find it', async () => {
+    it('shows all of it without keys but the call that waits, so the search can find it', async () => {
       const { canaries, sinks } = await afterSales(store, false);
       const hits = found(canaries, sinks);
       for (const name of Object.keys(canaries).filter((name) => name !== WAITING))

@@ -1,3 +1,5 @@
+/** Invokes a resource with a proof and reads the answer as a buyer does. */
+
 import assert from 'node:assert/strict';
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentResponse } from '../../src/payments/x402/wire/types.ts';

@@ -8,7 +8,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 import { CANARIES, CANCEL, COMPLETE, FOR_THE_MERCHANT, TOLD, UPDATE } from './canary-buyer.ts';
 import { startWatchedGateway, type WatchedGateway } from './canary-checkouts.ts';
 import { QUOTATIONS, startQuotingMerchant } from './canary-merchant.ts';
-import { leaveInTheMiddle, meetRefusals } from './canary-refusals.ts';
+import { leaveInTheMiddle, sendRefused } from './canary-refusals.ts';
 import { everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';
 
 const PASSWORD = CANARIES['the password of Redis'];
@@ -38,7 +38,7 @@ describe('card data in checkouts', () => {
 
   for (const store of STORES)
     describe(`over ${store}`, () => {
-      it('buys, is told again what it was told, and is refused what contradicts that', async () => {
+      it('buys, gets the same answer again, and is refused what contradicts it', async () => {
         const { open, post, send } = gateways[store];
         const session = await open();
         await post(session, UPDATE, 'update', 200);
@@ -79,16 +79,16 @@ describe('card data in checkouts', () => {
       });
 
       for (const [name, [say, status, code]] of Object.entries(QUOTATIONS))
-        it(`meets a merchant that quotes it in ${name}`, async () => {
+        it(`does not come out of a backend that quotes it in ${name}`, async () => {
           const { open, post } = gateways[store];
           const complete = `${await open()}/complete`;
           merchant.quote(say);
           await post(complete, COMPLETE, name, status, code);
-          // What is kept is told again; what is not known is found out.
+          // A kept answer is repeated; an unknown end is looked up.
           await post(complete, COMPLETE, name, status < 500 ? status : 200);
         });
 
-      it('meets a merchant that sold, and does not say so', async () => {
+      it('does not come out of a backend that sold and answers a failure', async () => {
         const { open, post } = gateways[store];
         const path = await open();
         merchant.misbehave({ kind: 'hang', acts: true }, { operation: 'completeCheckoutSession' });
@@ -100,12 +100,12 @@ describe('card data in checkouts', () => {
         await post(`${other}/complete`, COMPLETE, 'reset', 200);
       });
 
-      it('meets every refusal of the gateway', () => meetRefusals(gateways[store]));
+      it('does not come out of any refusal of the gateway', () => sendRefused(gateways[store]));
 
-      it('meets a caller who leaves in the middle of a body', () => leaveInTheMiddle(gateways[store]));
+      it('does not come out of a call that breaks off in its body', () => leaveInTheMiddle(gateways[store]));
     });
 
-  it('meets a Redis that lets nobody in, and one that does so during a call', async () => {
+  it('does not come out when Redis refuses its clients, before or during a call', async () => {
     const { open, post } = gateways.Redis;
     const complete = `${await open()}/complete`;
     const lose = async (): Promise<void> => {
@@ -129,7 +129,7 @@ describe('card data in checkouts', () => {
     }
   });
 
-  it('meets a Redis that has no room left', async () => {
+  it('does not come out when Redis is full', async () => {
     const { open, post } = gateways.Redis;
     const admin = new Redis({ path: redis.socketPath, password: PASSWORD });
     const complete = `${await openedOnceBack(open)}/complete`;
@@ -139,7 +139,7 @@ describe('card data in checkouts', () => {
     admin.disconnect();
   });
 
-  it('meets a merchant that is away', async () => {
+  it('does not come out when the backend is away', async () => {
     const paths = await Promise.all(STORES.map((store) => gateways[store].open()));
     await merchant.stop();
     for (const [at, store] of STORES.entries())

@@ -1,9 +1,11 @@
+/** An agent that plants secrets in every call, for the canary spec of payments. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Buyer } from '../support/buyer.ts';
 import { OPERATOR_TOKEN, type Shop } from '../support/shop.ts';
 
-/** Planted secrets. Each of them is somewhere where the gateway meets it, and none may come out. */
+/** Planted secrets, each where the gateway reads it. None may come out. */
 export const CANARIES = {
   'the operator token': OPERATOR_TOKEN,
   'the next operator token': 'canary-next-operator-token-7f1e',
@@ -24,8 +26,8 @@ export const CANARIES = {
   "a secret in the merchant's redirect": 'canary-in-the-merchants-redirect',
 } as const;
 /**
- * Names that an agent makes up. He is told of them, and the path that he asks for is in the log;
- * nobody else hears of them.
+ * Names that an agent makes up. Its own answers hold them, and the path in the log; nothing else
+ * does.
  */
 export const NAMES = {
   'the name of a resource': 'canary-as-a-resource-name-7b',
@@ -34,10 +36,10 @@ export const NAMES = {
 export const TOOL = 'market_report';
 export const INPUT = { city: 'Berlin' };
 
-export type Front = 'http' | 'mcp' | 'a2a';
-export const FRONTS: readonly Front[] = ['http', 'mcp', 'a2a'];
+export type Channel = 'http' | 'mcp' | 'a2a';
+export const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a'];
 
-/** An agent who carries secrets wherever there is room for one, and keeps what he is answered. */
+/** An agent that sends secrets in every possible place and keeps all answers. */
 export function canaryAgent(buyer: Buyer) {
   /** Everything that was answered, heads and bodies. */
   const answers: string[] = [];
@@ -70,8 +72,8 @@ export function canaryAgent(buyer: Buyer) {
   };
   const rpc = (method: string, params: object): string => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 
-  /** One call on each front, with or without a proof of its own. */
-  const fronts = {
+  /** One call on each channel, with or without a proof of its own. */
+  const channels = {
     http: (shop: Shop, resource: string, input: object, proof?: string) =>
       sent(shop, `/api/resources/${resource}/invoke`, JSON.stringify(input), {
         ...KEY,
@@ -104,7 +106,7 @@ export function canaryAgent(buyer: Buyer) {
       ),
   } as const;
   const proofFor = async (shop: Shop, resource: string, input: object): Promise<string> => {
-    const terms = JSON.parse(await fronts.http(shop, resource, input)) as {
+    const terms = JSON.parse(await channels.http(shop, resource, input)) as {
       readonly payment: { readonly envelope: unknown };
     };
     const proof = await buyer.pay(terms.payment.envelope);
@@ -114,15 +116,11 @@ export function canaryAgent(buyer: Buyer) {
   };
 
   /** What goes right, and what goes wrong on the agent's side or the merchant's. */
-  const trade = async (shop: Shop, front: Front): Promise<void> => {
-    const call = fronts[front];
+  const trade = async (shop: Shop, channel: Channel): Promise<void> => {
+    const call = channels[channel];
     const proof = await proofFor(shop, TOOL, INPUT);
-    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${front} sells`);
-    assert.match(
-      await call(shop, TOOL, INPUT, proof),
-      /sold/,
-      `${front} gives the answer again to whoever has the key`,
-    );
+    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${channel} sells`);
+    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${channel} repeats the answer for the key`);
     await call(shop, TOOL, { city: 'Lisboa' }, proof);
     await call(shop, 'failing_post', { status: 500 }, await proofFor(shop, 'failing_post', { status: 500 }));
     await call(shop, 'resetting_post', {}, await proofFor(shop, 'resetting_post', {}));
@@ -133,11 +131,11 @@ export function canaryAgent(buyer: Buyer) {
     await call(shop, TOOL, { city: { wrong: CANARIES['a secret in a refused input'] } });
     await call(shop, TOOL, { [NAMES['the name of a member']]: 1, city: 'Berlin' });
     await call(shop, NAMES['the name of a resource'], {});
-    const path = front === 'http' ? `/api/resources/${TOOL}/invoke` : `/${front}`;
+    const path = channel === 'http' ? `/api/resources/${TOOL}/invoke` : `/${channel}`;
     await sent(shop, path, `{"city":"${CANARIES['a secret in a broken body']}"`);
     await sent(shop, path, `{"a":1,"a":"${CANARIES['a secret in a broken body']}"}`);
     await sent(shop, `${path}?token=${CANARIES['a token in a query']}`, '{}');
   };
 
-  return { answers, proofs, fronts, sent, proofFor, trade };
+  return { answers, proofs, channels, sent, proofFor, trade };
 }

@@ -1,10 +1,12 @@
+/** The secrets that the canary spec of checkouts plants, and the calls that carry them. */
+
 import type { JsonObject } from '../../src/json/types.ts';
 import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/shop.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 
 /**
- * Secrets of an assistant, of its buyer, of the shop and of its merchant, that may come out nowhere
- * at all.
+ * Secrets of an assistant, its buyer, the gateway and the merchant, which must not come out
+ * anywhere.
  */
 export const CANARIES = {
   "a card's token": 'canary_card_token_91fe0a',
@@ -40,7 +42,7 @@ export const CANARIES = {
   'the sealing key': SEALING_KEY,
 } as const;
 
-/** What whoever calls is told, or told again, and nobody else. */
+/** What the caller gets, also in a repeated answer, and nothing else shows. */
 export const TOLD = {
   'an idempotency key': 'canary-idempotency-key-1f20e9',
   "the caller's id of a request": 'canary-request-id-37d4',
@@ -49,7 +51,7 @@ export const TOLD = {
   'the name of a member': 'canary_member_name_e1',
 } as const;
 
-/** Of them, what reached the merchant: planted where it was meant to be. */
+/** The secrets that must reach the backend. */
 export const FOR_THE_MERCHANT = [
   "a card's token",
   'the number of a card',

@@ -1,3 +1,5 @@
+/** A checkout gateway all of whose output is collected, for the canary spec of checkouts. */
+
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '../../src/json/types.ts';
@@ -10,7 +12,7 @@ import { CANARIES, CREATE, FIELDS, TOLD } from './canary-buyer.ts';
 import type { startQuotingMerchant } from './canary-merchant.ts';
 import type { Sinks } from './canary-sinks.ts';
 
-/** A gateway that tells all it can, and an assistant who keeps what it is answered. */
+/** A gateway with the most verbose output, and an assistant that keeps all answers. */
 export interface WatchedGateway {
   readonly gateway: CheckoutGateway;
   send(asked: Asked): Promise<Answered>;
@@ -20,7 +22,7 @@ export interface WatchedGateway {
   open(): Promise<string>;
   /** Everything that was answered, heads and bodies. */
   answers(): string;
-  /** Ends the gateway, and tells all that it ever said to anybody but callers and the merchant. */
+  /** Ends the gateway. @returns all of its output but answers and calls of the backend */
   end(): Promise<Sinks>;
   /** After `end`, or instead of it. */
   remove(): Promise<void>;

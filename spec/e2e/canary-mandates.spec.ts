@@ -7,7 +7,7 @@ import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
-import { FRONTS, type Reply } from './mandate-fronts.ts';
+import { CHANNELS, type Reply } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 
 /**
@@ -68,11 +68,11 @@ describe('what stands in mandates', () => {
 
   /** Buys with a mandate that the wishes may spoil, and again with the same one. */
   const buy = async (
-    front: keyof typeof FRONTS,
+    channel: keyof typeof CHANNELS,
     [resourceId, title, input, price]: readonly [string, string, object, string],
     spoilt: Wishes = {},
   ): Promise<Reply> => {
-    const send = FRONTS[front];
+    const send = CHANNELS[channel];
     const order = { resourceId, input };
     const asked = await send(seller.shop, order);
     const mandate = seller.mandateFor(asked.body, { ...planted(resourceId, title, input, price), ...spoilt });
@@ -84,12 +84,12 @@ describe('what stands in mandates', () => {
     return first;
   };
 
-  for (const front of Object.keys(FRONTS) as (keyof typeof FRONTS)[])
-    it(`are used, and refused, over ${front}`, async () => {
+  for (const channel of Object.keys(CHANNELS) as (keyof typeof CHANNELS)[])
+    it(`are used, and refused, over ${channel}`, async () => {
       const report = ['market_report', 'Market report', INPUT, '0.01'] as const;
-      assert.equal((await buy(front, report)).code, undefined);
-      assert.equal((await buy(front, ['echo', 'Echo', { a: 1 }, '0.001'])).code, undefined);
-      const failed = await buy(front, ['failing_post', 'Failing', { status: 500 }, '0.001']);
+      assert.equal((await buy(channel, report)).code, undefined);
+      assert.equal((await buy(channel, ['echo', 'Echo', { a: 1 }, '0.001'])).code, undefined);
+      const failed = await buy(channel, ['failing_post', 'Failing', { status: 500 }, '0.001']);
       assert.equal(failed.code, 'BACKEND_ERROR');
       const spoilt: readonly (readonly [string, Wishes])[] = [
         [
@@ -108,16 +108,17 @@ describe('what stands in mandates', () => {
         ],
       ];
       for (const [reason, wishes] of spoilt)
-        assert.equal((await buy(front, report, wishes)).body.details?.['reason'], reason);
+        assert.equal((await buy(channel, report, wishes)).body.details?.['reason'], reason);
     });
 
   it('come with orders that wait for their payment in the store', async () => {
     const order = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
-    const asked = await FRONTS.a2a(seller.shop, order);
+    const asked = await CHANNELS.a2a(seller.shop, order);
     const mandate = seller.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
     presented.push(mandate);
     const envelope: unknown = JSON.parse(Buffer.from(mandate.header, 'base64url').toString());
-    for (const inside of [mandate.header, envelope]) replies.push(await FRONTS.a2a(seller.shop, { ...order, inside }));
+    for (const inside of [mandate.header, envelope])
+      replies.push(await CHANNELS.a2a(seller.shop, { ...order, inside }));
   });
 
   it('comes out nowhere: not in answers, events, receipts, log, metrics, nor in the store', async () => {
@@ -146,7 +147,7 @@ describe('what stands in mandates', () => {
       Boolean,
     );
     assert.deepEqual(found({ ...CANARIES, ...named(parts) }, sinks), []);
-    // The checkout is ours, and handed out in a challenge; nobody but its reader needs it.
+    // The checkout is the gateway’s own and stands in a challenge; only its reader needs it.
     const { answers: _, ...kept } = sinks;
     const checkouts = presented.map(({ checkoutJwt }) => checkoutJwt.split('.')[2] ?? '');
     assert.deepEqual(found(named(checkouts), kept), []);

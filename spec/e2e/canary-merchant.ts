@@ -1,7 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+/** A checkout backend that quotes each request in answers that the gateway must not relay. */
 
-/** What a merchant makes of all that it was sent: the whole request, and a secret of its own. */
+import type { ServerResponse } from 'node:http';
+import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import type { HttpExchange } from '../support/http-server.ts';
+
+/** Writes an answer around the quoted request and a secret of the backend. */
 type Quoting = (response: ServerResponse, quoted: string) => void;
 
 const JSON_HEAD = { 'content-type': 'application/json' } as const;
@@ -13,11 +16,8 @@ function document(status: number, more: object = {}): Quoting {
   };
 }
 
-/**
- * All ways in which a merchant says something back that is no good answer, quoting what it was
- * asked, and what the caller is told then.
- */
-export const QUOTATIONS: Readonly<Record<string, readonly [say: Quoting, status: number, code: string]>> = {
+/** Every kind of bad answer that quotes the request, and what the gateway answers its caller. */
+export const QUOTATIONS: Readonly<Record<string, readonly [quoting: Quoting, status: number, code: string]>> = {
   'a failure': [document(500), 502, 'processing_error'],
   'a refusal of the gateway': [document(401), 502, 'processing_error'],
   'too much': [document(429), 502, 'processing_error'],
@@ -79,33 +79,33 @@ export const QUOTATIONS: Readonly<Record<string, readonly [say: Quoting, status:
   ],
 };
 
-/** The sample merchant, with an answer of its own for the next POST when it is told to quote. */
-export async function startQuotingMerchant(secret: string): Promise<CheckoutMerchant & { quote(say: Quoting): void }> {
+/** Starts the sample backend; after `quote` the next POST gets this answer. */
+export async function startQuotingMerchant(
+  secret: string,
+): Promise<CheckoutMerchant & { quote(quoting: Quoting): void }> {
   let next: Quoting | undefined;
   const merchant = await startCheckoutMerchant({
-    before(request, response) {
-      // A good answer has fields of its own, too.
-      response.setHeader('x-debug', secret);
-      if (next === undefined || request.method !== 'POST') return false;
-      const say = next;
+    before(exchange) {
+      // A good answer has a field of the backend, too.
+      exchange.response.setHeader('x-debug', secret);
+      if (next === undefined || exchange.request.method !== 'POST') return false;
+      const quoting = next;
       next = undefined;
-      read(request).then((quoted) => say(response, `${secret} ${quoted}`));
+      quoting(exchange.response, `${secret} ${textOf(exchange)}`);
       return true;
     },
   });
   return {
     ...merchant,
-    quote(say) {
-      next = say;
+    quote(quoting) {
+      next = quoting;
     },
   };
 }
 
-/** A request on one line of ASCII, so that it fits wherever it is quoted. */
-async function read(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const whole = `${request.url} ${request.rawHeaders.join(' ')} ${Buffer.concat(chunks).toString()}`;
+/** A request on one line of ASCII, so that it fits into every field. */
+function textOf({ request, body }: HttpExchange): string {
+  const whole = `${request.url} ${request.rawHeaders.join(' ')} ${body.toString()}`;
   return whole.replaceAll(/[^\x20-\x7e]/g, '');
 }
 

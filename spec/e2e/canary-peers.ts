@@ -1,81 +1,61 @@
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+/** The peers of a gateway that could repeat its secrets: a node or facilitator, and a backend. */
 
-/**
- * What stands between the gateway and those it asks: honest, or somebody who quotes all he was sent
- * in his errors.
- */
-export interface QuotingLine {
+import { answerJson, resetConnection, serveHttp } from '../support/http-server.ts';
+import { type Merchant, route, startMerchant } from '../support/merchant.ts';
+
+/** A proxy before a node or facilitator: honest, or one that quotes each request in its errors. */
+export interface QuotingProxy {
   readonly url: string;
-  /** Requests that came with these words in their head or target. */
-  heard(words: string): boolean;
+  /** Whether the head of a request held these words. */
+  received(words: string): boolean;
   quote(on: boolean): void;
   stop(): Promise<void>;
 }
 
 /** Passes everything below `prefix` on to `target`. */
-export async function startQuotingLine(prefix: string, target: string): Promise<QuotingLine> {
+export async function startQuotingProxy(prefix: string, target: string): Promise<QuotingProxy> {
   let quoting = false;
   const heads: string[] = [];
-  const server = http.createServer(async (req, res) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of req) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
-    const head = `${req.url} ${req.rawHeaders.join(' ')}`;
+  const server = await serveHttp(async ({ request, response, body }) => {
+    const { url = '', method = 'POST', rawHeaders } = request;
+    const head = `${url} ${rawHeaders.join(' ')}`;
     heads.push(head);
-    if (quoting || !req.url?.startsWith(prefix)) {
-      const said = `refused: ${head} ${body.toString()}`;
-      res.writeHead(500, head.slice(0, 500).replaceAll(/[^\x20-\x7e]/g, ''), { 'content-type': 'application/json' });
-      res.end(
-        JSON.stringify({ error: said, invalidReason: said, errorReason: said, message: said, jsonrpc: '2.0', id: 1 }),
-      );
-      return;
+    if (quoting || !url.startsWith(prefix)) {
+      const text = `refused: ${head} ${body.toString()}`;
+      response.statusMessage = head.slice(0, 500).replaceAll(/[^\x20-\x7e]/g, '');
+      const reasons = { error: text, invalidReason: text, errorReason: text, message: text };
+      return answerJson(response, 500, { ...reasons, jsonrpc: '2.0', id: 1 });
     }
-    const asked = await fetch(`${target}${req.url.slice(prefix.length)}`, {
-      method: req.method ?? 'POST',
+    const answer = await fetch(`${target}${url.slice(prefix.length)}`, {
+      method,
       headers: { 'content-type': 'application/json' },
       ...(body.length === 0 ? {} : { body }),
     });
-    res.writeHead(asked.status, { 'content-type': 'application/json' }).end(Buffer.from(await asked.arrayBuffer()));
+    answerJson(response, answer.status, await answer.json());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
-    heard: (words) => heads.some((head) => head.includes(words)),
+    url: `${server.url}${prefix}`,
+    received: (words) => heads.some((head) => head.includes(words)),
     quote: (on) => {
       quoting = on;
     },
-    async stop() {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    },
+    stop: server.stop,
   };
 }
 
-/**
- * A merchant who puts secrets of his own where the gateway might repeat them, and keeps what he was
- * sent.
- */
-export async function startLeakyMerchant(secrets: { readonly body: string; readonly location: string }) {
-  const sent: string[] = [];
-  const server = http.createServer((req, res) => {
-    sent.push(`${req.url} ${req.rawHeaders.join(' ')}`);
-    req.resume();
-    if (req.url?.startsWith('/fail')) {
-      res.writeHead(500, secrets.body, { 'content-type': 'application/json', 'x-debug': secrets.body });
-      res.end(JSON.stringify({ error: secrets.body }));
-    } else if (req.url?.startsWith('/redirect'))
-      res.writeHead(302, { location: `http://127.0.0.1:1/${secrets.location}` }).end();
-    else if (req.url?.startsWith('/reset')) req.socket.resetAndDestroy();
-    else res.writeHead(200, { 'content-type': 'application/json', 'x-debug': secrets.body }).end('{"sold":true}');
+/** Starts a backend that puts secrets where the gateway might repeat them. */
+export function startLeakyBackend(secrets: { readonly body: string; readonly location: string }): Promise<Merchant> {
+  const headers = { 'content-type': 'application/json', 'x-debug': secrets.body };
+  return startMerchant({
+    routes: [
+      route('GET|POST', '/fail/.*', (_, response) => {
+        response.writeHead(500, secrets.body, headers).end(JSON.stringify({ error: secrets.body }));
+      }),
+      route('GET', '/redirect', (_, response) => {
+        response.writeHead(302, { location: `http://127.0.0.1:1/${secrets.location}` }).end();
+      }),
+      route('GET|POST', '/reset', (_, response) => resetConnection(response)),
+      route('GET|POST', '/.*', (_, response) => void response.writeHead(200, headers).end('{"sold":true}')),
+    ],
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    sent: () => sent.join('\n'),
-    async stop() {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    },
-  };
 }

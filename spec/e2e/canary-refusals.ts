@@ -1,3 +1,5 @@
+/** Checkout calls that the gateway refuses, each with a secret in it. */
+
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { rightHeaders } from '../adapters/acp/shop.ts';
@@ -5,8 +7,8 @@ import { eventually } from '../support/books.ts';
 import { CANARIES, COMPLETE, CREATE, TOLD } from './canary-buyer.ts';
 import type { WatchedGateway } from './canary-checkouts.ts';
 
-/** Calls that the gateway itself refuses, each with something in it that nobody may hear of. */
-export async function meetRefusals(watched: WatchedGateway): Promise<void> {
+/** Sends calls that the gateway itself refuses, each with a secret in it. */
+export async function sendRefused(watched: WatchedGateway): Promise<void> {
   const { open, send, post } = watched;
   const path = await open();
   const complete = `${path}/complete`;
@@ -44,7 +46,7 @@ export async function meetRefusals(watched: WatchedGateway): Promise<void> {
   assert.equal(await statusOf({ method: 'DELETE', path: stranger }), 405);
 }
 
-/** A call whose body does not come to its end. */
+/** Sends a call whose body breaks off. */
 export async function leaveInTheMiddle(watched: WatchedGateway): Promise<void> {
   const { gateway, open } = watched;
   const path = `/acp${await open()}/complete`;

@@ -1,3 +1,5 @@
+/** Searches everything that a gateway wrote for planted secrets, in every spelling. */
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';

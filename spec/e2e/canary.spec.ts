@@ -4,10 +4,11 @@ import { Redis } from 'ioredis';
 import { createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { startFacilitator } from '../support/facilitator.ts';
+import type { Merchant } from '../support/merchant.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { openShop, type Shop } from '../support/shop.ts';
-import { CANARIES, canaryAgent, FRONTS, INPUT, NAMES, TOOL } from './canary-agent.ts';
-import { type QuotingLine, startLeakyMerchant, startQuotingLine } from './canary-peers.ts';
+import { CANARIES, CHANNELS, canaryAgent, INPUT, NAMES, TOOL } from './canary-agent.ts';
+import { type QuotingProxy, startLeakyBackend, startQuotingProxy } from './canary-peers.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 
 /**
@@ -20,9 +21,9 @@ describe('planted secrets', () => {
   let redis: TestRedis;
   let chain: Chain;
   let agent: ReturnType<typeof canaryAgent>;
-  let merchant: Awaited<ReturnType<typeof startLeakyMerchant>>;
-  let node: QuotingLine;
-  let facilitator: QuotingLine;
+  let backend: Merchant;
+  let node: QuotingProxy;
+  let facilitator: QuotingProxy;
   let shops: readonly Shop[];
   const stop: (() => Promise<unknown>)[] = [];
 
@@ -32,14 +33,14 @@ describe('planted secrets', () => {
     chain = await startChain();
     stop.push(() => chain.stop());
     agent = canaryAgent(await createBuyer(chain));
-    merchant = await startLeakyMerchant({
+    backend = await startLeakyBackend({
       body: CANARIES["a secret in the merchant's failure"],
       location: CANARIES["a secret in the merchant's redirect"],
     });
     const official = await startFacilitator(chain);
-    node = await startQuotingLine(`/v3/${CANARIES['the key in the URL of the chain node']}`, chain.rpcUrl);
-    facilitator = await startQuotingLine(`/f/${CANARIES['the key in the URL of the facilitator']}`, official.url);
-    stop.push(merchant.stop, official.stop, node.stop, facilitator.stop);
+    node = await startQuotingProxy(`/v3/${CANARIES['the key in the URL of the chain node']}`, chain.rpcUrl);
+    facilitator = await startQuotingProxy(`/f/${CANARIES['the key in the URL of the facilitator']}`, official.url);
+    stop.push(backend.stop, official.stop, node.stop, facilitator.stop);
     const remote = { auth: { type: 'bearer', token: CANARIES['the bearer of the facilitator'] } };
     shops = [await open({ mode: 'local' }), await open({ mode: 'remote', url: facilitator.url }, remote)];
   });
@@ -51,7 +52,7 @@ describe('planted secrets', () => {
   const open = (lane: { mode: 'local' } | { mode: 'remote'; url: string }, more: object = {}): Promise<Shop> =>
     openShop({
       chain: { ...chain, rpcUrl: node.url },
-      merchantUrl: merchant.url,
+      merchantUrl: backend.url,
       facilitator: lane,
       storage: { redis: { url: redis.url } },
       overrides: {
@@ -98,22 +99,23 @@ describe('planted secrets', () => {
   });
 
   for (const at of [0, 1])
-    for (const front of FRONTS)
-      it(`are used over ${front}, with ${at === 0 ? 'the local lane' : 'a facilitator'}`, async () => {
+    for (const channel of CHANNELS)
+      it(`are used over ${channel}, with ${at === 0 ? 'the local rail' : 'a facilitator'}`, async () => {
         const shop = shops[at] ?? assert.fail('not open');
-        await agent.trade(shop, front);
+        await agent.trade(shop, channel);
       });
 
   it('were where they were meant to be', () => {
-    assert.ok(merchant.sent().includes(CANARIES["the merchant's API key"]));
-    assert.ok(facilitator.heard(CANARIES['the bearer of the facilitator']));
+    const sent = backend.requests.map(({ url, rawHeaders }) => `${url} ${rawHeaders.join(' ')}`).join('\n');
+    assert.ok(sent.includes(CANARIES["the merchant's API key"]));
+    assert.ok(facilitator.received(CANARIES['the bearer of the facilitator']));
     for (const name of [
       "an agent's Authorization",
       "an agent's mandate",
       "an agent's cookie",
       'an idempotency key',
     ] as const)
-      assert.ok(!merchant.sent().includes(CANARIES[name]), `the merchant got ${name}`);
+      assert.ok(!sent.includes(CANARIES[name]), `the backend got ${name}`);
   });
 
   it('are in nothing that comes out', async () => {
@@ -145,9 +147,9 @@ describe('planted secrets', () => {
       const late = await agent.proofFor(shop, TOOL, INPUT);
       (at === 0 ? node : facilitator).quote(true);
       const failed = /PAYMENT_PROVIDER_UNAVAILABLE|PAYMENT_SETTLEMENT_FAILED/;
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
       node.quote(true);
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
       node.quote(false);
       facilitator.quote(false);
     }
@@ -161,7 +163,8 @@ describe('planted secrets', () => {
     await admin.config('SET', 'requirepass', 'another-password');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     for (const [at, shop] of shops.entries())
-      for (const front of FRONTS) assert.match(await agent.fronts[front](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
+      for (const channel of CHANNELS)
+        assert.match(await agent.channels[channel](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
     await admin.config('SET', 'requirepass', CANARIES['the password of Redis']);
     admin.disconnect();
     const sinks = Object.fromEntries([

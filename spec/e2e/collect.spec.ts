@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { eventually, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openSeller, type Seller, proofFor as signedProof } from '../support/seller.ts';
 import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
 import { bring, failure } from './bring.ts';
 import { found } from './proofs.ts';
@@ -15,8 +15,8 @@ import { found } from './proofs.ts';
 type Call = { readonly id: string; readonly input: object; readonly proof?: string; readonly requestId?: string };
 type Post = readonly [path: string, body: object, headers?: Readonly<Record<string, string>>];
 
-/** One call as each front takes it. */
-const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', (call: Call) => Post>> = {
+/** One call as each channel takes it. */
+const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', (call: Call) => Post>> = {
   http: ({ id, input }) => [`/api/resources/${id}/invoke`, input],
   mcp: ({ id, input }) => [
     '/mcp',
@@ -28,13 +28,13 @@ const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', (call: Call) => Post>> = {
     return ['/a2a', { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }, { 'a2a-version': '1.0' }];
   },
 };
-type Front = keyof typeof FRONTS;
+type Channel = keyof typeof CHANNELS;
 
 /**
  * The status and text of the answer, without the ids and the time that each of them has of its own.
  */
-async function told(shop: Shop, front: Front, call: Call): Promise<string> {
-  const [path, body, headers = {}] = FRONTS[front](call);
+async function told(shop: Shop, channel: Channel, call: Call): Promise<string> {
+  const [path, body, headers = {}] = CHANNELS[channel](call);
   const answer = await fetch(`${shop.url}${path}`, {
     method: 'POST',
     headers: {
@@ -57,7 +57,7 @@ const STRICTER = {
   required: ['failures'],
   additionalProperties: false,
 };
-/** What may become of `flaky` after it was bought, and what a stranger is told then. */
+/** What may become of `flaky` after it was bought, and what a stranger gets then. */
 const CHANGES: Readonly<Record<string, { readonly to: unknown; readonly refusal?: RegExp }>> = {
   'was removed': { to: undefined, refusal: /RESOURCE_NOT_FOUND|no such tool/ },
   'became stricter': { to: { inputSchema: STRICTER }, refusal: /INPUT_INVALID/ },
@@ -91,7 +91,7 @@ for (const [store, storage] of Object.entries({
       await Promise.all([seller?.chain.stop(), seller?.merchant.stop()]);
     });
 
-    /** The same shop with other resources, as after a change of its file. */
+    /** The same gateway with other resources, as after a change of its file. */
     const reopen = async (resources: object): Promise<void> => {
       await shop.close();
       const { chain, merchant } = seller;
@@ -102,39 +102,35 @@ for (const [store, storage] of Object.entries({
       };
       shop = await openShop(parts);
     };
-    const proofFor = async (id: string, input: object): Promise<string> => {
-      const answer = await shop.invoke(id, input);
-      const { payment } = (await answer.json()) as { payment: { envelope: unknown } };
-      return seller.buyer.pay(payment.envelope);
-    };
-    /** The record says undelivered, and the process that tried has let go of it. */
+    const proofFor = (id: string, input: object): Promise<string> => signedProof(shop, seller.buyer, id, input);
+    /** The record is undelivered and its lease has ended. */
     const undelivered = (requestId: string) => receiptWhen(shop, requestId, false);
 
-    for (const front of Object.keys(FRONTS) as Front[])
+    for (const channel of Object.keys(CHANNELS) as Channel[])
       for (const [what, { to, refusal }] of Object.entries(CHANGES))
-        it(`${front}, it ${what}: the same proof and token collect, once, and no other call learns of it`, async () => {
+        it(`${channel}, it ${what}: the same proof and token collect, once, and no other call learns of it`, async () => {
           const input = { failures: 2 };
           const call: Call = { id: 'flaky', input, proof: await proofFor('flaky', input) };
           const stranger = await proofFor('noisy', {});
           const income = await seller.income();
           const requestId = `first-${randomUUID()}`;
-          assert.match(await told(shop, front, { ...call, requestId }), /BACKEND_ERROR/);
+          assert.match(await told(shop, channel, { ...call, requestId }), /BACKEND_ERROR/);
           assert.equal((await seller.income()) - income, UNITS);
           const receipt = await undelivered(requestId);
           await reopen({ flaky: to });
           if (refusal !== undefined) {
             const { proof: own = '' } = call;
-            const plain = await told(shop, front, { id: 'flaky', input });
+            const plain = await told(shop, channel, { id: 'flaky', input });
             assert.match(plain, refusal);
             for (const proof of [found(own), stranger, 'bm9uZQ=='])
-              assert.equal(await told(shop, front, { ...call, proof }), plain);
+              assert.equal(await told(shop, channel, { ...call, proof }), plain);
             const other = { failures: 3 };
-            const misfit = await told(shop, front, { id: 'flaky', input: other });
-            assert.equal(await told(shop, front, { ...call, input: other }), misfit);
+            const misfit = await told(shop, channel, { id: 'flaky', input: other });
+            assert.equal(await told(shop, channel, { ...call, input: other }), misfit);
           }
           // The merchant fails twice in all; the second time may be the reconciler's.
           const collected = await eventually(async () => {
-            const said = await told(shop, front, call);
+            const said = await told(shop, channel, call);
             return /BACKEND_ERROR|in_flight/.test(said) ? undefined : said;
           }, 'the answer');
           assert.doesNotMatch(collected, /"code"/);
@@ -142,7 +138,7 @@ for (const [store, storage] of Object.entries({
           const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
           const executed = seller.merchant.executions(key);
           assert.equal(executed, 3);
-          assert.match(await told(shop, front, call), /^200 /, 'the kept answer');
+          assert.match(await told(shop, channel, call), /^200 /, 'the kept answer');
           assert.equal(seller.merchant.executions(key), executed);
           assert.equal((await seller.income()) - income, UNITS, 'no second settlement');
         });
@@ -185,7 +181,7 @@ for (const [store, storage] of Object.entries({
       assert.equal(seller.merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
     });
 
-    it('removed: a request that may be repeated is made for its buyer before he comes, and kept for him', async () => {
+    it('removed: a request that may be repeated is made before its buyer comes back, and its answer is kept', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;

@@ -68,7 +68,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
       assert.deepEqual([await seller.income(), seller.merchant.requests.length], [earned, executions]);
     };
 
-    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'is told that it cannot be verified here'}`, async () => {
+    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'learns that it cannot be verified here'}`, async () => {
       const wallet = await createWalletBuyer(seller.chain);
       await wallet.deploy();
       if (seesWallets) {
@@ -78,7 +78,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
       } else await refused(wallet, 'wrapped', 'contract_signature_not_supported');
     });
 
-    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'is told why it cannot'}`, async () => {
+    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'learns why it cannot'}`, async () => {
       const wallet = await createWalletBuyer(seller.chain);
       if (deploys) {
         await delivered(wallet, 'wrapped');

@@ -1,13 +1,12 @@
+/** Stores that lose their data on demand. */
+
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { TestRedis } from '../support/redis.ts';
 import type { Shop, ShopParts } from '../support/shop.ts';
 
-/**
- * A store, and what makes it forget everything. `lose` may close the shop and open another one over
- * the empty store.
- */
+/** A store and its loss. `lose` may close the gateway and open another one over the empty store. */
 export interface Losable {
   readonly storage: NonNullable<ShopParts['storage']>;
   lose(shop: Shop, reopen: () => Promise<Shop>): Promise<Shop>;

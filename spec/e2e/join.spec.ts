@@ -9,12 +9,10 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { MOST_COPIES } from '../../src/payments/settlement/join.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
-import { worldConfig, writeConfig } from '../support/config.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
-import { freePorts } from '../support/ports.ts';
 import { askPrice } from '../support/purchase.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { spellingsOfOneAuthorization } from './proofs.ts';
@@ -22,7 +20,7 @@ import { spellingsOfOneAuthorization } from './proofs.ts';
 const COPIES = 100;
 const ROUNDS = 10;
 const PRICE_UNITS = 1_000n;
-/** In front of the processes there is no load balancer: copy n goes to gateway n modulo this. */
+/** No load balancer stands before the processes: copy n goes to gateway n modulo this. */
 const GATEWAYS = 2;
 
 /** What a caller can see of an answer, but for the id of its own request. */
@@ -52,23 +50,17 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     counter = await startHostileFacilitator('eip155:31337');
     counter.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     buyer = await createBuyer(chain);
-    const ports = await freePorts(2 * GATEWAYS);
     for (let n = 0; n < GATEWAYS; n += 1) {
-      const [agents = 0, management = 0] = ports.slice(2 * n);
-      const config = worldConfig({
+      const prepared = await prepareGateway(folder, {
         merchantUrl: merchant.url,
         chain,
         payTo,
         storage: { redis: { url: redis.url } },
         facilitator: { mode: 'remote', url: counter.url },
-        ports: { agents, management },
         // One address for both: the offer must not depend on who makes it.
         overrides: { merchant: { publicBaseUrl: 'http://127.0.0.1:1' } },
       });
-      const configPath = join(folder, `${n}.yaml`);
-      await writeConfig(configPath, config);
-      const env = { GATEWAY_DRAIN_SECONDS: '0' };
-      gateways.push(await startGateway({ configPath, baseUrl: `http://127.0.0.1:${agents}`, env }));
+      gateways.push(await prepared.start());
     }
   });
   after(async () => {

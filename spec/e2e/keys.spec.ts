@@ -44,7 +44,7 @@ for (const [store, storage] of Object.entries({
       ['no byte', 'bytes', { size: 0 }],
     ];
     for (const [what, id, input] of answers)
-      it(`${what}: status, headers, body and PAYMENT-RESPONSE are equal, nothing moves, nobody works again`, async () => {
+      it(`${what}: status, headers, body and PAYMENT-RESPONSE are equal, no money moves, no call is made`, async () => {
         const proof = await seller.proof(id, input);
         const first = await bring(seller.shop, id, input, { proof, key: KEY });
         assert.ok(first.status === 200 || first.status === 204, first.bytes.toString());

@@ -8,10 +8,8 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
-import { worldConfig, writeConfig } from '../support/config.ts';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
-import { freePorts } from '../support/ports.ts';
 
 describe('the end of a gateway', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-lifecycle-'));
@@ -31,14 +29,10 @@ describe('the end of a gateway', () => {
   });
 
   beforeEach(async () => {
-    const [agents = 0, management = 0] = await freePorts(2);
-    const configPath = join(folder, `${agents}.yaml`);
-    const storage = { sqlite: { path: join(folder, `${agents}.db`) } };
-    const parts = { merchantUrl: merchant.url, chain, storage, facilitator: { mode: 'local' as const } };
-    await writeConfig(configPath, worldConfig({ ...parts, ports: { agents, management } }));
-    const env = { GATEWAY_DRAIN_SECONDS: '1' };
-    gateway = await startGateway({ configPath, baseUrl: `http://127.0.0.1:${agents}`, env });
-    managementUrl = `http://127.0.0.1:${management}`;
+    const parts = { merchantUrl: merchant.url, chain, facilitator: { mode: 'local' as const } };
+    const prepared = await prepareGateway(folder, parts);
+    gateway = await prepared.start({ env: { GATEWAY_DRAIN_SECONDS: '1' } });
+    managementUrl = prepared.managementUrl;
     merchant.hold();
   });
   afterEach(async () => {

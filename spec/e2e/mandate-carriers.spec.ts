@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../src/json/types.ts';
+import { type Body, CHANNELS } from './mandate-channels.ts';
 import { INPUT, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
-import { type Body, FRONTS } from './mandate-fronts.ts';
 
 const objectOf = (header: string): Json => JSON.parse(Buffer.from(header, 'base64url').toString()) as Json;
 
-for (const front of ['mcp', 'a2a'] as const)
-  describe(`where a mandate can be, over ${front}`, () => {
+for (const channel of ['mcp', 'a2a'] as const)
+  describe(`where a mandate can be, over ${channel}`, () => {
     let desk: MandateCounter;
     before(async () => {
-      desk = await openMandateCounter(FRONTS[front]);
+      desk = await openMandateCounter(CHANNELS[channel]);
     });
     after(() => desk?.close());
 
@@ -23,7 +23,7 @@ for (const front of ['mcp', 'a2a'] as const)
         headers: { 'agent-authorization': mandate },
         inside: Object.fromEntries(Object.entries(objectOf(mandate) as object).reverse()),
       }),
-      ...(front === 'mcp'
+      ...(channel === 'mcp'
         ? { _meta: (mandate: string) => ({ meta: { 'agent-commerce/authorization': objectOf(mandate) } }) }
         : {}),
       'the header, beside an empty member': (mandate) => ({ headers: { 'agent-authorization': mandate }, inside: '' }),
@@ -37,7 +37,7 @@ for (const front of ['mcp', 'a2a'] as const)
         assert.equal(bought.code, undefined, bought.raw);
       });
 
-    it('two that differ are refused, and nobody pays', async () => {
+    it('two that differ are refused, and no money moves', async () => {
       const asked = await desk.challenged();
       const [one, other] = [desk.mandateFor(asked, desk.pays()), desk.mandateFor(asked, desk.pays())];
       const proof = await desk.proofFor(asked);
@@ -84,7 +84,7 @@ for (const front of ['mcp', 'a2a'] as const)
 describe('a task that waits for its payment and its mandate', () => {
   let desk: MandateCounter;
   before(async () => {
-    desk = await openMandateCounter(FRONTS.a2a);
+    desk = await openMandateCounter(CHANNELS.a2a);
   });
   after(() => desk?.close());
 
@@ -127,7 +127,7 @@ describe('a task that waits for its payment and its mandate', () => {
     const refused = await message({ ...pay, parts: [{ text: 'paid' }] });
     assert.equal(refused.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(refused));
     assert.equal(bodyOf(refused).code, 'AUTHORIZATION_REQUIRED');
-    assert.deepEqual(refused.status.message.metadata ?? {}, {}, 'nobody is asked to pay again');
+    assert.deepEqual(refused.status.message.metadata ?? {}, {}, 'no second payment is asked for');
     assert.equal(await desk.buyer.balance(), before);
     const inside = desk.mandateFor(bodyOf(refused), desk.pays()).header;
     const parts = [{ data: { resource: TOOL, input: { ...INPUT, _authorization: inside } } }];
@@ -136,7 +136,7 @@ describe('a task that waits for its payment and its mandate', () => {
     assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
   });
 
-  it('can be paid by somebody else after a payment whose mandate was refused', async () => {
+  it('can be paid by another buyer after a payment whose mandate was refused', async () => {
     const asked = await ordered();
     const pay = async (mandate: string): Promise<Task> => {
       const proof = await desk.proofFor(bodyOf(asked));
@@ -159,7 +159,7 @@ describe('a task that waits for its payment and its mandate', () => {
 describe('large headers', () => {
   let desk: MandateCounter;
   before(async () => {
-    desk = await openMandateCounter(FRONTS.http);
+    desk = await openMandateCounter(CHANNELS.http);
   });
   after(() => desk?.close());
 

@@ -1,9 +1,11 @@
+/** One resource that needs a mandate, bought over one channel. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { Purchase } from '../../src/mandates/ap2/model/purchase.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
-import type { Body, Order, Reply, Send } from './mandate-fronts.ts';
+import type { Body, Order, Reply, Send } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 
 export { now } from './mandate-seller.ts';
@@ -13,7 +15,7 @@ export const PRICE_UNITS = 10_000n;
 export const TOOL = 'market_report';
 export const INPUT = { city: 'Berlin' };
 
-/** A seller of reports for a mandate, asked over one front. */
+/** A seller of reports for a mandate, asked over one channel. */
 export interface MandateCounter extends MandateSeller {
   send(order: Order): Promise<Reply>;
   /** The challenge of a report. */

@@ -1,3 +1,5 @@
+/** A gateway whose resources need mandates, and the mint that makes them. */
+
 import assert from 'node:assert/strict';
 import { createPublicKey, verify, type webcrypto } from 'node:crypto';
 import type { Ap2Profile } from '../../src/mandates/ap2/model/profile.ts';
@@ -8,7 +10,7 @@ import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import type { Shop, ShopParts } from '../support/shop.ts';
-import type { Body, Reply } from './mandate-fronts.ts';
+import type { Body, Reply } from './mandate-channels.ts';
 
 /** A seller some of whose resources need mandates, and who makes them. */
 export interface MandateSeller extends Seller {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Presentation } from '../support/ap2/wishes.ts';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './mandate-counter.ts';
-import { FRONTS } from './mandate-fronts.ts';
 
-for (const [front, send] of Object.entries(FRONTS))
-  describe(`a payment that was admitted with a mandate, over ${front}`, () => {
+for (const [channel, send] of Object.entries(CHANNELS))
+  describe(`a payment that was admitted with a mandate, over ${channel}`, () => {
     let desk: MandateCounter;
     before(async () => {
       desk = await openMandateCounter(send);
@@ -34,7 +34,7 @@ for (const [front, send] of Object.entries(FRONTS))
     });
 
     it('an answer is given again to its key, whatever became of the mandate', async () => {
-      const headers = { 'idempotency-key': `again-${front}` };
+      const headers = { 'idempotency-key': `again-${channel}` };
       const asked = await desk.challenged();
       const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
       const mandate = desk.mandateFor(asked, desk.pays());
@@ -53,7 +53,7 @@ for (const [front, send] of Object.entries(FRONTS))
     });
 
     it('what was added to a mandate after it was checked is not receipted as accepted', async () => {
-      const headers = { 'idempotency-key': `added-${front}` };
+      const headers = { 'idempotency-key': `added-${channel}` };
       const asked = await desk.challenged();
       const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
       const mandate = desk.mandateFor(asked, desk.pays());
@@ -64,7 +64,7 @@ for (const [front, send] of Object.entries(FRONTS))
   });
 
 /**
- * The same leaf with a disclosure that nobody signed for: it has the reference of the right one.
+ * The same leaf with an unsigned disclosure: it has the reference of the right one.
  */
 function withAnotherDisclosure({ payload }: Presentation): string {
   const added = Buffer.from(JSON.stringify(['salt', 'granted', 'everything'])).toString('base64url');

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem';
 import { amountRange, budget, type Constraint, recurrence, reference } from '../../tools/mandate/maker/constraints.ts';
 import { TOKEN_TYPES } from '../world/authorization.ts';
+import { type Body, CHANNELS } from './mandate-channels.ts';
 import { INPUT, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
-import { type Body, FRONTS } from './mandate-fronts.ts';
 import { decode, encode } from './proofs.ts';
 
 /** Any number of reports, for two and a half times their price. */
@@ -18,7 +18,7 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
 describe('a merchant who wants a payment mandate that is bound to its payment', () => {
   let desk: MandateCounter;
   before(async () => {
-    desk = await openMandateCounter(FRONTS.http, { policy: { paymentMandate: 'required', bindPaymentNonce: true } });
+    desk = await openMandateCounter(CHANNELS.http, { policy: { paymentMandate: 'required', bindPaymentNonce: true } });
   });
   after(() => desk?.close());
 
@@ -48,7 +48,7 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
     return encode({ ...rest, accepted, payload: { signature, authorization: { ...payload.authorization, nonce } } });
   };
 
-  it('says so in its challenge', async () => {
+  it('states that in its challenge', async () => {
     const { required } = (await desk.challenged()).authorization ?? assert.fail('no challenge');
     assert.deepEqual([required[0]['paymentMandate'], required[0]['bindPaymentNonce']], ['required', true]);
   });
@@ -76,7 +76,7 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
   });
 
   it('a budget is spent by what was settled, and by nothing else', async () => {
-    const free = await openMandateCounter(FRONTS.http);
+    const free = await openMandateCounter(CHANNELS.http);
     try {
       const { mint, profile } = free;
       const wishes = { now: now(), profile, ...free.pays() };
@@ -90,7 +90,7 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
       };
       const before = await free.buyer.balance();
       assert.equal((await buy()).code, undefined);
-      // Signed by nobody: it is refused before its mandate is looked at, and uses nothing up.
+      // Unsigned: it is refused before its mandate is looked at, and uses nothing up.
       assert.equal((await buy((proof) => encode({ ...decode(proof), x402Version: 1 }))).code, 'PAYMENT_REQUIRED');
       assert.equal((await buy()).code, undefined);
       const third = await buy();

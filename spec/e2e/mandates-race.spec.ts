@@ -4,7 +4,7 @@ import { createMint, type Mint } from '../support/ap2/mint.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { openShop, type Shop } from '../support/shop.ts';
-import { FRONTS, type Reply } from './mandate-fronts.ts';
+import { CHANNELS, type Reply } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
 const TOOL = 'market_report';
@@ -46,7 +46,7 @@ describe('one mandate at two gateways that share a store', () => {
   const shopOf = (at: number): Shop => (at % 2 === 0 ? seller.shop : other);
 
   it(`${AT_ONCE} payments at once under one mandate: one is settled, no other buyer pays`, async () => {
-    const asked = await FRONTS.http(seller.shop, { resourceId: TOOL, input: INPUT });
+    const asked = await CHANNELS.http(seller.shop, { resourceId: TOOL, input: INPUT });
     const mandate = seller.mandateFor(asked.body, {
       purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
     });
@@ -56,7 +56,7 @@ describe('one mandate at two gateways that share a store', () => {
     const before = await seller.income();
     const replies = await Promise.all(
       proofs.map((proof, at) =>
-        FRONTS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
+        CHANNELS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
@@ -67,7 +67,7 @@ describe('one mandate at two gateways that share a store', () => {
   });
 
   it('copies of one call share one mandate and one settlement', async () => {
-    const asked = await FRONTS.http(seller.shop, { resourceId: TOOL, input: INPUT });
+    const asked = await CHANNELS.http(seller.shop, { resourceId: TOOL, input: INPUT });
     const mandate = seller.mandateFor(asked.body, {
       purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
     });
@@ -76,7 +76,7 @@ describe('one mandate at two gateways that share a store', () => {
     const headers = { 'idempotency-key': 'copies-of-one' };
     const replies = await Promise.all(
       Array.from({ length: 6 }, (_, at) =>
-        FRONTS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header, headers }),
+        CHANNELS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header, headers }),
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 6 });
@@ -86,13 +86,13 @@ describe('one mandate at two gateways that share a store', () => {
 
   it('copies of one payment that bring a mandate each use up one of them, and the others are as good as before', async () => {
     const order = { resourceId: TOOL, input: INPUT };
-    const asked = await Promise.all(Array.from({ length: 6 }, () => FRONTS.http(seller.shop, order)));
+    const asked = await Promise.all(Array.from({ length: 6 }, () => CHANNELS.http(seller.shop, order)));
     const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
     const mandates = asked.map(({ body }) => seller.mandateFor(body, { purchase }).header);
     const proof = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
     const before = await seller.income();
     const headers = { 'idempotency-key': 'copies-that-differ' };
-    const copies = mandates.map((mandate, at) => FRONTS.http(shopOf(at), { ...order, proof, mandate, headers }));
+    const copies = mandates.map((mandate, at) => CHANNELS.http(shopOf(at), { ...order, proof, mandate, headers }));
     const replies = await Promise.all(copies);
     assert.deepEqual(codes(replies), { delivered: 6 });
     assert.equal((await seller.income()) - before, 10_000n);
@@ -100,22 +100,22 @@ describe('one mandate at two gateways that share a store', () => {
     assert.equal(counted.filter(Boolean).length, 1, 'one of them is receipted');
     for (const [at, mandate] of mandates.entries()) {
       const other = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
-      const { code } = await FRONTS.http(shopOf(at), { ...order, proof: other, mandate });
+      const { code } = await CHANNELS.http(shopOf(at), { ...order, proof: other, mandate });
       assert.equal(code, counted[at] === true ? 'AUTHORIZATION_REPLAYED' : undefined);
     }
   });
 
   it('copies without a mandate begin no purchase beside the one that has it, and are asked for no other payment', async () => {
     const order = { resourceId: TOOL, input: INPUT };
-    const asked = await FRONTS.http(seller.shop, order);
+    const asked = await CHANNELS.http(seller.shop, order);
     const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
     const mandate = seller.mandateFor(asked.body, { purchase }).header;
     const proof = await seller.buyer.pay(asked.body.payment?.envelope);
     const before = await seller.income();
-    const bare = (at: number): Promise<Reply> => FRONTS.http(shopOf(at), { ...order, proof });
+    const bare = (at: number): Promise<Reply> => CHANNELS.http(shopOf(at), { ...order, proof });
     const early = await Promise.all([0, 1, 2].map(bare));
     assert.deepEqual(codes(early), { AUTHORIZATION_REQUIRED: 3 });
-    const running = FRONTS.http(seller.shop, { ...order, proof, mandate });
+    const running = CHANNELS.http(seller.shop, { ...order, proof, mandate });
     const beside: Reply[] = [];
     for (let at = 0; at < 8; at += 1) beside.push(...(await Promise.all([bare(0), bare(1)])));
     assert.equal((await running).code, undefined);
@@ -126,11 +126,11 @@ describe('one mandate at two gateways that share a store', () => {
 
   it('free calls at once under one mandate: one is delivered', async () => {
     const order = { resourceId: 'free_market_report', input: INPUT };
-    const asked = await FRONTS.http(seller.shop, order);
+    const asked = await CHANNELS.http(seller.shop, order);
     const purchase = seller.purchaseOf('free_market_report', 'Market report', INPUT);
     const mandate = seller.mandateFor(asked.body, { purchase, now: now() }).header;
     const replies = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, at) => FRONTS.http(shopOf(at), { ...order, mandate })),
+      Array.from({ length: AT_ONCE }, (_, at) => CHANNELS.http(shopOf(at), { ...order, mandate })),
     );
     assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
   });

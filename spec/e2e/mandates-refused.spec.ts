@@ -3,11 +3,11 @@ import { after, before, describe, it } from 'node:test';
 import { eventsUntil } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { isEnvelope } from './ask.ts';
+import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
-import { FRONTS } from './mandate-fronts.ts';
 
-for (const [front, send] of Object.entries(FRONTS))
-  describe(`a mandate that is refused, over ${front}`, () => {
+for (const [channel, send] of Object.entries(CHANNELS))
+  describe(`a mandate that is refused, over ${channel}`, () => {
     let desk: MandateCounter;
     before(async () => {
       desk = await openMandateCounter(send);
@@ -59,7 +59,7 @@ for (const [front, send] of Object.entries(FRONTS))
 
     it('a payment that turns out to be worth nothing gives its mandate back', async () => {
       const asked = await desk.challenged();
-      // Names nobody who pays, so that another buyer can.
+      // Names no payer, so that another buyer can pay.
       const mandate = desk.mandateFor(asked, { purchase: desk.report() }).header;
       const order = { resourceId: TOOL, input: INPUT, mandate };
       const poor = await createBuyer(desk.chain, 0n);
@@ -113,7 +113,7 @@ for (const [front, send] of Object.entries(FRONTS))
       ['that is none', 'envelope_json', async () => Buffer.from('not a mandate').toString('base64url')],
     ];
     for (const [what, reason, make] of wrong)
-      it(`a mandate ${what} is refused as ${reason}, and nobody pays`, async () => {
+      it(`a mandate ${what} is refused as ${reason}, and no money moves`, async () => {
         const before = await desk.buyer.balance();
         const mandate = await make();
         const proof = await desk.proofFor(await desk.challenged());

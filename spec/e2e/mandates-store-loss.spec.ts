@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { openShop } from '../support/shop.ts';
-import { type Body, FRONTS, type Reply, type Send } from './mandate-fronts.ts';
+import { type Body, CHANNELS, type Reply, type Send } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -47,8 +47,8 @@ const direct = (body: Body, purchase = report()): string => {
 const reasonOf = ({ code, body }: Reply) => [code, body.details?.['reason']];
 
 describe('a payment that the store forgot, for a resource that needs a mandate', () => {
-  for (const [front, send] of Object.entries(FRONTS))
-    it(`is not given away without one, nor asked for again: another mandate collects it, over ${front}`, async () => {
+  for (const [channel, send] of Object.entries(CHANNELS))
+    it(`is not given away without one, nor asked for again: another mandate collects it, over ${channel}`, async () => {
       const asked = await send(seller.shop, ORDER);
       const proof = await seller.buyer.pay(asked.body.payment?.envelope);
       const bought = await send(seller.shop, { ...ORDER, proof, mandate: direct(asked.body) });
@@ -64,8 +64,8 @@ describe('a payment that the store forgot, for a resource that needs a mandate',
 });
 
 describe('a mandate that the store forgot', () => {
-  for (const [front, send] of Object.entries(FRONTS)) {
-    it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${front}`, async () => {
+  for (const [channel, send] of Object.entries(CHANNELS)) {
+    it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${channel}`, async () => {
       const asked = await send(seller.shop, ORDER);
       const mandate = direct(asked.body);
       const used = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate });
@@ -81,7 +81,7 @@ describe('a mandate that the store forgot', () => {
       assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);
     });
 
-    it(`is refused for what is free too, over ${front}`, async () => {
+    it(`is refused for what is free too, over ${channel}`, async () => {
       const purchase = seller.purchaseOf(FREE.resourceId, 'Market report', INPUT);
       const mandate = direct((await send(seller.shop, FREE)).body, purchase);
       const used = await send(seller.shop, { ...FREE, mandate });
@@ -93,8 +93,8 @@ describe('a mandate that the store forgot', () => {
     });
   }
 
-  it('is refused under a fresh checkout as well when it is open, the log says why, and the operator may accept it', async () => {
-    const send = FRONTS.http;
+  it('is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it', async () => {
+    const send = CHANNELS.http;
     await accept();
     const asked = await send(seller.shop, ORDER);
     const wishes = { purchase: report(), payment: true, now: now(), profile: seller.profile };
@@ -133,9 +133,9 @@ describe('the first purchase of a fresh gateway with a fresh Redis', () => {
           overrides: trusting(seller.mint, RESOURCES),
         });
         try {
-          const asked = await FRONTS.http(shop, ORDER);
+          const asked = await CHANNELS.http(shop, ORDER);
           const mandate = seller.mandateFor(asked.body, { purchase: report(), payment: true }).header;
-          const bought = await FRONTS.http(shop, { ...ORDER, proof: await paid(asked), mandate });
+          const bought = await CHANNELS.http(shop, { ...ORDER, proof: await paid(asked), mandate });
           assert.equal(bought.code, undefined, bought.raw);
         } finally {
           await shop.close();

@@ -4,22 +4,22 @@ import { after, before, describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { isEnvelope } from './ask.ts';
+import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
-import { FRONTS } from './mandate-fronts.ts';
 
 const isChallenge = new Ajv2020({ strict: false, validateFormats: false }).compile(
   JSON.parse(readFileSync(new URL('../../schemas/payment-required.schema.json', import.meta.url), 'utf8')) as object,
 );
 
-for (const [front, send] of Object.entries(FRONTS))
-  describe(`a resource that needs a mandate, over ${front}`, () => {
+for (const [channel, send] of Object.entries(CHANNELS))
+  describe(`a resource that needs a mandate, over ${channel}`, () => {
     let desk: MandateCounter;
     before(async () => {
       desk = await openMandateCounter(send);
     });
     after(() => desk?.close());
 
-    it('one 402 tells all: payment and mandate in one round trip, one settlement, a receipt to show', async () => {
+    it('one 402 holds all: payment and mandate in one round trip, one settlement, a receipt to show', async () => {
       const asked = await desk.challenged();
       assert.deepEqual(asked.payment?.envelope.extensions?.['ap2'] && { ...asked.payment.envelope.extensions['ap2'] }, {
         info: { required: true, version: '0.2.0' },
@@ -30,7 +30,7 @@ for (const [front, send] of Object.entries(FRONTS))
           required: ['required', 'version'],
         },
       });
-      if (front === 'http') assert.ok(isChallenge(asked), JSON.stringify(isChallenge.errors));
+      if (channel === 'http') assert.ok(isChallenge(asked), JSON.stringify(isChallenge.errors));
       const [before, earned] = [await desk.buyer.balance(), await desk.income()];
       const mandate = desk.mandateFor(asked, desk.pays());
       const proof = await desk.proofFor(asked);
@@ -73,7 +73,7 @@ for (const [front, send] of Object.entries(FRONTS))
       assert.deepEqual([data?.['mode'], data?.['reference']], ['autonomous', leaf(mandate)]);
     });
 
-    it('a good payment without a mandate is told so before money moves, and the fresh checkout suits it', async () => {
+    it('a good payment without a mandate is refused before money moves, and the fresh checkout suits it', async () => {
       const proof = await desk.proofFor(await desk.challenged());
       const before = await desk.buyer.balance();
       const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof });

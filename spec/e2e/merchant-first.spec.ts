@@ -7,7 +7,7 @@ import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { openSeller, type Seller } from '../support/seller.ts';
 import { scrape } from '../telemetry/scrape.ts';
 import { bring, failure } from './bring.ts';
-import { FRONTS } from './mandate-fronts.ts';
+import { CHANNELS } from './mandate-channels.ts';
 
 const INPUT = { city: 'Berlin' };
 /**
@@ -48,8 +48,8 @@ describe('the merchant before the money', () => {
     subscribe(PAYMENT_CHANNEL, leave);
   };
 
-  for (const [front, send] of Object.entries(FRONTS))
-    it(`${front}: without him 503 before anything moves, and the same proof and key buy when he is back`, async () => {
+  for (const [channel, send] of Object.entries(CHANNELS))
+    it(`${channel}: without the backend 503 before money moves, and the same proof and key buy when it is back`, async () => {
       const proof = await seller.proof('market_report', INPUT);
       const order = { resourceId: 'market_report', input: INPUT, proof, headers: { 'idempotency-key': 'mine' } };
       await seller.merchant.stop();
@@ -59,7 +59,7 @@ describe('the merchant before the money', () => {
         assert.deepEqual([reply.body.details, reply.body['retryable']], [{ reason: 'backend_unreachable' }, true]);
         assert.equal(reply.headers.get('payment-response'), null);
         assert.ok(!/payment-response|x402\.payment\.receipts/.test(reply.raw), reply.raw);
-        if (front === 'http') assert.equal(reply.headers.get('retry-after'), '1');
+        if (channel === 'http') assert.equal(reply.headers.get('retry-after'), '1');
       }
       assert.equal(await seller.income(), 0n);
       assert.deepEqual(await seller.shop.store.ledger.due(10), []);

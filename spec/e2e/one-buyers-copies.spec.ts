@@ -64,13 +64,12 @@ describe('one proof on many connections', () => {
     }
     await Promise.all([running, ...copies]);
     context.diagnostic(`${CONNECTIONS} connections, answers ${JSON.stringify(Object.fromEntries(seen))}`);
-    assert.ok((seen.get(409) ?? 0) > CONNECTIONS, 'copies beyond the first few were told to come again');
+    assert.ok((seen.get(409) ?? 0) > CONNECTIONS, 'copies beyond the first few got a Retry-After');
   });
 });
 
 /**
- * As every client does that is told to come again in a second; a purchase that is refused for good
- * ends the test.
+ * Repeats as a client does that gets a Retry-After of one second; a final refusal ends the test.
  */
 async function insist<T>(attempt: () => Promise<T>): Promise<T> {
   const ends = performance.now() + 30_000;

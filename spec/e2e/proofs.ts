@@ -16,7 +16,7 @@ export function named(proof: string, id: unknown): string {
 
 /**
  * The proof as a stranger finds it in the calldata of a block: without the buyer's token, or with
- * `token` of a 402 that he fetched himself.
+ * the `token` of a 402 of its own.
  */
 export function found(proof: string, token?: string): string {
   const { extensions: _echoed, ...payload } = decode(proof);

@@ -12,7 +12,7 @@ interface Discovery {
   readonly payments: { readonly x402: { readonly mode: string; readonly payTo: string; readonly facilitator: object } };
 }
 
-describe('what anyone may read', () => {
+describe('what is public', () => {
   let seller: Seller;
   before(async () => {
     seller = await openSeller();
@@ -35,7 +35,7 @@ describe('what anyone may read', () => {
       await changed.arrayBuffer();
     });
 
-  it('discovery says what is mounted, how it is, and where the money goes; not how to reach the chain or the merchant', async () => {
+  it('discovery states what is mounted, its state, and where the money goes; not how to reach the chain or the backend', async () => {
     const answer = await fetch(`${seller.shop.url}/.well-known/agent-commerce`);
     const text = await answer.text();
     const document = JSON.parse(text) as Discovery;

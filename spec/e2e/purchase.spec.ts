@@ -120,8 +120,8 @@ describe('the official x402 client buys a resource', () => {
 });
 
 /**
- * A caller chose one request id for challenge and purchase, and a stranger chooses it too: the
- * gateway's own ids tell them apart.
+ * Two callers choose the same request id for challenge and purchase: the ids of the gateway
+ * distinguish them.
  */
 async function oneCallIsOne(
   shop: Shop,

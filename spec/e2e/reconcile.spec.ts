@@ -8,14 +8,13 @@ import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
-import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { type HostileSeller, openHostileSeller, openSeller, type Seller } from '../support/seller.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 
-describe('a settlement that nobody knows the end of', () => {
+describe('a settlement of which the end is unknown', () => {
   let world: HostileSeller;
   let seller: HostileSeller['seller'];
   let hostile: HostileSeller['hostile'];
@@ -26,7 +25,7 @@ describe('a settlement that nobody knows the end of', () => {
   });
   after(() => world?.close());
 
-  it('says so: 502, never 402, with PAYMENT-RESPONSE "pending" and no time at which to sign anew', async () => {
+  it('is answered with 502, never 402, with PAYMENT-RESPONSE "pending" and no time at which to sign anew', async () => {
     hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
     const proof = await seller.proof('market_report', INPUT);
     const answer = await bring(seller.shop, 'market_report', INPUT, { proof });
@@ -48,7 +47,7 @@ describe('a settlement that nobody knows the end of', () => {
     assert.equal(answer.headers.get('payment-required'), null);
   });
 
-  it('and was paid: is found without its buyer, fetched from the merchant once, and kept for him', async () => {
+  it('and was paid: is found without its buyer, fetched from the backend once, and kept', async () => {
     const sent: FacilitatorCall[] = [];
     const settle: Script = (call) => {
       sent.push(call);
@@ -120,7 +119,7 @@ describe('a call that its merchant failed', () => {
       `a receipt with ${JSON.stringify(metadata)}`,
     );
 
-  it('and that may be repeated is fetched behind the buyer’s back and handed over when he comes', async () => {
+  it('and that may be repeated is fetched without its buyer and delivered when the buyer comes', async () => {
     const input = { failures: 1 };
     const proof = await seller.proof('flaky', input);
     const first = await bring(seller.shop, 'flaky', input, { proof });
@@ -133,7 +132,7 @@ describe('a call that its merchant failed', () => {
     assert.equal(seller.merchant.executions(key), 2);
   });
 
-  it('and that nobody collected is due for a refund after a day, and stays on the merchant’s list', async () => {
+  it('and that is not collected is due for a refund after a day, and stays on the merchant’s list', async () => {
     const proof = await seller.proof('failing_post', { status: 500 });
     const first = await bring(seller.shop, 'failing_post', { status: 500 }, { proof });
     failure(first, 502, 'BACKEND_ERROR');

@@ -1,3 +1,5 @@
+/** Refused calls with their status and code, for the specs of the error envelope. */
+
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import type { Asked } from './ask.ts';
 

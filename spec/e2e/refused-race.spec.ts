@@ -16,7 +16,7 @@ const ROUNDS = Number(process.env['RACE_ROUNDS'] ?? 16);
 const AT_ONCE = 4;
 const RESOURCE = 'market_report';
 /**
- * Until the first call has asked, until a copy waits for it, and until the facilitator has its say,
+ * Until the first call has asked, until a copy waits for it, and until the facilitator answers,
  * milliseconds.
  */
 const FIRST_ASKS_MS = 15;
@@ -78,7 +78,7 @@ for (const store of ['sqlite', 'redis'] as const)
       await pause(COPY_LEAVES_MS);
       leaving.abort();
       const answers = [(await first).status, await gone, (await staying).status];
-      assert.ok(answers.includes(402), `nobody was refused: ${answers.join()}`);
+      assert.ok(answers.includes(402), `no call was refused: ${answers.join()}`);
       answers.push((await bring(seller.shop, RESOURCE, input, { proof })).status);
       assert.deepEqual(
         answers.filter((status) => status !== 402 && status !== 0),
@@ -86,7 +86,7 @@ for (const store of ['sqlite', 'redis'] as const)
       );
     };
 
-    it(`is never settled afterwards, whoever waits, leaves or comes later (${ROUNDS} rounds)`, async (t) => {
+    it(`is never settled afterwards, whichever call waits, leaves or comes later (${ROUNDS} rounds)`, async (t) => {
       let begun = 0;
       const racer = async (): Promise<void> => {
         for (let round = begun++; round < ROUNDS; round = begun++) await raced(round);

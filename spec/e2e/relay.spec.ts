@@ -151,7 +151,7 @@ describe('what the merchant answers reaches the agent', () => {
     const what = `${id} ${JSON.stringify(input)}`;
     const isPost = id.endsWith('_post');
 
-    it(`free, ${what}: the envelope says why and nothing of the merchant's body`, async () => {
+    it(`free, ${what}: the envelope states why and holds nothing of the merchant's body`, async () => {
       const answer = await invoke('free', id, input);
       const timedOut = says['reason'] === 'timeout';
       assert.equal(answer.status, timedOut ? 504 : 502);
@@ -159,7 +159,7 @@ describe('what the merchant answers reaches the agent', () => {
       assert.ok(!text.includes('internal-detail') && !text.includes('/reports/'));
       const body = JSON.parse(text) as Record<string, unknown>;
       assert.equal(body['code'], timedOut ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR');
-      // What he does not have, or has elsewhere, is not there for the asking.
+      // What the backend does not have, or has elsewhere, is not fetched.
       const isElsewhere = says['status'] === 302 || says['status'] === 404;
       assert.equal(body['retryable'], timedOut || (!isPost && !isElsewhere));
       assert.deepEqual(body['details'], says);

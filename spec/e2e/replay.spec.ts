@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/books.ts';
 import { relayTo } from '../support/hostile-facilitator.ts';
-import { type HostileSeller, openHostileSeller } from '../support/hostile-seller.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { type HostileSeller, openHostileSeller, openSeller, type Seller } from '../support/seller.ts';
 import { ask } from './ask.ts';
 import { found } from './proofs.ts';
 

@@ -27,7 +27,7 @@ const FUNDS = 4n * PRICE_UNITS;
 const VALID_FOR_S = 15;
 const AFTERWARDS_MS = 4_000;
 const INPUT = { city: 'Berlin' };
-/** Once the node speaks again everybody must have an end within this. */
+/** Once the node answers again every buyer must have an end within this. */
 const HEALED_WITHIN_MS = 60_000;
 
 interface Outcome {
@@ -36,7 +36,7 @@ interface Outcome {
   readonly statuses: readonly number[];
 }
 
-describe('a node that lies by silence', { concurrency: true }, () => {
+describe('a node that withholds what it knows', { concurrency: true }, () => {
   for (const silence of ['stuck', 'logless', 'dead'] as const satisfies readonly Silence[])
     describe(`a node that is ${silence}, with a facilitator that settles`, () => {
       let chain: Chain;
@@ -92,7 +92,7 @@ describe('a node that lies by silence', { concurrency: true }, () => {
         }
       };
 
-      it(`${BUYERS} buyers who do as they are told: at most one charge each, and goods once it speaks again`, async (t) => {
+      it(`${BUYERS} buyers that follow the answers: at most one charge each, and delivery once the node answers again`, async (t) => {
         const buyers: Buyer[] = [];
         while (buyers.length < BUYERS) {
           const together = Math.min(BUYERS_AT_ONCE, BUYERS - buyers.length);

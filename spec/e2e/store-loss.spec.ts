@@ -16,6 +16,7 @@ import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
+import { quoteOf, proofFor as signedProof } from '../support/seller.ts';
 import { openShop, type Shop } from '../support/shop.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { forgetfulStores } from './forgetful-stores.ts';
@@ -71,16 +72,11 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         await Promise.all([chain.stop(), merchant.stop(), facilitator.stop()]);
       });
 
-      const proofFor = async (id: string, input: unknown = {}): Promise<string> => {
-        const challenge = (await (await shop.invoke(id, input)).json()) as { payment: { envelope: unknown } };
-        return buyer.pay(challenge.payment.envelope);
-      };
-      /** The token of a 402 that anybody may ask for. */
+      const proofFor = (id: string, input?: unknown): Promise<string> => signedProof(shop, buyer, id, input);
+      /** The token of a 402 of another caller. */
       const tokenFor = async (id: string, input: unknown): Promise<string> => {
-        const challenge = (await (await shop.invoke(id, input)).json()) as {
-          payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
-        };
-        return challenge.payment.envelope.extensions['agent-commerce-buyer']?.info.token ?? '';
+        const { payment } = (await quoteOf(shop, id, input)).body;
+        return payment.envelope.extensions?.['agent-commerce-buyer']?.info.token ?? '';
       };
       /** The same proof over other words of the authorization, signed anew. */
       const signedAnew = async (proof: string, changes: Partial<Eip3009Authorization>): Promise<string> => {
@@ -160,7 +156,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         }
       });
 
-      it('another shop with the same payee delivers nothing for it', async () => {
+      it('another gateway with the same payee delivers nothing for it', async () => {
         payToExclusive = false;
         const other = await openShop({
           chain,
@@ -174,11 +170,8 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
           const proof = await proofFor('market_report', INPUT);
           assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
           merchant.forget();
-          const theirs = await other.invoke('market_report', INPUT);
-          const { payment } = (await theirs.json()) as {
-            payment: { envelope: { extensions: Record<string, { info: { token: string } }> } };
-          };
-          const token = payment.envelope.extensions['agent-commerce-buyer']?.info.token;
+          const { payment } = (await quoteOf(other, 'market_report', INPUT)).body;
+          const token = payment.envelope.extensions?.['agent-commerce-buyer']?.info.token;
           // The same relayer may serve both; then the buyer's own proof is known by its mark, and a
           // stranger's is not.
           for (const brought of [found(proof), found(proof, token)])

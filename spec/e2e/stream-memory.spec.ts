@@ -62,7 +62,7 @@ describe('a reader of the event stream who never reads', () => {
     t.diagnostic(`memory grew by ${most} bytes at most`);
     assert.ok(most < LIMIT_BYTES, `${most} bytes`);
     const bytes = readers[0]?.text().length ?? 0;
-    // What the sockets held he finds now, and then that he was let go.
+    // The reader gets what the sockets held, and then the end of its connection.
     deaf.resume();
     await once(deaf, 'close');
     t.diagnostic(`${bytes} bytes a reader, ${deaf.bytesRead} to the deaf one`);

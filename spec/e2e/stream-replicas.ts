@@ -1,22 +1,21 @@
+/** Gateway processes of one merchant over one Redis, for specs of the event stream. */
+
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Chain, startChain } from '../support/chain.ts';
-import { type ConfigObject, worldConfig, writeConfig } from '../support/config.ts';
-import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
+import type { ConfigObject } from '../support/config.ts';
+import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { startMerchant } from '../support/merchant.ts';
-import { freePorts } from '../support/ports.ts';
 import { startRedis } from '../support/redis.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Several gateways of one merchant over one Redis, each in a process of its own. */
+/** What runs, and what a spec needs to talk to it. */
 export interface Replicas {
   readonly gateways: readonly GatewayProcess[];
   readonly token: string;
   readonly chain: Chain;
-  /** The test's own door to what they share. */
+  /** A connection of the spec to the store of the gateways. */
   readonly store: Store;
   stop(): Promise<void>;
 }
@@ -27,39 +26,23 @@ export async function startReplicas(
   options: { readonly execArgv?: readonly string[]; readonly overrides?: ConfigObject } = {},
 ): Promise<Replicas> {
   const { execArgv = [], overrides = {} } = options;
-  const running: (() => Promise<unknown>)[] = [];
-  const stop = async () => {
-    for (const end of running.splice(0).reverse()) await end();
-  };
-  try {
-    const directory = await mkdtemp(join(tmpdir(), 'acg-replicas-'));
-    running.push(() => rm(directory, { recursive: true, force: true }));
-    const redis = await startRedis();
-    running.push(redis.stop);
-    const chain = await startChain();
-    running.push(chain.stop);
-    const merchant = await startMerchant();
-    running.push(merchant.stop);
-    const limits = { eventsMaxLength: 10_000, receiptsMaxLength: 100 };
-    const store = await openRedisStore({ url: redis.url, merchantId: 'market-shop', limits });
-    running.push(store.close);
-    const token = randomBytes(24).toString('base64url');
-    const gateways = await Promise.all(
-      Array.from({ length: count }, async (_, i) => {
-        const [agents = 0, management = 0] = await freePorts(2);
-        const configPath = join(directory, `${i}.yaml`);
-        const parts = { merchantUrl: merchant.url, chain, storage: { redis: { url: redis.url } }, adminToken: token };
-        const facilitator = { mode: 'local' as const };
-        await writeConfig(configPath, worldConfig({ ...parts, facilitator, ports: { agents, management }, overrides }));
-        const env = { GATEWAY_DRAIN_SECONDS: '0' };
-        const gateway = await startGateway({ configPath, baseUrl: `http://127.0.0.1:${agents}`, env, execArgv });
-        running.push(gateway.stop);
-        return gateway;
-      }),
-    );
-    return { gateways, token, chain, store, stop };
-  } catch (thrown) {
-    await stop();
-    throw thrown;
-  }
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-replicas-');
+  const redis = ends.adopt(await startRedis(), ({ stop }) => stop());
+  const chain = ends.adopt(await startChain(), ({ stop }) => stop());
+  const merchant = ends.adopt(await startMerchant(), ({ stop }) => stop());
+  const limits = { eventsMaxLength: 10_000, receiptsMaxLength: 100 };
+  const opening = openRedisStore({ url: redis.url, merchantId: 'market-shop', limits });
+  const store = ends.adopt(await opening, ({ close }) => close());
+  const token = randomBytes(24).toString('base64url');
+  const storage = { redis: { url: redis.url } };
+  const parts = { merchantUrl: merchant.url, chain, storage, adminToken: token, overrides };
+  const gateways = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const prepared = await prepareGateway(directory, { ...parts, facilitator: { mode: 'local' } });
+      return ends.adopt(await prepared.start({ execArgv }), async ({ stop }) => void (await stop()));
+    }),
+  );
+  const started = ends.move();
+  return { gateways, token, chain, store, stop: () => started.disposeAsync() };
 }

@@ -37,9 +37,8 @@ async function ring(): Promise<readonly string[]> {
 }
 
 /**
- * Reads over a line that is cut each time when it has brought as many events as one of `cuts` says,
- * and comes back with the last event it has whole. Resolves with all it was told, once that is
- * `wanted` events; each connection fails by itself when it falls silent.
+ * Reads over a proxy that is cut after each number of events in `cuts`, and resumes with the last
+ * whole event. Resolves once `wanted` events came; a silent connection fails by itself.
  */
 async function subscriber(line: RedisLine, cuts: readonly number[], wanted: number) {
   const got: string[] = [];
@@ -67,7 +66,7 @@ async function subscriber(line: RedisLine, cuts: readonly number[], wanted: numb
 }
 
 describe('the event stream of two processes over one Redis', () => {
-  it('5,000 events, each reader cut four times: nobody misses one, nobody gets one twice', async (t) => {
+  it('5,000 events, each reader cut four times: none is missed, none comes twice', async (t) => {
     const wanted = CALLS * EVENTS_A_CALL;
     const places = [0, 0, 1, 1];
     const lines = await Promise.all(

@@ -22,7 +22,7 @@ describe('a buyer who leaves while the merchant works', () => {
   after(() => seller.close());
 
   /**
-   * Sends the call, leaves once the merchant has it (or `until` says so), and lets the merchant
+   * Sends the call, leaves once the backend has it (or `until` resolves), and lets the backend
    * finish.
    */
   const leave = async (
@@ -120,7 +120,7 @@ describe('a buyer who leaves while the merchant works', () => {
     assert.equal((await seller.income()) - income, 20_000n);
   });
 
-  it('and had a key: nobody collects without it', async () => {
+  it('and had a key: no call collects without it', async () => {
     const proof = await seller.proof('held');
     await leave('held', {}, proof, 'left-guarded', 'my key');
     const body = replayed(await bring(seller.shop, 'held', {}, { proof }), 'undelivered');

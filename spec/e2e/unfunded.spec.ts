@@ -19,7 +19,7 @@ const CHANNELS = ['http', 'mcp', 'a2a'] as const;
 type Channel = (typeof CHANNELS)[number];
 /** What `market_report` costs. */
 const PRICE_UNITS = 10_000n;
-/** Between two calls of a buyer who was told to come again, milliseconds. */
+/** Between two calls of a buyer that repeats, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 /** Between two calls of one who never listens. */
 const IMPATIENT_MS = 100;
@@ -89,7 +89,7 @@ describe('a relayer without gas under buyers', () => {
       assert.equal((await seller.income()) - before, PRICE_UNITS);
     });
 
-  it('readiness warns and stays ready, and the metrics say how long the gas lasts', async () => {
+  it('readiness warns and stays ready, and the metrics show how long the gas lasts', async () => {
     const look = async (status: string): Promise<number> =>
       eventually(async () => {
         const answer = await fetch(`${seller.shop.managementUrl}/ready`);
@@ -145,7 +145,7 @@ describe('a relayer without gas under buyers', () => {
     await seller.chain.fundGas(relayer());
     hasGas = true;
     await Promise.all(buyers);
-    // Nothing is left that anybody would send: what a reconciler sends is `settling`.
+    // Nothing is left to send: a reconciler sends only what is `settling`.
     const states = await Promise.all(abandoned.map(stateOf));
     for (const state of states) assert.ok(state === undefined || state === 'withdrawn', `left as ${state}`);
     assert.equal((await seller.shop.store.census()).uncertain, 0);

@@ -1,3 +1,5 @@
+/** Starts anvil, the node of the local chain. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,3 +1,5 @@
+/** Finds and unpacks Debian packages from the sources of the machine. */
+
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

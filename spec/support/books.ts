@@ -1,13 +1,12 @@
+/** Reads events and receipts of a call as soon as they are written. */
+
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Shop } from './shop.ts';
 
-/**
- * Longest wait for the books to show what a caller has already seen: events of free calls come in
- * batches.
- */
+/** Longest wait for what a caller has already seen: events of free calls are written in batches. */
 const BOOKS_DEADLINE_MS = 5_000;
 const LOOK_EVERY_MS = 15;
 
@@ -25,7 +24,7 @@ export async function eventsUntil(
   }, `an event ${lastType} of ${requestId}`);
 }
 
-/** The receipt of one request, as soon as it says `delivered`. */
+/** The receipt of one request, as soon as its `delivered` is this. */
 export async function receiptWhen(
   shop: Pick<Shop, 'operator'>,
   requestId: string,
@@ -40,13 +39,13 @@ export async function receiptWhen(
   }, `a receipt of ${requestId} with delivered ${delivered}`);
 }
 
-/** What the receipt of a call says beside it, without the id that the gateway gave the call. */
+/** The metadata of a receipt but for the call id. */
 export function metadataOf({ metadata }: Receipt): object {
   const { callId: _own, ...rest } = metadata ?? {};
   return rest;
 }
 
-/** Looks until there is something to see. */
+/** Repeats `look` until it finds something. @throws Error when time is up */
 export async function eventually<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
   const deadline = Date.now() + BOOKS_DEADLINE_MS;
   for (;;) {

@@ -1,3 +1,5 @@
+/** The bundled gateway, with which a run of all specs starts its processes. */
+
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

@@ -3,13 +3,13 @@ import { createBuyer } from './buyer.ts';
 import { connectChain } from './chain.ts';
 import { COUNTERS } from './counters.ts';
 
-const FRONTS = [...COUNTERS.keys()].join(', ');
-const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${FRONTS}] [mandate]`;
+const CHANNELS = [...COUNTERS.keys()].join(', ');
+const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${CHANNELS}] [mandate]`;
 
-const [gateway, rpcUrl, resourceId, input = '{}', front = 'http', mandate] = process.argv.slice(2);
-const open = COUNTERS.get(front);
+const [gateway, rpcUrl, resourceId, input = '{}', channel = 'http', mandate] = process.argv.slice(2);
+const open = COUNTERS.get(channel);
 if (gateway === undefined || rpcUrl === undefined || resourceId === undefined || open === undefined) {
-  console.error(open === undefined ? `${front} is none of ${FRONTS}\n${USAGE}` : USAGE);
+  console.error(open === undefined ? `${channel} is none of ${CHANNELS}\n${USAGE}` : USAGE);
   process.exitCode = 2;
 } else {
   try {
@@ -24,7 +24,7 @@ if (gateway === undefined || rpcUrl === undefined || resourceId === undefined ||
       mandate,
     );
     const settled = transaction === '' ? 'nothing was settled' : `settled by ${transaction}`;
-    console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${front}, ${settled}`);
+    console.error(`${terms.message}\n${ok ? 'delivered' : 'not delivered'} over ${channel}, ${settled}`);
     process.stdout.write(text);
     process.exitCode = ok ? 0 : 1;
   } catch (error) {
@@ -44,7 +44,7 @@ function readInput(text: string): object {
   throw new Error(`the input must be a JSON object, not ${text}`);
 }
 
-/** One line; the cause of a failed connection is the part that says something. */
+/** One line; of a failed connection the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;

@@ -1,3 +1,5 @@
+/** A buyer with the official x402 client. */
+
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, wrapFetchWithPayment, x402Client } from '@x402/fetch';

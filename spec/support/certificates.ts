@@ -1,3 +1,5 @@
+/** Certificate authorities and certificates for specs of TLS. */
+
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 
 /** Certificate and key as PEM. */
@@ -6,7 +8,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** An authority that nobody knows, and what it vouches for. */
+/** An authority of a spec, and the certificates that it signs. */
 export interface Authority {
   readonly certificate: string;
   /** A server at 127.0.0.1 and localhost. */
@@ -47,10 +49,7 @@ export function createAuthority(name: string): Authority {
   };
 }
 
-/**
- * What a certificate says. Times: milliseconds since 1970; a day on either side of now unless
- * given.
- */
+/** The content of a certificate. Times: milliseconds since 1970; default: a day around now. */
 export interface Statement {
   readonly issuer: string;
   readonly subject: string;

@@ -1,3 +1,5 @@
+/** The local chain: anvil with the token, Multicall3 and a relayer. */
+
 import { randomBytes } from 'node:crypto';
 import { type Address, encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
@@ -13,7 +15,7 @@ export interface Token {
   readonly decimals: 6;
 }
 
-/** What can be done with a chain that runs, whoever started it. */
+/** What can be done with a running chain, also one of another process. */
 export interface ChainAccess {
   readonly rpcUrl: string;
   readonly chainId: typeof LOCAL_CHAIN_ID;
@@ -33,7 +35,7 @@ export interface ChainAccess {
   request(method: string, params: readonly unknown[]): Promise<unknown>;
 }
 
-/** A chain of our own: anvil, the token, Multicall3 and a relayer. */
+/** A chain that this process started: anvil, the token, Multicall3 and a relayer. */
 export interface Chain extends ChainAccess {
   /** A fresh key that holds gas and nothing else. */
   readonly relayerKey: Hex;

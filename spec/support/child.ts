@@ -1,3 +1,5 @@
+/** Waits for the end of child processes. */
+
 import type { ChildProcess } from 'node:child_process';
 
 /** How a process ended: its exit code, or the signal that ended it. */

@@ -1,3 +1,5 @@
+/** The compile cache that gateways of specs share. */
+
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

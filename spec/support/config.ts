@@ -1,12 +1,12 @@
+/** The configuration of a gateway of the local world. */
+
 import { writeFile } from 'node:fs/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { stringify } from 'yaml';
 import type { Chain } from './chain.ts';
 import { sampleResources } from './resources.ts';
 
-/**
- * A plain object in the shape of the configuration file; `undefined` in overrides removes a key.
- */
+/** An object in the shape of the configuration file; `undefined` in overrides removes a key. */
 export type ConfigObject = { readonly [key: string]: unknown };
 
 /** What a configuration is made from. */
@@ -16,7 +16,7 @@ export interface WorldParts {
   readonly storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } };
   readonly facilitator: { readonly mode: 'local' } | { readonly mode: 'remote'; readonly url: string };
   readonly ports: { readonly agents: number; readonly management: number };
-  /** Default: an address that nobody has used before. */
+  /** Default: a fresh address. */
   readonly payTo?: string;
   /** Default: no operator token, so no operator routes. */
   readonly adminToken?: string;

@@ -1,3 +1,5 @@
+/** The compiled contracts of `spec/fixtures/token`. */
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Abi, type Hex, parseAbi } from 'viem';

@@ -1,3 +1,5 @@
+/** Buys a resource over each channel, for `npm run buy`. */
+
 import { randomUUID } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { askPrice, redeem } from './purchase.ts';
@@ -9,7 +11,7 @@ export interface Terms {
   readonly paymentRequired: unknown;
 }
 
-/** What was bought, in the words of the protocol it was bought over. */
+/** The answer, in the words of its channel. */
 export interface Bought {
   readonly ok: boolean;
   readonly transaction: string;
@@ -27,7 +29,7 @@ export interface Counter {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The counters of a gateway by the name of their front. */
+/** The ways to buy from a gateway, by channel. */
 export const COUNTERS: ReadonlyMap<string, (gateway: string) => Counter> = new Map([
   ['http', httpCounter],
   ['mcp', mcpCounter],
@@ -44,7 +46,7 @@ function httpCounter(gateway: string): Counter {
   };
 }
 
-/** With the official client; the proof goes where models can put it. */
+/** With the official client; the proof is an argument, where models can put it. */
 function mcpCounter(gateway: string): Counter {
   const call = async (name: string, input: Members) => {
     const client = new Client({ name: 'buyer', version: '1.0.0' });
@@ -69,7 +71,7 @@ function mcpCounter(gateway: string): Counter {
   };
 }
 
-/** In the plain flow: the message again, with its payment. */
+/** Without continuation: the message again, with its payment. */
 function a2aCounter(gateway: string): Counter {
   const send = async (resource: string, input: Members): Promise<A2aTask> => {
     const parts = [{ data: { resource, input }, mediaType: 'application/json' }];
@@ -99,7 +101,7 @@ function a2aCounter(gateway: string): Counter {
   };
 }
 
-/** Where models can put them. */
+/** Proof and mandate as arguments, where models can put them. */
 function carried(proof: string, mandate: string | undefined): Members {
   return { _payment: proof, ...(mandate === undefined ? {} : { _authorization: mandate }) };
 }

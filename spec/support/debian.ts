@@ -1,3 +1,5 @@
+/** Programs that specs need and the packages do not bring, fetched from Debian. */
+
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,

@@ -1,6 +1,6 @@
 /**
  * `make demo`: starts the local world on free ports, buys one market report with the official x402
- * client and tells what happened. Exits 0 only when the merchant's balance rose by exactly the
+ * client and prints what happened. Exits 0 only when the merchant's balance rose by exactly the
  * price.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -48,7 +48,7 @@ async function eventsOf({ gateway, adminToken }: World, requestId: string): Prom
   return events;
 }
 
-/** One purchase, told step by step. Resolves to the reason when something is not as it must be. */
+/** One purchase, printed step by step. Resolves to the reason when something is wrong. */
 async function purchase(world: World): Promise<string | undefined> {
   const { chain, gateway, payTo } = world;
   const buyer = await createBuyer(chain);
@@ -75,8 +75,7 @@ async function purchase(world: World): Promise<string | undefined> {
   return undefined;
 }
 
-// Ends what has started, key and all: the world sees to that when a process exits, which the
-// default of a signal is not.
+// The exit handlers remove the key of the world; the default of a signal runs none.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 let world: World | undefined;

@@ -1,3 +1,5 @@
+/** A client of the event stream that parses frames and can be cut. */
+
 import { once } from 'node:events';
 import http from 'node:http';
 import { inTime } from '../../src/time/time.ts';

@@ -1,3 +1,5 @@
+/** The official x402 facilitator over HTTP, on the local chain. */
+
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { x402Facilitator } from '@x402/core/facilitator';

@@ -1,3 +1,5 @@
+/** Gateways in processes of their own: started, awaited, stopped and killed. */
+
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { createWriteStream } from 'node:fs';
@@ -6,7 +8,9 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Ending, ended, terminate } from './child.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from './config.ts';
 import { leash } from './leash.ts';
+import { freePorts } from './ports.ts';
 
 /** One JSON line of the gateway's log. */
 export type LogLine = Readonly<Record<string, unknown>>;
@@ -17,11 +21,11 @@ export interface GatewayProcess {
   readonly pid: number;
   /** The JSON lines of its log so far, oldest first; the newest 10,000. */
   readonly log: readonly LogLine[];
-  /** The end of everything it printed, for a failure message. */
+  /** The end of its output, for a failure message. */
   output(): string;
   /** Resolves with the first line, past or to come, that the predicate accepts. */
   logged(predicate: (line: LogLine) => boolean): Promise<LogLine>;
-  /** Resolves when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<Ending>;
   /** SIGTERM, and SIGKILL after 15 s. */
   stop(): Promise<Ending>;
@@ -29,22 +33,42 @@ export interface GatewayProcess {
   kill(): Promise<Ending>;
 }
 
-export interface GatewayOptions {
-  readonly configPath: string;
-  /** Where its agent listener will answer, from the configuration. */
-  readonly baseUrl: string;
+/** How a gateway is run. */
+export interface Launch {
+  /** Its whole environment but PATH. */
   readonly env?: Readonly<Record<string, string>>;
-  /** A file that gets all it prints, from its beginning. */
-  readonly logPath?: string;
-  /**
-   * Default: the file named by GATEWAY_ENTRY (for example a bundle), else src/main.ts of this
-   * project.
-   */
-  readonly entry?: string;
+  /** A file that gets its output. */
+  readonly logPath?: string | undefined;
+  /** Default: the file that GATEWAY_ENTRY names, for example a bundle, else src/main.ts. */
+  readonly entry?: string | undefined;
   /** Arguments for Node itself, for example a module to load first. */
   readonly execArgv?: readonly string[];
   readonly readyTimeoutMs?: number;
 }
+
+export interface GatewayOptions extends Launch {
+  readonly configPath: string;
+  /** Where its agent listener will answer, from the configuration. */
+  readonly baseUrl: string;
+}
+
+/** A gateway with its configuration written, which does not run yet. */
+export interface PreparedGateway {
+  readonly baseUrl: string;
+  readonly managementUrl: string;
+  readonly config: ConfigObject;
+  readonly configPath: string;
+  /** Starts it, without a drain unless `env` names one. */
+  start(launch?: Launch): Promise<GatewayProcess>;
+}
+
+/** A configuration but for what `prepareGateway` chooses unless it is given. */
+export type PreparedParts = Omit<WorldParts, 'ports' | 'storage'> & {
+  /** Default: free ones. */
+  readonly ports?: WorldParts['ports'] | undefined;
+  /** Default: a SQLite file in the directory. */
+  readonly storage?: WorldParts['storage'] | undefined;
+};
 
 const PROJECT = join(import.meta.dirname, '../..');
 const READY_TIMEOUT_MS = 30_000;
@@ -54,10 +78,31 @@ const STOP_GRACE_MS = 15_000;
 const OUTPUT_TAIL_CHARS = 8_192;
 const MAX_LOG_LINES = 10_000;
 
-/**
- * Starts the gateway and waits until GET /ready is 200. @throws Error with the gateway's own output
- * when it is not.
- */
+/** Writes the configuration of a gateway into a directory. */
+export async function prepareGateway(directory: string, parts: PreparedParts): Promise<PreparedGateway> {
+  const ports = parts.ports ?? (await twoFreePorts());
+  const storage = parts.storage ?? { sqlite: { path: join(directory, `${ports.agents}.db`) } };
+  const config = worldConfig({ ...parts, ports, storage });
+  const configPath = join(directory, `${ports.agents}.yaml`);
+  await writeConfig(configPath, config);
+  const baseUrl = `http://127.0.0.1:${ports.agents}`;
+  return {
+    baseUrl,
+    managementUrl: `http://127.0.0.1:${ports.management}`,
+    config,
+    configPath,
+    // No load balancer routes to it, so there is no traffic to wait for.
+    start: ({ env, ...launch } = {}) =>
+      startGateway({ ...launch, configPath, baseUrl, env: { GATEWAY_DRAIN_SECONDS: '0', ...env } }),
+  };
+}
+
+async function twoFreePorts(): Promise<WorldParts['ports']> {
+  const [agents = 0, management = 0] = await freePorts(2);
+  return { agents, management };
+}
+
+/** Starts a gateway and waits until GET /ready is 200. @throws Error with its output otherwise */
 export async function startGateway(options: GatewayOptions): Promise<GatewayProcess> {
   const entry = options.entry ?? process.env['GATEWAY_ENTRY'] ?? join(PROJECT, 'src/main.ts');
   const child = spawn(process.execPath, [...(options.execArgv ?? []), entry, 'serve', '--config', options.configPath], {
@@ -65,8 +110,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
     // A clean environment: variables of the developer's shell must not configure a test.
     env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers
-    // the rest.
+    // A group of its own: Ctrl-C reaches only the owner, which ends things in order.
     detached: true,
   });
   leash(child);
@@ -96,22 +140,19 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
     untilReady(options.baseUrl, options.readyTimeoutMs ?? READY_TIMEOUT_MS, known.signal),
     ending.then(({ code, signal }) => `ended with ${signal ?? code}`),
   ]);
-  // Who goes on looking for one that has ended keeps this process alive.
+  // A poll that goes on would keep this process alive.
   known.abort();
   if (problem === undefined) return gateway;
   await gateway.kill();
-  // Its last words may arrive after its end.
+  // The end of its output may arrive after its exit.
   await closed;
   throw new Error(`The gateway ${problem}.\n${gateway.output()}`);
 }
 
-/**
- * Resolves to undefined once ready, to the reason when time is up or `known` says that nobody asks
- * any more.
- */
+/** Resolves to undefined once ready, to the reason when time is up or `known` is aborted. */
 async function untilReady(baseUrl: string, timeoutMs: number, known: AbortSignal): Promise<string | undefined> {
   const deadline = Date.now() + timeoutMs;
-  let last = 'nobody answered';
+  let last = 'no answer';
   while (Date.now() < deadline && !known.aborted) {
     try {
       const response = await fetch(`${baseUrl}/ready`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });

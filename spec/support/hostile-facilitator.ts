@@ -1,8 +1,9 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+/** A facilitator whose answers a test scripts: right, wrong, broken or none. */
 
-/** What a facilitator was asked. */
+import type { ServerResponse } from 'node:http';
+import { resetConnection, serveHttp } from './http-server.ts';
+
+/** One request to the facilitator. */
 export interface FacilitatorCall {
   readonly path: '/verify' | '/settle' | '/supported';
   /** The parsed body; undefined for /supported. */
@@ -23,16 +24,17 @@ export type ScriptedAnswer =
   | { readonly kind: 'redirect'; readonly status?: number; readonly location: string; readonly body?: unknown }
   /** Bytes instead of an HTTP answer; then the connection ends. */
   | { readonly kind: 'raw'; readonly bytes: string }
-  /** A head, the beginning of a verdict, and then one space after another for ever. */
+  /** A head, the beginning of a verdict, and then one space after another without end. */
   | { readonly kind: 'drip' }
   /** Reads the request and never answers. */
   | { readonly kind: 'hang' }
   /** Breaks the connection after the request was read. */
   | { readonly kind: 'reset' };
 
-/** May ask a real facilitator first (settle, then break off). */
+/** Makes the answer of one call; it may ask a real facilitator first. */
 export type Script = (call: FacilitatorCall) => ScriptedAnswer | Promise<ScriptedAnswer>;
 
+/** A facilitator that answers as its scripts say, and records every call. */
 export interface HostileFacilitator {
   readonly url: string;
   readonly calls: readonly FacilitatorCall[];
@@ -52,49 +54,31 @@ export async function startHostileFacilitator(network: string): Promise<HostileF
   const calls: FacilitatorCall[] = [];
   const approve = approvals(network);
   let scripts: { readonly verify?: Script; readonly settle?: Script; readonly supported?: Script } = {};
-  const server = createServer(async (request, response) => {
-    try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      const path = request.url;
-      if (path !== '/verify' && path !== '/settle' && path !== '/supported') {
-        response.writeHead(404).end();
-        return;
-      }
-      const text = Buffer.concat(chunks).toString('utf8');
-      const call: FacilitatorCall = {
-        path,
-        body: text === '' ? undefined : (JSON.parse(text) as unknown),
-        headers: request.headers,
-      };
-      calls.push(call);
-      const name = path.slice(1) as keyof typeof scripts;
-      give(response, await (scripts[name] ?? approve[name])(call));
-    } catch {
-      // The gateway gave up first, or sent what is no JSON: both end the connection.
-      response.destroy();
-    }
+  const server = await serveHttp(async ({ request, response, body }) => {
+    const path = request.url;
+    if (path !== '/verify' && path !== '/settle' && path !== '/supported') return void response.writeHead(404).end();
+    const text = body.toString();
+    const call: FacilitatorCall = {
+      path,
+      body: text === '' ? undefined : (JSON.parse(text) as unknown),
+      headers: request.headers,
+    };
+    calls.push(call);
+    const name = path.slice(1) as keyof typeof scripts;
+    give(response, await (scripts[name] ?? approve[name])(call));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...server,
     calls,
     script: (next) => {
       scripts = next;
-    },
-    stop: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
     },
   };
 }
 
 /**
  * Asks the facilitator at `url` and answers as it does: the first half of "it settled, then the
- * line broke".
+ * connection broke".
  */
 export function relayTo(url: string): Script {
   return async ({ path, body }) => {
@@ -145,7 +129,7 @@ function give(response: ServerResponse, answer: ScriptedAnswer): void {
       return;
     }
     case 'reset':
-      response.socket?.resetAndDestroy();
+      resetConnection(response);
       return;
     case 'hang':
       return;

@@ -1,3 +1,5 @@
+/** Ends the child processes of a process that ends in any way. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -6,8 +8,8 @@ let holder: Writable | undefined;
 
 /**
  * Ties a child process to this one: when this process ends in any way, also by kill -9, the child
- * is killed. An `exit` listener cannot promise that; a watcher that sees its pipe close can. One
- * watcher serves all children of a process.
+ * is killed. An `exit` listener does not run then; a watcher sees its pipe close. One watcher
+ * serves all children of a process.
  */
 export function leash(child: ChildProcess): void {
   const { pid } = child;
@@ -15,7 +17,7 @@ export function leash(child: ChildProcess): void {
   holder ??= startWatcher();
   const watcher = holder;
   watcher.write(`+${pid}\n`);
-  // The number may be given to a stranger afterwards.
+  // The system may give the number to another process afterwards.
   child.once('exit', () => watcher.write(`-${pid}\n`));
 }
 

@@ -1,8 +1,10 @@
+/** The official MCP clients in their four modes, behind one interface. */
+
 import { Client, StreamableHTTPClientTransport, type VersionNegotiationMode } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-/** What all official clients can do, in one spelling. */
+/** What all official clients can do. */
 export interface McpClient {
   /** The list as the client gives it out. The clients also learn from it what a tool promises. */
   listTools(): Promise<readonly ListedTool[]>;
@@ -60,7 +62,7 @@ export async function connectSecond(
   return client;
 }
 
-/** The four ways in which agents open the connection today. */
+/** The four ways in which agents connect. */
 export const CLIENT_MODES: Readonly<Record<string, ClientMode>> = {
   'the 1.x client': {
     era: 'legacy',

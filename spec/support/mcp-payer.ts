@@ -1,3 +1,5 @@
+/** Pays for a tool as the MCP transport of x402 describes it. */
+
 import assert from 'node:assert/strict';
 import { isPaymentRequiredV2 } from '@x402/core/schemas';
 import type { PaymentPayload, PaymentRequired, SettleResponse } from '@x402/core/types';
@@ -8,7 +10,7 @@ import type { McpClient, ToolAnswer, ToolCall } from './mcp-clients.ts';
 export const PAYMENT = 'x402/payment';
 export const PAYMENT_RESPONSE = 'x402/payment-response';
 
-/** What came of a purchase. */
+/** A purchase with its terms, proof and answer. */
 export interface McpPurchase {
   readonly terms: PaymentRequired;
   readonly proof: PaymentPayload;
@@ -16,7 +18,7 @@ export interface McpPurchase {
 }
 
 /**
- * The terms of a challenge, found and checked as the MCP transport of x402 v2 tells clients to:
+ * The terms of a challenge, found and checked as the MCP transport of x402 v2 asks of clients:
  * structured content, and the same object as the text of the first block. @throws AssertionError
  * when the answer is no challenge
  */

@@ -1,25 +1,28 @@
+/** Gateways that sell tools over MCP, with backend, chain and buyer. */
+
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { startChain } from './chain.ts';
-import { type McpMerchant, startMcpMerchant } from './mcp-merchant.ts';
+import { startMcpMerchant } from './mcp-merchant.ts';
 import { mcpShop } from './mcp-shop.ts';
 import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
+import type { Merchant } from './merchant.ts';
 import { openShop, type ShopParts } from './shop.ts';
 
-/** Gateways that sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia, and a buyer. */
+/** What runs. The gateways sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia. */
 export interface McpSeller {
-  readonly merchant: McpMerchant;
+  readonly merchant: Merchant;
   readonly buyer: Buyer;
   /** The MCP endpoint of each gateway. */
   readonly urls: readonly string[];
   /** The first of them. */
   readonly url: string;
-  /** Runs a sale and tells what it moved. */
-  balances(sale: () => Promise<void>): Promise<Moved>;
+  /** Runs a purchase. @returns what it moved */
+  balances(purchase: () => Promise<void>): Promise<Moved>;
   close(): Promise<void>;
 }
 
-/** Differences that a sale made. */
+/** What a purchase changed. */
 export interface Moved {
   /** Base units that the buyer has less. */
   readonly spent: bigint;
@@ -29,13 +32,13 @@ export interface Moved {
   readonly requests: number;
 }
 
-/** Where the gateways of one seller meet, when there is more than one. */
+/** How many gateways, and the store that they share. */
 export interface SellerParts {
   readonly storage?: NonNullable<ShopParts['storage']>;
   readonly gateways?: number;
 }
 
-/** Opens everything: one gateway on a store of its own, unless told otherwise. */
+/** Opens everything; default: one gateway on a store of its own. */
 export async function openMcpSeller({ storage, gateways = 1 }: SellerParts = {}): Promise<McpSeller> {
   const [chain, merchant] = await Promise.all([startChain(), startMcpMerchant()]);
   const usdc = await poseAsBaseSepolia(chain);
@@ -56,10 +59,10 @@ export async function openMcpSeller({ storage, gateways = 1 }: SellerParts = {})
     buyer,
     urls,
     url: urls[0] ?? '',
-    async balances(sale) {
+    async balances(purchase) {
       const [funds, earnings] = [await buyer.balance(), await usdc.balanceOf(payTo)];
       const requests = merchant.requests.length;
-      await sale();
+      await purchase();
       return {
         spent: funds - (await buyer.balance()),
         earned: (await usdc.balanceOf(payTo)) - earnings,

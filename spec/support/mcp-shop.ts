@@ -1,10 +1,12 @@
+/** The tools of the MCP specs, as a configuration. */
+
 import { type ConfigObject, CURRENCY } from './config.ts';
 import { sampleResources } from './resources.ts';
 
 /** Base units that each paid tool costs: 0.01 of a token with six decimals. */
 export const PRICE_UNITS = 10_000n;
 
-/** As the resources say it. */
+/** The same in the configuration of a resource. */
 export const PRICE_AMOUNT = '0.01';
 
 interface Tool {
@@ -102,10 +104,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
 /** Names in the order of the configuration, which is the order of `tools/list`. */
 export const TOOL_NAMES: readonly string[] = Object.keys(TOOLS).filter((name) => name !== 'http_only');
 
-/**
- * Configuration overrides of a shop that serves the tools above, and nothing of the sample, over
- * MCP.
- */
+/** Overrides of a gateway that serves the tools above over MCP, and nothing of the sample. */
 export function mcpShop(merchantUrl: string, currency: string = CURRENCY): ConfigObject {
   const sample = Object.keys(sampleResources(currency)).map((id) => [id, undefined]);
   const tools = Object.entries(TOOLS).map(([id, tool]) => [id, resource(tool, currency)]);

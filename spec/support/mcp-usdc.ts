@@ -1,9 +1,11 @@
+/** Makes the local chain look like Base Sepolia with its USDC. */
+
 import { type Hex, pad, stringToHex, toHex } from 'viem';
 import { KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
 import { type Chain, type ChainAccess, connectChain } from './chain.ts';
 import type { ConfigObject } from './config.ts';
 
-/** Where the local chain poses as a published one. */
+/** The network that the local chain claims to be. */
 export const NETWORK = 'eip155:84532';
 const BASE_SEPOLIA_ID = 84_532;
 /** Storage slots of `name` and `version` in spec/fixtures/token/Eip3009Token.sol. */
@@ -25,9 +27,7 @@ export async function poseAsBaseSepolia(chain: Chain): Promise<ChainAccess> {
   return connectChain(chain.rpcUrl, address);
 }
 
-/**
- * Configuration overrides of a shop on that chain: what an operator would write for Base Sepolia.
- */
+/** Overrides of a gateway on that chain, as an operator writes them for Base Sepolia. */
 export function baseSepolia(): ConfigObject {
   const { address, name, version } = usdc();
   return {

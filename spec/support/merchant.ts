@@ -1,26 +1,53 @@
-import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { MERCHANT_ROUTES, type MerchantRequest, type MerchantStage, NOT_FOUND } from './merchant-routes.ts';
+/** The sample backend of the local world: good answers, bad ones, and a record of requests. */
 
-export { ARCHIVE, type MerchantRequest } from './merchant-routes.ts';
+import { createHash } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { answerBytes, answerJson, type HttpExchange, resetConnection, serveHttp } from './http-server.ts';
 
-/** A sample merchant that keeps a record of every request it got, for assertions. */
+/** One request as the backend received it. */
+export interface MerchantRequest {
+  readonly method: string;
+  /** Request target: path and query as sent. */
+  readonly url: string;
+  /** Name, value, name, value, with the sender's spelling and order. */
+  readonly rawHeaders: readonly string[];
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly idempotencyKey: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** What the answers of one backend share. */
+export interface BackendState {
+  /** Failures still to come, by path and idempotency key. */
+  readonly failuresLeft: Map<string, number>;
+  /** Resolves when `/held` may answer. */
+  released(): Promise<void>;
+}
+
+/** How requests of these methods and paths are answered. */
+export interface Route {
+  readonly methods: readonly string[];
+  readonly pattern: RegExp;
+  answer(request: MerchantRequest, response: ServerResponse, state: BackendState): void | Promise<void>;
+}
+
+/** A backend that records every request, for assertions. */
 export interface Merchant {
   readonly url: string;
   /** In order of arrival, complete with their bodies; the newest 10,000. */
   readonly requests: readonly MerchantRequest[];
-  /** How often the operation was run for this key, whatever the answer was. */
+  /** How often requests with this key arrived, whatever was answered. */
   executions(idempotencyKey: string): number;
-  /**
-   * Resolves with the next request whose path starts with `pathPrefix`, as soon as its body has
-   * arrived.
-   */
+  /** Resolves with the next request whose path begins so, as soon as its body has arrived. */
   nextRequest(pathPrefix: string): Promise<MerchantRequest>;
   /** Lets every request that waits on `/held` go on, and those to come until the next `hold()`. */
   release(): void;
   hold(): void;
-  /** Forgets the record, not what is held. */
+  /** Forgets the requests, not what is held. */
   forget(): void;
   /** Ends also the connections whose answers are still running. */
   stop(): Promise<void>;
@@ -28,39 +55,123 @@ export interface Merchant {
 
 /** Requests kept in memory; older ones are dropped so that a long run cannot fill it. */
 const MAX_RECORDED = 10_000;
+const ARCHIVE_BYTES = 5 * 1024 * 1024;
+const archive = deterministicBytes(ARCHIVE_BYTES);
 
-/** Starts the sample merchant on 127.0.0.1; `port` 0 takes a free one. */
-export async function startMerchant(options: { readonly port?: number } = {}): Promise<Merchant> {
+/** The binary that `/archive.bin` serves: every byte value occurs, the same bytes in every run. */
+export const ARCHIVE = { bytes: archive, sha256: createHash('sha256').update(archive).digest('hex') } as const;
+
+/**
+ * Names that a gateway must keep from the agent, beside the ones it relays (contract 3, headers
+ * relayed to the agent).
+ */
+const NOISY_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'application/json',
+  'content-language': 'en',
+  'content-disposition': 'inline; filename="noisy.json"',
+  etag: '"noisy-1"',
+  'last-modified': 'Tue, 01 Sep 2026 00:00:00 GMT',
+  link: '</next>; rel="next"',
+  'cache-control': 'max-age=60',
+  'set-cookie': 'session=merchant',
+  server: 'merchant/1',
+  'x-powered-by': 'merchant',
+  'x-internal': 'merchant',
+  'access-control-allow-origin': '*',
+  'payment-response': 'forged',
+  'payment-required': 'forged',
+  'x-request-id': 'merchant-request',
+};
+
+/** What the sample backend serves. Bodies are JSON unless the path says otherwise. */
+const SAMPLE_ROUTES: readonly Route[] = [
+  route('GET', '/reports/[^/]+', ({ url }, response) => {
+    const city = decodeURIComponent(url.split('?')[0]?.split('/')[2] ?? '');
+    answerJson(response, 200, { city, currency: 'EUR', price: '12.50', volume: 340 });
+  }),
+  route('GET', '/cities', (_, response) => answerJson(response, 200, { cities: ['Berlin', 'Lisboa', 'São Paulo'] })),
+  route('GET', '/prices\\.csv', (_, response) => {
+    const table = Buffer.from('city,price\r\nBerlin,12.50\r\nSão Paulo,9.90\r\n');
+    answerBytes(response, 200, 'text/csv; charset=utf-8', table);
+  }),
+  route('GET', '/archive\\.bin', (_, response) => answerBytes(response, 200, 'application/octet-stream', archive)),
+  route('GET', '/greeting', (_, response) => {
+    response.setHeader('content-language', 'de');
+    answerBytes(response, 200, 'text/plain; charset=utf-8', Buffer.from('Grüß Gott\n'));
+  }),
+  route('GET', '/noisy', (_, response) => {
+    response.writeHead(200, NOISY_HEADERS).end('{"noisy":true}');
+  }),
+  route('GET', '/nothing', (_, response) => {
+    response.writeHead(204).end();
+  }),
+  /** `chunks` pieces of ten bytes, `everyMs` apart, without a content length. */
+  route('GET', '/slow', async ({ url }, response) => {
+    const { searchParams } = new URL(url, 'http://backend');
+    const chunks = Number(searchParams.get('chunks') ?? 5);
+    const everyMs = Number(searchParams.get('everyMs') ?? 20);
+    response.writeHead(200, { 'content-type': 'text/plain' });
+    for (let sent = 0; sent < chunks && !response.destroyed; sent += 1) {
+      response.write(`${String(sent).padStart(9, '0')}\n`);
+      await delay(everyMs);
+    }
+    response.end();
+  }),
+  /** `size` deterministic bytes; `undeclared=true` sends them without a content length. */
+  route('GET', '/bytes', ({ url }, response) => {
+    const { searchParams } = new URL(url, 'http://backend');
+    const bytes = deterministicBytes(Math.min(Number(searchParams.get('size') ?? 0), 64 * 1024 * 1024));
+    if (searchParams.get('undeclared') !== 'true') return answerBytes(response, 200, 'application/octet-stream', bytes);
+    response.writeHead(200, { 'content-type': 'application/octet-stream' });
+    response.write(bytes);
+    response.end();
+  }),
+  route('POST', '/echo', ({ headers, body }, response) => {
+    answerBytes(response, 200, headers['content-type'] ?? 'application/octet-stream', body);
+  }),
+  route('GET|POST', '/echo/headers', ({ rawHeaders }, response) => answerJson(response, 200, { rawHeaders })),
+  route('GET|POST', '/fail/\\d{3}', fail),
+  /** Fails so many times for one idempotency key, then answers. */
+  route('GET|POST', '/flaky/\\d+', flaky),
+  route('GET', '/redirect', (_, response) => {
+    response.writeHead(302, { location: '/reports/Berlin' }).end();
+  }),
+  /** Breaks the connection before the head. */
+  route('GET|POST', '/reset', (_, response) => resetConnection(response)),
+  /** Declares 1,000 bytes, sends 10 and breaks off. */
+  route('GET', '/broken', (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '1000' });
+    response.write('0123456789', () => response.socket?.destroy());
+  }),
+  route('GET', '/silent', () => undefined),
+  route('GET|POST', '/held', held),
+];
+
+/** Starts a backend on 127.0.0.1. Default: a free port, and the routes of the sample. */
+export async function startMerchant(
+  options: { readonly port?: number; readonly routes?: readonly Route[] } = {},
+): Promise<Merchant> {
+  const { port = 0, routes = SAMPLE_ROUTES } = options;
   const requests: MerchantRequest[] = [];
   const executions = new Map<string, number>();
-  const arrivals = new EventEmitter();
-  arrivals.setMaxListeners(0);
+  const arrivals = new EventEmitter().setMaxListeners(0);
   const gate = createGate();
-  const stage: MerchantStage = {
-    failuresLeft: new Map(),
-    released: gate.released,
-  };
-
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const recorded = await record(request);
-    requests.push(recorded);
+  const state: BackendState = { failuresLeft: new Map(), released: gate.released };
+  const server = await serveHttp(async (exchange) => {
+    const request = recordOf(exchange);
+    requests.push(request);
     if (requests.length > MAX_RECORDED) requests.shift();
-    const key = recorded.idempotencyKey;
+    const key = request.idempotencyKey;
     if (key !== undefined) executions.set(key, (executions.get(key) ?? 0) + 1);
-    arrivals.emit('request', recorded);
-    const { pathname } = new URL(recorded.url, 'http://merchant');
-    const route = MERCHANT_ROUTES.find(({ method, pattern }) => method === recorded.method && pattern.test(pathname));
-    await (route ?? NOT_FOUND).answer(recorded, response, stage);
-  };
-  const server = createServer((request, response) => {
-    // Only a caller that left while its answer was being made ends here.
-    serve(request, response).catch(() => response.destroy());
-  });
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
+    arrivals.emit('request', request);
+    const { pathname } = new URL(request.url, 'http://backend');
+    const found = routes.find(({ methods, pattern }) => methods.includes(request.method) && pattern.test(pathname));
+    if (found === undefined) answerJson(exchange.response, 404, { error: 'no such path' });
+    else await found.answer(request, exchange.response, state);
+  }, port);
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     requests,
     executions: (key) => executions.get(key) ?? 0,
     nextRequest: (pathPrefix) =>
@@ -80,27 +191,16 @@ export async function startMerchant(options: { readonly port?: number } = {}): P
     },
     stop: async () => {
       gate.open();
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
+      await server.stop();
     },
   };
 }
 
-async function record(request: IncomingMessage): Promise<MerchantRequest> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const key = request.headers['idempotency-key'];
-  return {
-    method: request.method ?? '',
-    url: request.url ?? '',
-    rawHeaders: request.rawHeaders,
-    headers: request.headers,
-    body: Buffer.concat(chunks),
-    idempotencyKey: typeof key === 'string' ? key : undefined,
-    at: Date.now(),
-  };
+function recordOf({ request, body }: HttpExchange): MerchantRequest {
+  const { method = '', url = '', rawHeaders, headers } = request;
+  const key = headers['idempotency-key'];
+  const idempotencyKey = typeof key === 'string' ? key : undefined;
+  return { method, url, rawHeaders, headers, body, idempotencyKey, at: Date.now() };
 }
 
 interface Gate {
@@ -125,4 +225,41 @@ function createGate(): Gate {
       opened = Promise.withResolvers<void>();
     },
   };
+}
+
+/** A route: methods such as `GET|POST`, and a path that is a pattern without anchors. */
+export function route(methods: string, path: string, answer: Route['answer']): Route {
+  return { methods: methods.split('|'), pattern: new RegExp(`^${path}$`), answer };
+}
+
+/** Answers once the test calls `release`. */
+async function held(_: MerchantRequest, response: ServerResponse, state: BackendState): Promise<void> {
+  await state.released();
+  answerJson(response, 200, { held: true });
+}
+
+function fail({ url }: MerchantRequest, response: ServerResponse): void {
+  const status = Number(/^\/fail\/(\d{3})/.exec(url)?.[1]);
+  answerJson(response, status, { error: 'the merchant says no', secret: 'internal-detail' });
+}
+
+function flaky({ url, idempotencyKey }: MerchantRequest, response: ServerResponse, state: BackendState): void {
+  const id = `${url} ${idempotencyKey ?? ''}`;
+  const left = state.failuresLeft.get(id) ?? Number(/^\/flaky\/(\d+)/.exec(url)?.[1]);
+  state.failuresLeft.set(id, left - 1);
+  if (left > 0) answerJson(response, 500, { error: 'not yet' });
+  else answerJson(response, 200, { delivered: true });
+}
+
+/** xorshift32 from a fixed seed. */
+function deterministicBytes(size: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  let state = 0x9e3779b9;
+  for (let at = 0; at < size; at += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    bytes[at] = state & 0xff;
+  }
+  return bytes;
 }

@@ -1,3 +1,5 @@
+/** Free ports for servers that must know theirs beforehand. */
+
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
@@ -7,8 +9,8 @@ import { createServer, type Server } from 'node:net';
  */
 const FIRST_PORT = 10_000;
 /**
- * A process owns a whole block, so that no other one takes a port between its being told and its
- * being used, or while a gateway is down.
+ * A process owns a whole block, so that no other one takes a port before it is used, or while a
+ * gateway is down.
  */
 const BLOCK_PORTS = 200;
 const BLOCKS = 110;
@@ -18,9 +20,9 @@ let left: number[] = [];
 let claiming: Promise<void> | undefined;
 
 /**
- * `count` different ports of 127.0.0.1, for programs that want their ports told. No other process
- * that asks here is given the same ones, and none comes twice. A stranger can still take one in
- * between: whoever uses it must report a taken port, not wait for ever.
+ * `count` different ports of 127.0.0.1. No other process that asks here gets the same ones, and
+ * none comes twice. A foreign program can still take one before it is used: a test must then
+ * report the taken port, not wait for ever.
  */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const ports: number[] = [];
@@ -37,7 +39,7 @@ export async function freePorts(count: number): Promise<readonly number[]> {
   return ports;
 }
 
-/** A block belongs to whoever listens on its first port, until that process ends. */
+/** A block belongs to the process that listens on its first port, until that process ends. */
 async function claimBlock(): Promise<void> {
   for (let tried = 0, block = randomInt(BLOCKS); tried < BLOCKS; tried += 1, block = (block + 1) % BLOCKS) {
     const first = FIRST_PORT + block * BLOCK_PORTS;

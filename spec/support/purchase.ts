@@ -1,3 +1,5 @@
+/** One purchase over HTTP, step by step. */
+
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
 import type { Buyer } from './buyer.ts';
 

@@ -1,3 +1,5 @@
+/** A Redis cluster of three primaries. */
+
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
@@ -21,7 +23,9 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   const members = await Promise.all(
     Array.from({ length: SIZE }, async (_, i) => {
       const [port = 0, busPort = 0] = [ports[2 * i], ports[2 * i + 1]];
-      const args = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-node-timeout', '2000'];
+      const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--cluster-node-timeout', '2000'];
+      // With `everysec` a write may wait behind an fsync, and `kill -9` takes it along.
+      const args = [...cluster, '--appendfsync', 'always'];
       const server = await startRedis({ port, args });
       return { server, port, busPort, admin: new Redis({ path: server.socketPath, enableReadyCheck: false }) };
     }),

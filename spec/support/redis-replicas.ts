@@ -1,3 +1,5 @@
+/** A Redis primary and replicas that can be cut off. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';
@@ -15,9 +17,9 @@ export interface Member {
 export interface ReplicatedRedis {
   readonly primary: Member;
   readonly replicas: readonly Member[];
-  /** Cuts the lines of all replicas to the primary: what they do not have now they do not get. */
+  /** Cuts all replicas from the primary: later writes do not reach them. */
   cutOff(): void;
-  /** Mends them, and waits until all replicas have caught up. */
+  /** Connects them again, and waits until all replicas have caught up. */
   reach(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -25,7 +27,7 @@ export interface ReplicatedRedis {
 const PATIENCE_MS = 15_000;
 const POLL_MS = 25;
 
-/** Starts them on ports of their own; each replica follows over a line that can be cut. */
+/** Starts them on ports of their own; each replica follows over a proxy that can be cut. */
 export async function startReplicatedRedis(count: number): Promise<ReplicatedRedis> {
   const ports = await freePorts(count + 1);
   const lines: RedisLine[] = [];
@@ -67,10 +69,7 @@ export async function startReplicatedRedis(count: number): Promise<ReplicatedRed
   };
 }
 
-/**
- * Servers change their minds without telling: looks until it is so. @throws Error with the given
- * words when time is up
- */
+/** Polls until it is so. @throws Error with the given words when time is up */
 export async function until(so: () => Promise<boolean>, otherwise: string): Promise<void> {
   for (const deadline = Date.now() + PATIENCE_MS; !(await so().catch(() => false)); await delay(POLL_MS))
     if (Date.now() > deadline) throw new Error(otherwise);

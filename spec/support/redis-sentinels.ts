@@ -1,3 +1,5 @@
+/** Redis sentinels that watch one primary. */
+
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

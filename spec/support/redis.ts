@@ -1,3 +1,5 @@
+/** Real Redis servers, each on a unix socket of its own. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -106,7 +108,7 @@ function settings(directory: string, socketPath: string, { port, args = [] }: Re
 }
 
 /**
- * Runs redis-server until a line of its output says that it is ready. @throws Error with its last
+ * Runs redis-server until its output has the line of readiness. @throws Error with its last
  * lines when none does.
  */
 export async function spawnServer(args: readonly string[], ready: RegExp): Promise<ChildProcess> {

@@ -71,13 +71,13 @@ function resource(operation: Operation, pricing: object, payments: readonly stri
   };
 }
 
-/** The market report for whoever pays and brings a mandate besides. */
+/** The market report, sold under a mandate. */
 export function membersReport(currency: string): object {
   const report = sampleResources(currency)['market_report'];
   return { ...report, name: 'Members report', authorization: { required: ['ap2'] } };
 }
 
-/** What a visitor is shown; the other operations exist to go wrong in tests. */
+/** What `make run` shows; the other operations exist to go wrong in tests. */
 const SHOWCASE: ReadonlySet<string> = new Set([
   'cities',
   'market_report',
@@ -90,10 +90,7 @@ const SHOWCASE: ReadonlySet<string> = new Set([
   'flaky',
 ]);
 
-/**
- * The part of the sample that people see: the others are removed by `undefined`, as `worldConfig`
- * overrides work.
- */
+/** Overrides for `worldConfig` that remove the other operations. */
 export function showcaseOnly(currency: string): Readonly<Record<string, undefined>> {
   const hidden = Object.keys(sampleResources(currency)).filter((id) => !SHOWCASE.has(id));
   return Object.fromEntries(hidden.map((id) => [id, undefined]));

@@ -81,8 +81,8 @@ async function start(): Promise<Stage> {
 }
 
 /**
- * The keys of mandates. A world beside this one has others; no shop but this world's trusts them,
- * so they may stay.
+ * The keys of mandates. A world on another port has its own; only the gateway of this world trusts
+ * them, so they may stay.
  */
 function keysFolder(): string {
   return join(DIRECTORY, `mandate-keys-${agentsPort()}`);
@@ -137,7 +137,7 @@ Try, in another terminal:
     curl -s ${invoke('cities')} ${post} '{}'
   A paid one without payment: 402, the challenge
     curl -si ${invoke('market_report')} ${post} ${city}
-  Paid; with mcp or a2a behind it, over that front
+  Paid; with mcp or a2a behind it, over that channel
     ${buy} market_report ${city}
   Paid, and with a mandate that the TEST keys of this world make: ask, make one, buy
     curl -s ${invoke('members_report')} ${post} ${city} > ${challenge}
@@ -146,7 +146,7 @@ Try, in another terminal:
   The merchant fails, a thousand times: paid and not delivered, the first of these receipts
     ${buy} flaky '{"failures":1000}'
     curl -s ${operator} '${gateway.baseUrl}/api/receipts?delivered=false'
-  The same shop over MCP
+  The same resources over MCP
     curl -s '${gateway.baseUrl}/mcp' ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     curl -s '${gateway.baseUrl}/mcp' ${post} '${MCP_CALL}'
   And over A2A
@@ -167,7 +167,7 @@ function indented(commands: readonly string[]): string {
   return commands.map((command) => `    ${command}`).join('\n');
 }
 
-/** Resolves with 0 when it is told to end, with 1 when the gateway ends by itself. */
+/** Resolves with 0 when a signal ends it, with 1 when the gateway ends by itself. */
 function untilTold(world: World, told: AbortSignal): Promise<number> {
   return new Promise((done) => {
     told.addEventListener('abort', () => done(0), { once: true });

@@ -1,10 +1,14 @@
+/** The fixture of most end-to-end specs: chain, backend, gateway in this process, buyer. */
+
 import assert from 'node:assert/strict';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { type Chain, startChain } from './chain.ts';
+import { type Facilitator, startFacilitator } from './facilitator.ts';
+import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
 import { openShop, type Shop, type ShopParts } from './shop.ts';
 
-/** A chain, a merchant, a shop and a buyer: what most end-to-end specs need. */
+/** What runs, and what a buyer does with it. */
 export interface Seller {
   readonly chain: Chain;
   readonly merchant: Merchant;
@@ -19,11 +23,17 @@ export interface Seller {
   close(): Promise<void>;
 }
 
+/** A PaymentRequired document, as far as specs read it. */
+interface Envelope {
+  readonly extensions?: Readonly<Record<string, { readonly info: { readonly token: string } }>>;
+}
+
+/** A 402 and its body. */
 export interface Quote {
   readonly response: Response;
   readonly body: {
     readonly requestId: string;
-    readonly payment: { readonly envelope: unknown; readonly accepts: readonly Record<string, unknown>[] };
+    readonly payment: { readonly envelope: Envelope; readonly accepts: readonly Record<string, unknown>[] };
     readonly error?: { readonly code: string; readonly reason: string; readonly retryable: boolean };
   };
 }
@@ -36,22 +46,59 @@ export async function openSeller(
   const given = typeof parts === 'function' ? await parts(chain) : parts;
   const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, ...given });
   const buyer = await createBuyer(chain);
-  const quote = async (resourceId: string, input: unknown = {}): Promise<Quote> => {
-    const response = await shop.invoke(resourceId, input);
-    assert.equal(response.status, 402, `${resourceId} has a price`);
-    return { response, body: (await response.json()) as Quote['body'] };
-  };
+  const quote = (resourceId: string, input: unknown = {}): Promise<Quote> => quoteOf(shop, resourceId, input);
   return {
     chain,
     merchant,
     shop,
     buyer,
     quote,
-    proof: async (resourceId, input) => buyer.pay((await quote(resourceId, input)).body.payment.envelope),
+    proof: (resourceId, input) => proofFor(shop, buyer, resourceId, input),
     income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
     async close() {
       await shop.close();
       await Promise.all([chain.stop(), merchant.stop()]);
+    },
+  };
+}
+
+/** The 402 of a resource for this input. */
+export async function quoteOf(shop: Pick<Shop, 'invoke'>, resourceId: string, input: unknown = {}): Promise<Quote> {
+  const response = await shop.invoke(resourceId, input);
+  assert.equal(response.status, 402, `${resourceId} has a price`);
+  return { response, body: (await response.json()) as Quote['body'] };
+}
+
+/** A fresh PAYMENT-SIGNATURE of a buyer for a resource and input. */
+export async function proofFor(
+  shop: Pick<Shop, 'invoke'>,
+  buyer: Pick<Buyer, 'pay'>,
+  resourceId: string,
+  input?: unknown,
+): Promise<string> {
+  return buyer.pay((await quoteOf(shop, resourceId, input)).body.payment.envelope);
+}
+
+/** A gateway that asks a scripted facilitator, and an official one on the same chain. */
+export interface HostileSeller {
+  readonly seller: Seller;
+  readonly hostile: HostileFacilitator;
+  readonly official: Facilitator;
+  close(): Promise<void>;
+}
+
+/** Opens everything; scripts may relay to the official facilitator. */
+export async function openHostileSeller(): Promise<HostileSeller> {
+  const hostile = await startHostileFacilitator('eip155:31337');
+  const seller = await openSeller({ facilitator: { mode: 'remote', url: hostile.url } });
+  const official = await startFacilitator(seller.chain);
+  return {
+    seller,
+    hostile,
+    official,
+    async close() {
+      await seller.close();
+      await Promise.all([hostile.stop(), official.stop()]);
     },
   };
 }

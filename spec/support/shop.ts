@@ -1,3 +1,5 @@
+/** A gateway in this process, wired as the command `serve` wires it. */
+
 import { stringify } from 'yaml';
 import { createGateway } from '../../src/app/gateway.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
@@ -12,12 +14,10 @@ import type { Store } from '../../src/store/port/store.ts';
 import { createLog, refusalLog } from '../../src/telemetry/log/log.ts';
 import { type WorldParts, worldConfig } from './config.ts';
 
-/** The operator token of every shop: a test value, worth nothing. */
+/** The operator token of every gateway of specs: a test value. */
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
-/**
- * A gateway in this process, on ports of its own, wired exactly as the command `serve` wires it.
- */
+/** A running gateway, on ports of its own. */
 export interface Shop {
   readonly url: string;
   readonly managementUrl: string;
@@ -34,13 +34,13 @@ export interface Shop {
 
 export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
-  /** What the event loop is said to do; its own doing unless given. */
+  /** The event-loop lag that the load shedder sees; default: the real one. */
   readonly loop?: () => EventLoopLag;
-  /** Claims of checkouts instead of the store's. */
+  /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
 };
 
-/** Opens a shop on the embedded store in memory, unless another storage is named. */
+/** Opens a gateway; default storage: SQLite in memory. */
 export async function openShop({ loop, checkouts, ...parts }: ShopParts): Promise<Shop> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };

@@ -1,14 +1,14 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+/** A chain node that withholds what it knows, for specs of how the gateway reads the chain. */
+
+import { answerJson, resetConnection, serveHttp } from './http-server.ts';
 
 /**
- * How a chain node lies by silence: `honest` not at all; `stuck` it shows the chain as it was when
- * it got stuck; `logless` everything but logs; `dead` nothing.
+ * What the node shows: `honest` everything; `stuck` the chain as it was at that moment; `logless`
+ * everything but logs; `dead` nothing.
  */
 export type Silence = 'honest' | 'stuck' | 'logless' | 'dead';
 
-/** A node in front of the real one, which can be made to be silent. */
+/** A proxy of the real node that can be made silent. */
 export interface SilentNode {
   readonly url: string;
   become(silence: Silence): Promise<void>;
@@ -21,6 +21,7 @@ interface Question {
   readonly params: readonly unknown[];
 }
 
+/** Starts it, honest at first. */
 export async function startSilentNode(upstream: string): Promise<SilentNode> {
   let silence: Silence = 'honest';
   let stuckAt = '0x0';
@@ -32,11 +33,11 @@ export async function startSilentNode(upstream: string): Promise<SilentNode> {
   const answers = {
     honest: ({ method, params }: Question) => ask(method, params),
     stuck: async ({ method, params }: Question) => {
-      // What it shows is true, of a block that is long past.
+      // The answers are true, of an earlier block.
       if (method === 'eth_getTransactionReceipt' || method === 'eth_getTransactionByHash') {
         const answer = await ask(method, params);
-        const place = answer['result'] as { readonly blockNumber?: string } | null;
-        return place !== null && BigInt(place.blockNumber ?? 0) <= BigInt(stuckAt) ? answer : { result: null };
+        const mined = answer['result'] as { readonly blockNumber?: string } | null;
+        return mined !== null && BigInt(mined.blockNumber ?? 0) <= BigInt(stuckAt) ? answer : { result: null };
       }
       if (method === 'eth_getLogs') return { result: [] };
       return ask(
@@ -51,28 +52,17 @@ export async function startSilentNode(upstream: string): Promise<SilentNode> {
       return receipt === null ? answer : { ...answer, result: { ...receipt, logs: [] } };
     },
   };
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    if (silence === 'dead') return void response.socket?.resetAndDestroy();
-    const question = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Question;
+  const server = await serveHttp(async ({ response, body }) => {
+    if (silence === 'dead') return resetConnection(response);
+    const question = JSON.parse(body.toString()) as Question;
     const answer = await answers[silence](question);
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ ...answer, jsonrpc: '2.0', id: question.id }));
+    answerJson(response, 200, { ...answer, jsonrpc: '2.0', id: question.id });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...server,
     async become(next) {
       stuckAt = String((await ask('eth_blockNumber', []))['result']);
       silence = next;
-    },
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
     },
   };
 }

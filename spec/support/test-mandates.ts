@@ -1,3 +1,5 @@
+/** TEST keys of mandates for the local world. */
+
 import { rm } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { readOptions } from '../../tools/mandate/options.ts';
@@ -5,8 +7,8 @@ import { makeKeys } from '../../tools/mandate/test-keys.ts';
 import type { ConfigObject } from './config.ts';
 
 /**
- * Makes new TEST keys in a folder, as `acg mandate keys` does, and gives the section
- * `authorization` of a shop that trusts them.
+ * Makes new TEST keys in a folder, as `acg mandate keys` does. @returns the section `authorization`
+ * of a gateway that trusts them
  */
 export async function trustTestKeys(folder: string): Promise<ConfigObject> {
   await rm(folder, { recursive: true, force: true });

@@ -1,3 +1,5 @@
+/** Runs a simulation in a thread that the test runner does not follow. */
+
 import { Worker } from 'node:worker_threads';
 import type { Answer, Errand } from './unwatched-main.ts';
 

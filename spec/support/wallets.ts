@@ -1,3 +1,5 @@
+/** Buyers whose wallets are contracts. */
+
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
@@ -13,17 +15,15 @@ import { CONTRACTS } from './contracts.ts';
  */
 export const WALLET_FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C';
 
-/**
- * How a wallet signs: as it is deployed, or with the wrapper that says how to deploy it (ERC-6492).
- */
+/** How a wallet signs: as deployed, or with the wrapper that holds its deployment (ERC-6492). */
 export type WalletSignature = 'plain' | 'wrapped';
 
 /** A buyer whose payer is a contract, with the official client. */
 export interface WalletBuyer {
   readonly address: Address;
-  /** Who signs for the wallet. */
+  /** The signer of the wallet. */
   readonly owner: PrivateKeyAccount;
-  /** Puts the contract where it belongs. */
+  /** Deploys the contract at its address. */
   deploy(): Promise<void>;
   /** Signs a payment for a PaymentRequired document and gives the PAYMENT-SIGNATURE header. */
   pay(paymentRequired: unknown, signature?: WalletSignature): Promise<string>;

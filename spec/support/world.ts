@@ -1,17 +1,15 @@
+/** The whole local world: chain, backend, facilitator and a gateway process, wired and ready. */
+
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Chain, startChain } from './chain.ts';
-import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from './config.ts';
+import type { ConfigObject, WorldParts } from './config.ts';
 import { startFacilitator } from './facilitator.ts';
-import { type GatewayProcess, startGateway } from './gateway-process.ts';
+import { type GatewayProcess, prepareGateway } from './gateway-process.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
-import { freePorts } from './ports.ts';
+import { temporaryDirectory } from './temporary-directory.ts';
 
-/** Chain, merchant, facilitator and gateway, wired and ready. */
+/** What runs, and what a spec needs to talk to it. */
 export interface World {
   readonly chain: Chain;
   readonly merchant: Merchant;
@@ -28,7 +26,7 @@ export interface World {
 }
 
 export interface WorldOptions {
-  /** Default: the local lane inside the gateway. `official`: the official facilitator over HTTP. */
+  /** Default: the local rail of the gateway. `official`: the official facilitator over HTTP. */
   readonly facilitator?: 'local' | 'official';
   /** Default: a SQLite file in a temporary directory that goes away with the world. */
   readonly storage?: WorldParts['storage'];
@@ -40,91 +38,49 @@ export interface WorldOptions {
   readonly overrides?: ConfigObject;
   /** Entry file of the gateway; default src/main.ts. */
   readonly entry?: string;
-  /** Variables for the gateway, which otherwise sees none of this process's. */
+  /** Variables for the gateway, which gets none of this process. */
   readonly env?: Readonly<Record<string, string>>;
   /** A file that gets what the gateway prints. */
   readonly logPath?: string;
 }
 
-/** Directories of worlds that were not stopped: each holds a key. */
-const unfinished = new Set<string>();
-process.once('exit', () => {
-  for (const directory of unfinished) rmSync(directory, { recursive: true, force: true });
-});
-
 /** Starts a complete local world. What had started is ended again when a later part fails. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const running: (() => Promise<unknown>)[] = [];
-  const stop = async () => {
-    for (const end of running.splice(0).reverse()) await end();
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-world-');
+  const chain = ends.adopt(await startChain(), ({ stop }) => stop());
+  const merchant = ends.adopt(await startMerchant({ port: options.merchantPort ?? 0 }), ({ stop }) => stop());
+  const { overrides = {}, env = {}, entry, logPath, storage, ports } = options;
+  const adminToken = options.adminToken ?? randomBytes(24).toString('base64url');
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  const facilitator = await facilitatorFor(options, chain, ends);
+  const parts = { merchantUrl: merchant.url, chain, storage, facilitator, ports, adminToken, payTo, overrides };
+  const { start, managementUrl, config, configPath } = await prepareGateway(directory, parts);
+  const gateways = ends.use(new AsyncDisposableStack());
+  const launch = async (): Promise<GatewayProcess> =>
+    gateways.adopt(await start({ env, entry, logPath }), async ({ stop }) => void (await stop()));
+  const gateway = await launch();
+  const started = ends.move();
+  return {
+    chain,
+    merchant,
+    gateway,
+    managementUrl,
+    config,
+    configPath,
+    adminToken,
+    payTo,
+    restartGateway: launch,
+    stop: () => started.disposeAsync(),
   };
-  try {
-    const directory = await mkdtemp(join(tmpdir(), 'acg-world-'));
-    unfinished.add(directory);
-    running.push(async () => {
-      await rm(directory, { recursive: true, force: true });
-      unfinished.delete(directory);
-    });
-    const chain = await startChain();
-    running.push(chain.stop);
-    const merchant = await startMerchant({ port: options.merchantPort ?? 0 });
-    running.push(merchant.stop);
-    const facilitator = await facilitatorFor(options, chain, running);
-    const ports = options.ports ?? (await twoFreePorts());
-    const storage = options.storage ?? { sqlite: { path: join(directory, 'gateway.db') } };
-    const adminToken = options.adminToken ?? randomBytes(24).toString('base64url');
-    const payTo = privateKeyToAddress(generatePrivateKey());
-    const { overrides = {} } = options;
-    const parts = { merchantUrl: merchant.url, chain, storage, facilitator, ports, adminToken, payTo, overrides };
-    const config = worldConfig(parts);
-    const configPath = join(directory, 'gateway.yaml');
-    await writeConfig(configPath, config);
-    const gatewayOptions = {
-      configPath,
-      baseUrl: `http://127.0.0.1:${ports.agents}`,
-      // Nobody routes to this gateway but its owner, who ends it: there are no endpoints to wait
-      // for.
-      env: { GATEWAY_DRAIN_SECONDS: '0', ...options.env },
-      ...(options.entry === undefined ? {} : { entry: options.entry }),
-      ...(options.logPath === undefined ? {} : { logPath: options.logPath }),
-    };
-    const launch = async () => {
-      const gateway = await startGateway(gatewayOptions);
-      running.push(gateway.stop);
-      return gateway;
-    };
-    const gateway = await launch();
-    const managementUrl = `http://127.0.0.1:${ports.management}`;
-    return {
-      chain,
-      merchant,
-      gateway,
-      managementUrl,
-      config,
-      configPath,
-      adminToken,
-      payTo,
-      restartGateway: launch,
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
 }
 
 async function facilitatorFor(
   { facilitator = 'local' }: WorldOptions,
   chain: Chain,
-  running: (() => Promise<unknown>)[],
+  ends: AsyncDisposableStack,
 ): Promise<WorldParts['facilitator']> {
   if (facilitator === 'local') return { mode: 'local' };
-  const { url, stop } = await startFacilitator(chain);
-  running.push(stop);
+  const { url } = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
   return { mode: 'remote', url };
-}
-
-async function twoFreePorts(): Promise<WorldParts['ports']> {
-  const [agents = 0, management = 0] = await freePorts(2);
-  return { agents, management };
 }

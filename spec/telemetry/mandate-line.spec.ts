@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { CHANNELS, type Order, type Reply } from '../e2e/mandate-channels.ts';
 import { openMandateCounter } from '../e2e/mandate-counter.ts';
-import { FRONTS, type Order, type Reply } from '../e2e/mandate-fronts.ts';
 import { type MandateSeller, now } from '../e2e/mandate-seller.ts';
 import { eventually } from '../support/books.ts';
 import type { Shop } from '../support/shop.ts';
@@ -25,8 +25,8 @@ function lineOf({ logLines }: Shop, { requestId }: Reply): Promise<Line> {
   );
 }
 
-for (const [front, send] of Object.entries(FRONTS))
-  describe(`the line of a call with a mandate, over ${front}`, () => {
+for (const [channel, send] of Object.entries(CHANNELS))
+  describe(`the line of a call with a mandate, over ${channel}`, () => {
     let seller: MandateSeller;
     before(async () => {
       seller = await openMandateCounter(send);

@@ -1,3 +1,5 @@
+/** EIP-3009 authorizations and calldata made by hand, to hold the token against. */
+
 import { randomBytes } from 'node:crypto';
 import { type Address, encodeFunctionData, type Hex, parseSignature, serializeSignature, toHex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';

@@ -12,8 +12,8 @@ describe('the ways to buy that make run shows', () => {
   });
   after(() => seller?.close());
 
-  for (const [front, open] of COUNTERS)
-    it(`over ${front}: asked, signed, delivered, for exactly the price`, async () => {
+  for (const [channel, open] of COUNTERS)
+    it(`over ${channel}: asked, signed, delivered, for exactly the price`, async () => {
       const counter = open(seller.shop.url);
       const earned = await seller.income();
       const terms = await counter.ask('market_report', CITY);

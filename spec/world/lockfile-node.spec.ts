@@ -94,12 +94,12 @@ describe('the Node of the lockfile', () => {
       assert.ok(refusal === undefined ? said === '' : said.includes(`${version}: ${refusal}`), said);
     });
 
-  it('is said not to run, with its own words, when no library is missing', () => {
+  it('is reported not to run, with its own words, when no library is missing', () => {
     const root = checkout('#!/bin/sh\necho no such instruction >&2\nexit 132\n');
     assert.deepEqual(run(root), { status: 1, said: `${join(root, PROGRAM)} does not run: no such instruction\n` });
   });
 
-  it('is said to need a library that no known package has', () => {
+  it('is reported to need a library that no known package has', () => {
     const shell = readFileSync('/bin/sh').toString('latin1');
     // As long as the name it replaces, so that nothing moves.
     const root = checkout(Buffer.from(shell.replaceAll('libc.so.6\0', 'libq.so.6\0'), 'latin1'));

@@ -8,7 +8,7 @@ import { freePorts } from '../support/ports.ts';
 const SOURCE = join(import.meta.dirname, '../support/ports.ts');
 const MANY = 60;
 
-describe('ports for programs that want theirs told', () => {
+describe('free ports', () => {
   it('never come twice in a process, also when several ask at once and when a block is used up', async () => {
     const asked = await Promise.all([freePorts(MANY), freePorts(MANY), freePorts(MANY), freePorts(MANY)]);
     const given = asked.flat();
@@ -16,7 +16,7 @@ describe('ports for programs that want theirs told', () => {
     assert.equal(given.length, 4 * MANY);
   });
 
-  it('are not shared between processes, although nobody listens on them yet', async () => {
+  it('are not shared between processes, although nothing listens on them yet', async () => {
     const script = `const { freePorts } = await import(${JSON.stringify(SOURCE)});
       console.log(JSON.stringify(await freePorts(${MANY}))); setTimeout(() => {}, 2_000);`;
     const ask = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);

@@ -71,7 +71,7 @@ describe('make run', { timeout: 120_000 }, () => {
   const named = ({ printed }: Program, name: string): string =>
     new RegExp(`^${name} +(\\S+)`, 'm').exec(printed())?.[1] ?? `no ${name}`;
 
-  it('says where console, configuration and log are, and hands LOG_LEVEL and OTEL_* on; SIGHUP ends it without remains', async () => {
+  it('prints where console, configuration and log are, and hands LOG_LEVEL and OTEL_* on; SIGHUP ends it without remains', async () => {
     const started = await introduced({ LOG_LEVEL: 'info', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
     assert.equal((await fetch(named(started, 'Console'))).status, 200);
     assert.equal(statSync(named(started, 'Configuration')).mode & 0o777, 0o600);
@@ -92,7 +92,7 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.match(errors(), /LOG_LEVEL: must be one of/);
   });
 
-  it('a taken port is told with the variable that moves it', async () => {
+  it('a taken port is reported with the variable that moves it', async () => {
     const first = await introduced();
     const { child, errors } = program('run.ts', [], {
       GATEWAY_PORT: new URL(first.baseUrl).port,
@@ -103,7 +103,7 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.match(errors(), /^Port \d+ is taken\. Set GATEWAY_PORT to use another one\.$/m);
   });
 
-  it('told to end while it starts, it leaves no key behind', async () => {
+  it('ended while it starts, it leaves no key behind', async () => {
     const { child } = await world();
     await until('a directory', () => readdirSync(temporary).length > 0);
     child.kill('SIGTERM');
@@ -111,7 +111,7 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.deepEqual(readdirSync(temporary), []);
   });
 
-  it('told a second time while the gateway does not end, it ends at once and leaves neither key nor gateway', async () => {
+  it('ended a second time while the gateway does not end, it ends at once and leaves neither key nor gateway', async () => {
     const { child, baseUrl } = await introduced();
     const gateway = gatewayOf(child);
     process.kill(gateway, 'SIGSTOP');
@@ -128,7 +128,7 @@ describe('make run', { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${baseUrl}/health`));
   });
 
-  it('sells to who brings a mandate, and has a checkout that makes a repeated call once, as three commands each say', async () => {
+  it('sells under a mandate, and its checkout makes a repeated call once, as three commands each show', async () => {
     const started = await introduced();
     const bought = await threeCommands(started, 'with a mandate');
     assert.equal(JSON.parse(bought.said).city, 'Berlin');
@@ -144,7 +144,7 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.ok(again.said.includes(order));
   });
 
-  it('buying what cannot be bought is one line that says why', async () => {
+  it('buying what cannot be bought prints one line with the reason', async () => {
     const started = await introduced();
     const rpcUrl = named(started, 'Chain');
     const REFUSALS = [
@@ -190,7 +190,7 @@ function gatewayOf({ pid = 0 }: ChildProcess): number {
 
 function isThere(pid: number): boolean {
   try {
-    // One that has ended and that nobody has asked about yet is still listed.
+    // An ended process is listed until its parent has read its end.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;

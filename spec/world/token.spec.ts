@@ -89,7 +89,7 @@ describe('the token of the local chain', () => {
     await refuses(await cancelCall(chain, payer.account, message.nonce), /used or canceled/);
   });
 
-  it('refuses a cancellation that somebody else signed', async () => {
+  it('refuses a cancellation with another signature', async () => {
     const stranger = await createBuyer(chain, 0n);
     const message = await authorization(chain, payer.address, payee);
     const call = await cancelCall(chain, { ...stranger.account, address: payer.address }, message.nonce);
@@ -144,7 +144,7 @@ describe('the token of the local chain', () => {
     });
   }
 
-  it('lets a contract pay with the signature of its owner, and of nobody else', async () => {
+  it('lets a contract pay with the signature of its owner only', async () => {
     const owner = privateKeyToAccount(generatePrivateKey());
     const { abi, bytecode } = CONTRACTS.contracts.ContractWallet;
     const nonce = BigInt((await chain.request('eth_getTransactionCount', [relayer, 'latest'])) as Hex);

@@ -1,3 +1,5 @@
+/** The rows of the attack catalogue, and how specs name themselves after them. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it, type TestContext } from 'node:test';

@@ -1,3 +1,5 @@
+/** The forms that any answer of the gateway has. */
+
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formatsPlugin from 'ajv-formats';

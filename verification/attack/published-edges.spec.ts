@@ -8,7 +8,7 @@ import { ask } from '../../spec/e2e/ask.ts';
 import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
 import { openSeller, type Seller } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
-import { ALL_FRONTS, FRONTS, order } from './payments/fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
 
 /**
  * Bytes of a body after which the answer must be there: the cap, and what the kernels of both sides
@@ -17,12 +17,12 @@ import { ALL_FRONTS, FRONTS, order } from './payments/fronts.ts';
 const MOST_SENT_BYTES = 8_000_000;
 const LISTED_HOST = '127.0.0.1';
 
-describe('published attacks on fronts and libraries, as published', () => {
+describe('published attacks on channels and libraries, as published', () => {
   let redis: TestRedis;
   let seller: Seller;
   before(async () => {
     redis = await startRedis();
-    seller = await openSeller({ overrides: ALL_FRONTS, storage: { redis: { url: redis.url } } });
+    seller = await openSeller({ overrides: ALL_CHANNELS, storage: { redis: { url: redis.url } } });
   });
   after(async () => {
     await seller.close();
@@ -46,17 +46,17 @@ describe('published attacks on fronts and libraries, as published', () => {
 
   attack(
     ['I10', 'H8'],
-    'GHSA-w48q-cv73-mx4w, CVE-2026-34742: a page that rebinds its name reaches no front',
+    'GHSA-w48q-cv73-mx4w, CVE-2026-34742: a page that rebinds its name reaches no channel',
     async () => {
-      const guarded = await openSeller({ overrides: { ...ALL_FRONTS, server: { allowedHosts: [LISTED_HOST] } } });
+      const guarded = await openSeller({ overrides: { ...ALL_CHANNELS, server: { allowedHosts: [LISTED_HOST] } } });
       try {
-        for (const front of FRONTS)
+        for (const channel of CHANNELS)
           for (const headers of [
             { origin: 'http://evil.example' },
             { origin: 'null' },
             { host: 'evil.example' },
           ] as const) {
-            const path = front === 'http' ? '/api/resources/cities/invoke' : `/${front}`;
+            const path = channel === 'http' ? '/api/resources/cities/invoke' : `/${channel}`;
             const sent = { 'content-type': 'application/json', 'a2a-version': '1.0', ...headers } as Record<
               string,
               string
@@ -64,7 +64,7 @@ describe('published attacks on fronts and libraries, as published', () => {
             const answer = await ask(guarded.shop.url, { path, headers: sent, body: '{}' });
             assert.ok(
               [400, 403, 404, 421].includes(answer.status),
-              `${front} ${JSON.stringify(headers)}: ${answer.status}`,
+              `${channel} ${JSON.stringify(headers)}: ${answer.status}`,
             );
             assert.equal(answer.headers['access-control-allow-origin'], undefined);
           }

@@ -11,7 +11,7 @@ import { type HostileFacilitator, startHostileFacilitator } from '../../spec/sup
 import { openSeller, type Seller } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { ALL_FRONTS, FRONTS, order } from './payments/fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
 import { granted, INPUT, openPublishedShop, type PublishedShop, RESOURCE } from './published-shop.ts';
 
 const PRICE_UNITS = 10_000n;
@@ -93,7 +93,7 @@ describe('published attacks on facilitators, as published', () => {
   let seller: Seller;
   before(async () => {
     liar = await startHostileFacilitator(NETWORK);
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
   });
   after(async () => {
     await seller.close();
@@ -115,8 +115,8 @@ describe('published attacks on facilitators, as published', () => {
         const authorization = { ...payload.payload.authorization, ...changes } as unknown as Parameters<typeof sign>[1];
         const signature = await sign(seller.buyer.account, authorization, terms);
         const proof = encode({ ...payload, payload: { authorization, signature } });
-        for (const front of FRONTS)
-          assert.equal((await order(seller.shop.url, front, { ...RESOURCE, proof })).outcome, 'asked');
+        for (const channel of CHANNELS)
+          assert.equal((await order(seller.shop.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
       }
       assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await seller.income()], [false, 0n]);
     },
@@ -137,7 +137,7 @@ describe('published attacks on facilitators, as published', () => {
       });
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, at) =>
-          order(seller.shop.url, FRONTS[at % FRONTS.length] ?? 'http', { ...RESOURCE, proof }),
+          order(seller.shop.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
         ),
       );
       for (const { outcome, code } of answers)

@@ -1,24 +1,26 @@
+/** The gateway against which published attacks are played. */
+
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { openSeller, type Seller } from '../../spec/support/seller.ts';
-import { ALL_FRONTS, FRONTS, order, type Seen } from './payments/fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
 export const INPUT = { city: 'Berlin' };
 export const RESOURCE = { resourceId: 'market_report', input: INPUT };
 
-/** The shop that they are played against, on every front. */
+/** The shop that they are played against, on every channel. */
 export interface PublishedShop {
   readonly seller: Seller;
   /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
   proofOf(): Promise<string>;
-  /** Brings a proof over one of the fronts, by its number. */
-  bring(proof: string, front?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
+  /** Brings a proof over one of the channels, by its number. */
+  bring(proof: string, channel?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
   /** What a deed brought the merchant: units that he was paid, requests that he was sent. */
   came(deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
 }
 
 export async function openPublishedShop(): Promise<PublishedShop> {
-  const seller = await openSeller({ overrides: ALL_FRONTS });
+  const seller = await openSeller({ overrides: ALL_CHANNELS });
   return {
     seller,
     async proofOf() {
@@ -26,8 +28,8 @@ export async function openPublishedShop(): Promise<PublishedShop> {
       delete proof.extensions;
       return encode(proof);
     },
-    bring: (proof, front = 0, headers = {}) =>
-      order(seller.shop.url, FRONTS[front % FRONTS.length] ?? 'http', { ...RESOURCE, proof, headers }),
+    bring: (proof, channel = 0, headers = {}) =>
+      order(seller.shop.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
     async came(deed) {
       const [income, executions] = [await seller.income(), seller.merchant.requests.length];
       await deed();

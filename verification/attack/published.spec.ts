@@ -6,7 +6,7 @@ import { receiptWhen } from '../../spec/support/books.ts';
 import type { Seller } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { FRONTS, order } from './payments/fronts.ts';
+import { CHANNELS, order } from './payments/channels.ts';
 import { granted, INPUT, openPublishedShop, type PublishedShop } from './published-shop.ts';
 
 const PRICE_UNITS = 10_000n;
@@ -123,9 +123,9 @@ describe('published attacks on payments, as published', () => {
         delete unnamed.resource;
         const proof = encode(unnamed);
         assert.equal((await order(seller.shop.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
-        for (const front of FRONTS)
+        for (const channel of CHANNELS)
           assert.equal(
-            (await order(seller.shop.url, front, { resourceId: 'greeting', proof })).code,
+            (await order(seller.shop.url, channel, { resourceId: 'greeting', proof })).code,
             'PAYMENT_REPLAYED',
           );
       });
@@ -138,8 +138,8 @@ describe('published attacks on payments, as published', () => {
       const proof = await proofOf();
       assert.equal((await bring(proof)).outcome, 'delivered');
       for (const city of ['Berlin', 'Lisboa', 'Porto'])
-        for (const front of FRONTS) {
-          const seen = await order(seller.shop.url, front, { resourceId: 'market_report', input: { city }, proof });
+        for (const channel of CHANNELS) {
+          const seen = await order(seller.shop.url, channel, { resourceId: 'market_report', input: { city }, proof });
           assert.equal(seen.code, 'PAYMENT_REPLAYED');
         }
     });

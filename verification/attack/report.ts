@@ -1,3 +1,5 @@
+/** Writes the tables of a run of the attack catalogue. */
+
 import { INCIDENTS, ROWS } from './rows.ts';
 import { type Findings, isIncident, type Judged, judgeGoals, judgeIncident, judgeRow } from './verdict.ts';
 

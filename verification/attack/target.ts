@@ -1,10 +1,12 @@
+/** A whole gateway process as the target of attacks. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { ConfigObject } from '../../spec/support/config.ts';
 import { startWorld, type World } from '../../spec/support/world.ts';
 
 /**
- * A whole gateway process with every front on, a chain and a merchant that records what reaches
+ * A whole gateway process with every channel on, a chain and a merchant that records what reaches
  * him.
  */
 export interface Target extends World {
@@ -17,8 +19,8 @@ export interface Target extends World {
 
 /** Starts it. `overrides` as in `worldConfig`. */
 export async function openTarget(overrides: ConfigObject = {}): Promise<Target> {
-  const fronts = { mcp: { enabled: true }, a2a: { enabled: true } };
-  return targetOf(await startWorld({ overrides: { protocols: fronts, ...overrides } }));
+  const channels = { mcp: { enabled: true }, a2a: { enabled: true } };
+  return targetOf(await startWorld({ overrides: { protocols: channels, ...overrides } }));
 }
 
 /** A world that runs already, as a target. */

@@ -1,3 +1,5 @@
+/** Judges the rows and goals of the attack catalogue by the tests that ran. */
+
 import { type Bound, FIGURES, type Figure, GOALS } from './goals.ts';
 import { type CatalogueRow, INCIDENTS, ROWS } from './rows.ts';
 

@@ -1,7 +1,9 @@
+/** How the tools of peers call the backend. */
+
 import { Pool } from 'undici';
 
 /**
- * How the tool of a peer asks the merchant: INPUT, or what came in its place, against the
+ * How the tool of a peer asks the merchant: INPUT, or what came instead of it, against the
  * merchant's answer.
  */
 export type AskMerchant = (input: unknown) => Promise<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * The merchant of the benchmark, one for all contestants: reads the whole request, answers 214
- * bytes of JSON. PORT names its port.
+ * The backend of all contestants: reads the whole request, answers 214 bytes of JSON. PORT names
+ * its port.
  */
 import { createServer } from 'node:http';
 
@@ -23,6 +23,6 @@ const server = createServer((request, response) => {
     response.end(REPORT);
   });
 });
-// Longer than any pause between two turns: nobody is measured while it opens connections.
+// Longer than any pause between two turns: no contestant is measured while it opens connections.
 server.keepAliveTimeout = 120_000;
 server.listen(Number(process.env['PORT']), '127.0.0.1');

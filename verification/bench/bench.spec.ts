@@ -28,7 +28,7 @@ function run(contestants: readonly Contestant[]): Promise<readonly (readonly Tur
 }
 
 describe('the benchmark', () => {
-  it('measures the CPU of a peer that answers, or says that it cannot', async () => {
+  it('measures the CPU of a peer that answers, or fails with the reason', async () => {
     if (!measurable) {
       await assert.rejects(run([hpmStreamed]), CannotMeasure);
       return;
@@ -57,7 +57,10 @@ describe('the benchmark', () => {
     [
       // Nobody listens on port 1, so the proxy answers every request with an error of its own.
       'fails by itself',
-      { ...hpmStreamed, program: (place) => hpmStreamed.program({ ...place, backendUrl: 'http://127.0.0.1:1' }) },
+      {
+        ...hpmStreamed,
+        program: (surroundings) => hpmStreamed.program({ ...surroundings, backendUrl: 'http://127.0.0.1:1' }),
+      },
       /hpm-streamed: answered 50\d, not 200/,
     ],
     [
@@ -71,7 +74,7 @@ describe('the benchmark', () => {
       await assert.rejects(run([contestant]), measurable ? { message } : CannotMeasure);
     });
 
-  it('ends at once when it is told to', async () => {
+  it('ends at once on its signal', async () => {
     const startedAt = performance.now();
     await assert.rejects(
       runBench([expressJson], { ...TINY, warmUpSeconds: 30 }, AbortSignal.timeout(1_000)),

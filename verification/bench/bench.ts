@@ -1,3 +1,5 @@
+/** Runs the benchmark: all contestants in turns, round by round. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Contestant } from './contestant.ts';
 import { chooseCores } from './cores.ts';

@@ -1,7 +1,7 @@
 /**
  * What the idempotency machine adds to a checkout call, one call at a time, over a Redis on this
  * machine that writes its append-only file every second: the same POST through the gateway with
- * claims in Redis and with claims that nobody keeps, in turn, so that a busy machine slows both
+ * claims in Redis and with claims that are not kept, in turn, so that a busy machine slows both
  * alike; and each step of the machine by itself. Prints medians and 99th percentiles, microseconds.
  * Argument: how many rounds.
  */
@@ -34,7 +34,7 @@ const PAYMENT = {
     instrument: { type: 'card', credential: { type: 'spt', token: 'tok_declined' } },
   },
 };
-const NOBODY: CheckoutClaims = {
+const NOT_KEPT: CheckoutClaims = {
   claim: async () => ({ kind: 'granted', fence: 1 }),
   finish: async () => true,
   unknown: async () => true,
@@ -48,7 +48,7 @@ const server = await startRedis();
 const storage = { redis: { url: server.url } };
 const limits = { rate: { perSecond: 100_000, burst: 100_000 } };
 const kept = await openCheckoutShop({ storage, overrides: { limits } });
-const unkept = await openCheckoutShop({ storage, overrides: { limits }, checkouts: NOBODY });
+const unkept = await openCheckoutShop({ storage, overrides: { limits }, checkouts: NOT_KEPT });
 const store = await openStore({ ...kept.shop.config.storage, merchantId: 'bench' });
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
@@ -125,7 +125,7 @@ try {
   const of = (name: keyof typeof contestants): readonly number[] => times.get(name) ?? [];
   const more = of('POST, claims in Redis').map((whole, round) => whole - (of('POST, claims of nobody')[round] ?? 0));
   row('what the claims add', more);
-  // Both fronts name and seal, so that is not in their difference.
+  // Both gateways name and seal, so that is not in their difference.
   const own = (round: number): number => (of(NAMING)[round] ?? 0) + (of(SEALING)[round] ?? 0);
   row(
     'what the machine adds',

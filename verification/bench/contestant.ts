@@ -12,8 +12,8 @@ export interface Question {
   readonly holds: string;
 }
 
-/** What a contestant is given to live with. */
-export interface Place {
+/** What a contestant runs with. */
+export interface Surroundings {
   /** On 127.0.0.1, free a moment ago. */
   readonly port: number;
   /** A second one, for programs with two listeners. */
@@ -31,7 +31,7 @@ export interface Program {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Contestants of one suite take turns with each other; nobody is compared beyond it. */
+/** Contestants of one suite take turns and are compared with each other only. */
 export const SUITES = ['http', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
@@ -49,7 +49,7 @@ export interface Contestant {
   readonly readyPath: string;
   /** Whose CPU a request of the same round is the 1.00 of this one's ratio. */
   readonly against?: { readonly id: string /** The ratio to reach. */; readonly goal?: number };
-  program(place: Place): Promise<Program>;
+  program(surroundings: Surroundings): Promise<Program>;
 }
 
 /** What every merchant's resource is called with: 53 bytes of JSON, as an agent would send them. */

@@ -73,11 +73,11 @@ describe('the choice of contestants', () => {
       if (against !== undefined) assert.equal(suiteOf.get(against.id), suite, id);
   });
 
-  it('takes all of them unless it is told otherwise', () =>
+  it('takes all of them by default', () =>
     assert.deepEqual(chosen({ suites: undefined, only: undefined }), CONTESTANTS));
 
   for (const suite of SUITES)
-    it(`takes the suite ${suite} whole and nobody else`, () => {
+    it(`takes the suite ${suite} whole and no other contestant`, () => {
       const ids = chosen({ suites: [suite], only: undefined }).map(({ id }) => id);
       assert.ok(ids.length >= 2);
       assert.deepEqual(
@@ -94,7 +94,7 @@ describe('the choice of contestants', () => {
 
   for (const [what, choice, message] of [
     ['unknown', { suites: undefined, only: ['nobody'] }, /nobody is none of free, /],
-    ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave nobody/],
+    ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave no contestant/],
   ] as const)
     it(`refuses one that is ${what}`, () => assert.throws(() => chosen(choice), { message }));
 });

@@ -1,10 +1,9 @@
+/** All contestants, and the choice of the command line. */
+
 import type { Contestant, Suite } from './contestant.ts';
 import { a2aSdk } from './peers/a2a-sdk.ts';
 import { expressJson } from './peers/express-json.ts';
-import { gatewayA2a } from './peers/gateway-a2a.ts';
-import { gatewayChallenge } from './peers/gateway-challenge.ts';
-import { gatewayFree } from './peers/gateway-free.ts';
-import { gatewayMcp } from './peers/gateway-mcp.ts';
+import { gatewayA2a, gatewayChallenge, gatewayFree, gatewayMcp } from './peers/gateway.ts';
 import { hpmRecipe } from './peers/hpm-recipe.ts';
 import { hpmStreamed } from './peers/hpm-streamed.ts';
 import { mcpSdk } from './peers/mcp-sdk.ts';
@@ -24,7 +23,7 @@ export const CONTESTANTS: readonly Contestant[] = [
 
 /**
  * Those that the command line asks for; undefined asks for all. @throws Error that names what is
- * unknown, or that nobody is left
+ * unknown, or when none is left
  */
 export function chosen(choice: {
   readonly suites: readonly Suite[] | undefined;
@@ -35,6 +34,6 @@ export function chosen(choice: {
   const unknown = only?.find((id) => !ids.includes(id));
   if (unknown !== undefined) throw new Error(`--only: ${unknown} is none of ${ids.join(', ')}`);
   const all = CONTESTANTS.filter(({ id, suite }) => (suites?.includes(suite) ?? true) && (only?.includes(id) ?? true));
-  if (all.length === 0) throw new Error('--suite and --only leave nobody');
+  if (all.length === 0) throw new Error('--suite and --only leave no contestant');
   return all;
 }

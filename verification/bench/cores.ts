@@ -1,3 +1,5 @@
+/** Pins contestant and load to cores of their own. */
+
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 

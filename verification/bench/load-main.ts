@@ -8,7 +8,7 @@ import { percentile } from './numbers.ts';
 
 /** Most requests of one order; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
-/** How much of a wrong answer is told, characters. */
+/** How much of a wrong answer is printed, characters. */
 const SHOWN_CHARS = 300;
 
 const times = new Float64Array(MAX_REQUESTS);

@@ -1,3 +1,5 @@
+/** Starts the load generator and gives it orders. */
+
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Question } from './contestant.ts';
@@ -28,7 +30,7 @@ export const CONNECTIONS = 32;
 /** How long after its time an order may still take, milliseconds. */
 const LATE_MS = 15_000;
 
-/** The load generator, in a process of its own so that its CPU is nobody's. */
+/** The load generator, in a process of its own: its CPU counts for no contestant. */
 export interface Load {
   /**
    * Asks for `seconds`. @throws Error when an answer was not the expected one, when none came, or

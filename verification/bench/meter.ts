@@ -1,6 +1,8 @@
+/** Reads CPU time and memory of a process. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** This system does not say how much CPU a process used, so nothing can be compared here. */
+/** This system does not show how much CPU a process used, so nothing can be compared. */
 export class CannotMeasure extends Error {
   constructor(cause: unknown) {
     super('CPU a request is read from /proc/<pid>/task/*/schedstat (Linux); this system does not offer it', { cause });

@@ -1,3 +1,5 @@
+/** The command line of the benchmark. */
+
 import { parseArgs } from 'node:util';
 import { SUITES, type Suite } from './contestant.ts';
 
@@ -30,7 +32,7 @@ const QUICK = { seconds: 0.5, rounds: 4 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;
 
-/** Reads the command line. @throws Error that says what is wrong with it */
+/** Reads the command line. @throws Error with the mistake */
 export function readOptions(args: readonly string[]): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],

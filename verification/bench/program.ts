@@ -1,3 +1,5 @@
+/** Runs a contestant in a process of its own. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ended, terminate } from '../../spec/support/child.ts';

@@ -1,3 +1,5 @@
+/** Compares contestants round by round, and writes table and history. */
+
 import { cpus } from 'node:os';
 import type { Turn } from './bench.ts';
 import type { Contestant } from './contestant.ts';

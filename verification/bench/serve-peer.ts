@@ -1,3 +1,5 @@
+/** Serves the Express app of a peer. */
+
 import type { Express } from 'express';
 import type { Contestant } from './contestant.ts';
 

@@ -1,11 +1,15 @@
+/** What all contestants share: backend, facilitator and folder; and their start. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { answerJson, type HttpServer, serveHttp } from '../../spec/support/http-server.ts';
 import { freePorts } from '../../spec/support/ports.ts';
-import type { Contestant, Place } from './contestant.ts';
+import type { Contestant, Surroundings } from './contestant.ts';
 import type { Cores } from './cores.ts';
-import { startFacilitatorStub } from './facilitator-stub.ts';
 import { type Running, startProgram } from './program.ts';
+
+const SUPPORTED = { kinds: [{ x402Version: 2, scheme: 'exact', network: 'eip155:84532' }] };
 
 /** A contestant that has started. */
 export interface Started {
@@ -49,7 +53,7 @@ export async function setStage(ends: AsyncDisposableStack, options: StageOptions
 
 async function start(
   contestant: Contestant,
-  shared: Pick<Place, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
+  shared: Pick<Surroundings, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
   ends: AsyncDisposableStack,
   { cores, signal, profile }: StageOptions,
 ): Promise<Started> {
@@ -62,4 +66,12 @@ async function start(
   const origin = `http://127.0.0.1:${port}`;
   await program.ready(`${origin}${contestant.readyPath}`, signal);
   return { contestant, origin, program };
+}
+
+/** Answers the readiness check. Any other request is a mistake of the benchmark and gets 404. */
+function startFacilitatorStub(): Promise<HttpServer> {
+  return serveHttp(({ request, response }) => {
+    const known = request.method === 'GET' && request.url === '/supported';
+    answerJson(response, known ? 200 : 404, known ? SUPPORTED : {});
+  });
 }

@@ -1,3 +1,5 @@
+/** Buyers that want something they have not paid for. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import { prepareTransaction } from './broadcast.ts';

@@ -1,3 +1,5 @@
+/** Signs transactions and sends them later, for facilitators that settle late. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Hex, keccak256 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';

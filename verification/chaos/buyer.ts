@@ -1,3 +1,5 @@
+/** A buyer of a chaos run, who repeats a call until it has an end. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChainAccess } from '../../spec/support/chain.ts';

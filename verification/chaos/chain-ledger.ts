@@ -1,3 +1,5 @@
+/** What the chain knows of the payments of a run. */
+
 import type { ChainAccess } from '../../spec/support/chain.ts';
 
 /** What the chain says about one nonce. */

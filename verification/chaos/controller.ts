@@ -1,3 +1,5 @@
+/** Kills, pauses and cuts the programs of a run by its plan. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Post } from './fleet.ts';
 import type { Plan, Span } from './plan.ts';

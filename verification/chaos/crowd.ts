@@ -1,3 +1,5 @@
+/** All buyers of a run. */
+
 import { privateKeyToAccount } from 'viem/accounts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 import { PLAYS } from './adversary.ts';

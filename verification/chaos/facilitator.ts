@@ -1,16 +1,24 @@
+/** The facilitator of a run: settles on the chain, and fails as the weather decides. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import type { ChainAccess } from '../../spec/support/chain.ts';
+import {
+  answerJson,
+  type HttpExchange,
+  type HttpServer,
+  resetConnection,
+  serveHttp,
+} from '../../spec/support/http-server.ts';
 import { RpcError } from '../../spec/support/rpc.ts';
 import { prepareTransaction } from './broadcast.ts';
-import { answerJson, cut, type Exchange, type Loopback, serveLoopback } from './loopback.ts';
 import type { Plan } from './plan.ts';
 import { seedOf } from './seed.ts';
 import { type Authorization, transferCall } from './token.ts';
 import type { Weather } from './weather.ts';
 
 /** The facilitator of the world: settles for real, and lies, breaks off and dawdles as told. */
-export interface Facilitator extends Loopback {
+export interface Facilitator extends HttpServer {
   /** Transactions that it has promised and not sent yet. */
   readonly owed: number;
   /** Of `/settle`. */
@@ -44,10 +52,10 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
   let calls = 0;
   const network = `eip155:${chain.chainId}`;
 
-  const verify = async ({ response }: Exchange, { authorization, signature }: Payment): Promise<void> => {
+  const verify = async ({ response }: HttpExchange, { authorization, signature }: Payment): Promise<void> => {
     const fault = weather.strike('verify', authorization.nonce, plan.faults.verify, VERIFY_FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 500, NETWORK_FAILED);
-    if (fault?.kind === 'cut') return cut(response);
+    if (fault?.kind === 'cut') return resetConnection(response);
     if (fault?.kind === 'slow') await delay(fault.seed.between(...SLOW_MS));
     const invalidReason = await reverted(chain, transferCall(authorization, signature));
     const payer = authorization.from;
@@ -58,7 +66,7 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
     );
   };
 
-  const settle = async ({ response }: Exchange, { authorization, signature }: Payment): Promise<void> => {
+  const settle = async ({ response }: HttpExchange, { authorization, signature }: Payment): Promise<void> => {
     calls += 1;
     const { from: payer, nonce } = authorization;
     const fault = weather.strike('settle', nonce, plan.faults.settle, SETTLE_FAULTS);
@@ -82,7 +90,7 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
         });
     }
     const { hash } = transaction;
-    if (fault?.kind === 'cut_late') return cut(response);
+    if (fault?.kind === 'cut_late') return resetConnection(response);
     if (late)
       return answerJson(response, 200, {
         success: false,
@@ -93,12 +101,12 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
       });
     const succeeded = await transaction.send();
     if (fault?.kind === 'error_after') return answerJson(response, 502, NETWORK_FAILED);
-    if (fault?.kind === 'cut_after') return cut(response);
+    if (fault?.kind === 'cut_after') return resetConnection(response);
     const outcome = succeeded ? { success: true } : { success: false, errorReason: 'invalid_transaction_state' };
     answerJson(response, 200, { ...outcome, payer, transaction: hash, network });
   };
 
-  const server = await serveLoopback(async (exchange) => {
+  const server = await serveHttp(async (exchange) => {
     const { request, response, body } = exchange;
     if (request.url === '/supported') {
       return answerJson(response, 200, {

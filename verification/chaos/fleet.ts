@@ -1,13 +1,20 @@
+/** The gateways of a chaos run, which are killed, paused and started again. */
+
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Chain } from '../../spec/support/chain.ts';
-import { type ConfigObject, CURRENCY, worldConfig, writeConfig } from '../../spec/support/config.ts';
-import { type GatewayProcess, startGateway } from '../../spec/support/gateway-process.ts';
+import { CURRENCY } from '../../spec/support/config.ts';
+import {
+  type GatewayProcess,
+  type PreparedGateway,
+  type PreparedParts,
+  prepareGateway,
+} from '../../spec/support/gateway-process.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 
-/** Where the gateways find the world. */
+/** What the configuration of the gateways names. */
 export interface Surroundings {
   readonly chain: Chain;
   readonly rpcUrl: string;
@@ -19,22 +26,19 @@ export interface Surroundings {
   readonly directory: string;
 }
 
-/** A place where a gateway runs, dies and is started again. */
+/** A gateway that dies and is started again. */
 export interface Post {
   readonly name: string;
   readonly url: string;
   readonly up: boolean;
   /** SIGKILL. Nothing when it is down already. */
   kill(): Promise<void>;
-  /**
-   * Stops it as a whole, as a machine that swaps does, until it is woken up. Nothing when it is
-   * down.
-   */
+  /** SIGSTOP, until `wake`; nothing when it is down. */
   pause(): void;
   wake(): void;
   /** Its wall clock jumps. Nothing when it is down. */
   jump(): void;
-  /** Starts it again; a start that fails is repeated, as a cluster would. */
+  /** Starts it again; a start that fails is repeated, as a cluster does. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Lines of level `error` that its processes wrote, the first ones. */
@@ -70,17 +74,15 @@ export async function openFleet(count: number, parts: Surroundings): Promise<rea
   const posts = await Promise.all(
     Array.from({ length: count }, async (_, at) => {
       const [agents = 0, management = 0] = ports.slice(2 * at);
-      const name = `gateway-${at + 1}`;
-      const configPath = join(parts.directory, `${name}.yaml`);
-      await writeConfig(configPath, configuration(parts, { agents, management }, publicBaseUrl));
-      return openPost(name, configPath, `http://127.0.0.1:${agents}`);
+      const settings = configuration(parts, { agents, management }, publicBaseUrl);
+      return openPost(`gateway-${at + 1}`, await prepareGateway(parts.directory, settings));
     }),
   );
   await Promise.all(posts.map((post) => post.start()));
   return posts;
 }
 
-function openPost(name: string, configPath: string, url: string): Post {
+function openPost(name: string, prepared: PreparedGateway): Post {
   let running: GatewayProcess | undefined;
   let up = false;
   const complaints: string[] = [];
@@ -93,7 +95,7 @@ function openPost(name: string, configPath: string, url: string): Post {
   };
   return {
     name,
-    url,
+    url: prepared.baseUrl,
     get up() {
       return up;
     },
@@ -106,17 +108,12 @@ function openPost(name: string, configPath: string, url: string): Post {
     },
     pause: () => signal(running, 'SIGSTOP'),
     wake: () => signal(running, 'SIGCONT'),
-    // One that is starting has no handler yet, and would end.
+    // A process that is starting has no handler yet and would end.
     jump: () => signal(up ? running : undefined, 'SIGUSR2'),
     async start() {
       for (let left = STARTS; !up; left -= 1) {
         try {
-          running = await startGateway({
-            configPath,
-            baseUrl: url,
-            env: { GATEWAY_DRAIN_SECONDS: '0' },
-            execArgv: JUMPING_CLOCK,
-          });
+          running = await prepared.start({ execArgv: JUMPING_CLOCK });
           up = true;
         } catch (error) {
           if (left <= 1) throw error;
@@ -143,10 +140,10 @@ function configuration(
   parts: Surroundings,
   ports: { agents: number; management: number },
   publicBaseUrl: string,
-): ConfigObject {
+): PreparedParts {
   const { chain, rpcUrl, facilitatorUrl, merchantUrl, redisUrl, payTo } = parts;
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
-  return worldConfig({
+  return {
     merchantUrl,
     chain: { ...chain, rpcUrl },
     storage: { redis: { url: redisUrl } },
@@ -160,7 +157,7 @@ function configuration(
       storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING },
       resources: { ...Object.fromEntries(samples), ...resources() },
     },
-  });
+  };
 }
 
 function resources(): Readonly<Record<ResourceId, object>> {

@@ -1,3 +1,5 @@
+/** What must never happen in a run; each goal is a number that has to be 0. */
+
 import type { ChainLedger } from './chain-ledger.ts';
 import type { Work } from './merchant.ts';
 import type { PowerCut } from './power.ts';

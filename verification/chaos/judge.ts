@@ -1,11 +1,17 @@
-import { PRICE_UNITS } from './fleet.ts';
+/** Judges a run: compares the ledgers of chain, backend, store and buyers. */
+
+import type { Receipt } from '../../src/receipts/receipt.ts';
+import type { ChainLedger } from './chain-ledger.ts';
+import { isRepeatable, PRICE_UNITS } from './fleet.ts';
 import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
-import { isPaid, judgeBooks } from './judge-books.ts';
-import { judgeMark } from './judge-mark.ts';
 import { type Losses, lossesOf } from './losses.ts';
 import type { Work } from './merchant.ts';
 import type { StoredPayment } from './store-ledger.ts';
 import type { Answered, CallStory, ProofStory, Told } from './story.ts';
+
+/** States in which the money has moved. */
+const FUNDED = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
+const REDEEMABLE = new Set<string | undefined>(['delivered', 'undelivered', 'refundDue']);
 
 /** Compares the ledgers. */
 export function judge(evidence: Evidence): { readonly violations: readonly Violation[]; readonly excused: Excused } {
@@ -121,4 +127,82 @@ function isDeliveredToNobody({ answers, told, lostAt }: ProofStory, work: Work |
 
 function callOf(calls: readonly CallStory[], record: string): number {
   return calls.find(({ proofs }) => proofs.some(({ payId }) => record.startsWith(payId)))?.id ?? 0;
+}
+
+/** Whether the chain shows that this proof paid the merchant. */
+export function isPaid(chain: ChainLedger, { nonce }: ProofStory): boolean {
+  return chain.spent.get(nonce)?.how === 'paid';
+}
+
+/** Compares what chain, backend and store know of one proof. */
+function judgeBooks(
+  call: CallStory,
+  proof: ProofStory,
+  { chain, work, store }: Evidence,
+  settled: ReadonlyMap<string, readonly unknown[]>,
+  losses: Losses,
+  excused: Excused,
+  accuse: Accuse,
+): void {
+  const { nonce, payId, merchantKey, answers, challenges } = proof;
+  const record = store.payments.get(payId);
+  const receipts = store.receipts.get(payId) ?? [];
+  if (receipts.length > 1) accuse('duplicateReceipts', payId);
+  const isFunded = record !== undefined && FUNDED.has(record.state);
+  if (!isPaid(chain, proof)) {
+    if (answers.length > 0 || work.has(merchantKey))
+      accuse('deliveredUnpaid', `${nonce} ${chain.spent.get(nonce)?.how}`);
+    if (isFunded || receipts.length > 0) accuse('stateUntrue', `${payId} is ${record?.state} and not paid`);
+    return;
+  }
+  if (challenges.length > 0) accuse('challengedAfterSettle', `${nonce}: ${challenges.join(', ')}`);
+  if (!isRedeemable(proof, receipts.length)) accuse('settledNotDeliveredNorRedeemable', `${nonce} ${record?.state}`);
+  if (!work.has(merchantKey) && call.lines.every(({ target }) => isRepeatable(target.resource)))
+    accuse('executionsNotOne', `${nonce} was paid and never done`);
+  const delivered = receipts.at(0)?.delivered ?? false;
+  if (record !== undefined && (!isFunded || delivered !== (record.state === 'delivered')))
+    accuse('stateUntrue', `${payId} is ${record.state}, its receipt says delivered ${delivered}`);
+  const lost = losses.mayHaveTaken(proof);
+  if (receipts.length === 0 || record === undefined) {
+    if (lost) excused.receiptsLost += 1;
+    else accuse('receiptsMissing', `${payId} ${nonce}`);
+  }
+  const told = settled.get(chain.spent.get(nonce)?.transaction ?? '')?.length ?? 0;
+  if (told > 1) accuse('duplicateMoneyEvents', `${nonce} ${told} times`);
+  if (told > 0) return;
+  if (lost) excused.moneyEventsLost += 1;
+  else accuse('moneyEventsMissing', nonce);
+}
+
+/** The answer, or a receipt and the word of the gateway that the payment was taken. */
+function isRedeemable({ answers, told }: ProofStory, receipts: number): boolean {
+  if (answers.length > 0) return true;
+  return (
+    receipts > 0 && told.some(({ status, state, hasPayment }) => status === 409 && hasPayment && REDEEMABLE.has(state))
+  );
+}
+
+/**
+ * The receipt of a proof that was not delivered has `deliveryUncertain` where bytes may have reached
+ * the buyer, and only there: a refund without it would be paid beside the goods.
+ */
+function judgeMark(
+  { nonce, payId, answers, lostAt }: ProofStory,
+  receipt: Pick<Receipt, 'delivered' | 'metadata'> | undefined,
+  losses: Losses,
+  excused: Excused,
+  accuse: Accuse,
+): void {
+  if (receipt === undefined || receipt.delivered) return;
+  const isMarked = receipt.metadata?.deliveryUncertain === true;
+  if (isMarked && answers.length === 0 && lostAt.length === 0)
+    accuse('markedUnsent', `${payId}: every request with ${nonce} was refused in full`);
+  if (isMarked || answers.length === 0) return;
+  const times = answers.map(({ at }) => at);
+  if (losses.mayHaveUndone(times)) excused.marksLost += 1;
+  else accuse('deliveredUnmarked', `${payId}: ${nonce} was answered in full at ${times.map(timeOf).join(', ')}`);
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
 }

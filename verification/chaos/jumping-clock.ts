@@ -1,10 +1,11 @@
-import { shiftDate } from './shifted-date.ts';
-
 /**
  * Loaded before a gateway (`node --import`): at each SIGUSR2 its wall clock jumps, in turn ahead,
  * behind and back to the truth. The jumps stay below the 30 s from which on a gateway calls its own
  * clock wrong.
  */
+
+import { shiftDate } from './shifted-date.ts';
+
 const JUMPS_MS = [0, 20_000, -20_000] as const;
 let jumps = 0;
 

@@ -1,86 +1,54 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
+/** Proxies between the programs of the world; the weather decides which bytes or calls fail. */
+
+import type { NetConnectOpts } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
+import { type Piece, type RedisLine, startLine } from '../../spec/support/redis-proxy.ts';
+import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
 import type { Weather } from './weather.ts';
 
-/** A line between two programs of the world, on a port of 127.0.0.1. */
-export interface Line {
-  readonly port: number;
-  stop(): Promise<void>;
-}
-
-/**
- * What happens to a piece that crosses: it ends the connection, comes late, or arrives in part
- * before the connection ends.
- */
-const FAULTS = ['cut', 'delayed', 'truncated'] as const;
+/** A piece of bytes ends the connection, comes late, or arrives in part before the connection ends. */
+const PIECE_FAULTS = ['cut', 'delayed', 'truncated'] as const;
 const LATE_MS = [50, 1_500] as const;
+const NODE_FAULTS = ['error', 'cut', 'slow'] as const;
+const LONGEST_SLOW_MS = 1_400;
 
 /**
- * Opens a line to a server. Every piece of bytes that crosses, in either direction, meets the
- * weather of `party` at the rate given; the order of bytes never changes.
+ * Opens a proxy to a server. Every piece of bytes, in either direction, may fail at this rate by the
+ * weather of `party`; the order of bytes never changes.
  */
-export async function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<Line> {
-  const open = new Set<Socket>();
-  const listener = createServer((client) => {
-    const upstream = connect(to);
-    for (const socket of [client, upstream]) {
-      open.add(socket);
-      socket.on('error', () => undefined);
-      socket.once('close', () => {
-        open.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
-    for (const [from, into] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      from.on('data', (piece: Buffer) => cross(from, into, piece));
-      from.once('end', () => into.end());
-    }
+export function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<RedisLine> {
+  return startLine(to, (piece) => {
+    const { bytes, from, into } = piece;
+    const fault = weather.strike(party, '', rate, PIECE_FAULTS);
+    if (fault === undefined) piece.pass();
+    else if (fault.kind === 'cut') from.destroy();
+    else if (fault.kind === 'delayed') delayPiece(piece, fault.seed);
+    else into.write(bytes.subarray(0, Math.floor(fault.seed.between(0, bytes.byteLength))), () => from.destroy());
   });
-  const cross = (from: Socket, into: Socket, piece: Buffer): void => {
-    const fault = weather.strike(party, '', rate, FAULTS);
-    switch (fault?.kind) {
-      case 'cut':
-        from.destroy();
-        break;
-      case 'truncated':
-        into.write(piece.subarray(0, partOf(piece, fault.seed)), () => from.destroy());
-        break;
-      case 'delayed':
-        // What follows waits behind it.
-        from.pause();
-        setTimeout(
-          () => {
-            into.write(piece);
-            from.resume();
-          },
-          fault.seed.between(...LATE_MS),
-        );
-        break;
-      default:
-        if (!into.write(piece)) {
-          from.pause();
-          into.once('drain', () => from.resume());
-        }
-    }
-  };
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  return {
-    port: (listener.address() as AddressInfo).port,
-    async stop() {
-      const closed = once(listener, 'close');
-      listener.close();
-      for (const socket of open) socket.destroy();
-      await closed;
-    },
-  };
 }
 
-function partOf(piece: Buffer, seed: Seed): number {
-  return Math.floor(seed.between(0, piece.byteLength));
+/** Later bytes wait behind it. */
+function delayPiece({ bytes, from, into }: Piece, seed: Seed): void {
+  from.pause();
+  setTimeout(
+    () => {
+      into.write(bytes);
+      from.resume();
+    },
+    seed.between(...LATE_MS),
+  );
+}
+
+/** Opens a proxy to the chain's node, which fails call by call. */
+export function openNodeLine(rpcUrl: string, plan: Plan, weather: Weather): Promise<HttpServer> {
+  return serveHttp(async ({ response, body }) => {
+    const fault = weather.strike('rpc', '', plan.faults.rpc, NODE_FAULTS);
+    if (fault?.kind === 'error') return answerJson(response, 503, { error: 'unavailable' });
+    if (fault?.kind === 'cut') return resetConnection(response);
+    if (fault?.kind === 'slow') await delay(fault.seed.between(0, LONGEST_SLOW_MS));
+    const passed = await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    answerJson(response, passed.status, await passed.json());
+  });
 }

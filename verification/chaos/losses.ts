@@ -1,3 +1,5 @@
+/** Which writes the power cuts of a run took. */
+
 import type { Evidence } from './goals.ts';
 import type { ProofStory } from './story.ts';
 

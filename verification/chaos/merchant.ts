@@ -1,5 +1,7 @@
+/** The backend of a run: honours keys, counts work, and fails as the weather decides. */
+
 import { setTimeout as delay } from 'node:timers/promises';
-import { answerJson, cut, type Loopback, serveLoopback } from './loopback.ts';
+import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
 import type { Plan } from './plan.ts';
 import type { Weather } from './weather.ts';
 
@@ -18,7 +20,7 @@ export interface Work {
 }
 
 /** The merchant of the world: honours the key, counts everything, and fails as told. */
-export interface Merchant extends Loopback {
+export interface Merchant extends HttpServer {
   readonly work: ReadonlyMap<string, Work>;
 }
 
@@ -51,16 +53,16 @@ export async function openMerchant(plan: Plan, weather: Weather): Promise<Mercha
     return { resource, input, execution: executions };
   };
 
-  const server = await serveLoopback(async ({ request, response, body }) => {
+  const server = await serveHttp(async ({ request, response, body }) => {
     const key = String(request.headers['idempotency-key'] ?? '');
     const [, resource = '', last = ''] = (request.url ?? '').split('/');
     const input =
       request.method === 'GET' ? decodeURIComponent(last) : (JSON.parse(body.toString()) as { input: string }).input;
     const fault = weather.strike('merchant', key, plan.faults.merchant, FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 500, { error: 'the merchant says no' });
-    if (fault?.kind === 'cut') return cut(response);
+    if (fault?.kind === 'cut') return resetConnection(response);
     const delivered = execute(key, resource, input);
-    if (fault?.kind === 'executed_cut') return cut(response);
+    if (fault?.kind === 'executed_cut') return resetConnection(response);
     if (fault?.kind === 'executed_slow') await delay(fault.seed.between(...SLOW_MS));
     answerJson(response, 200, delivered);
   });

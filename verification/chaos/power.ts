@@ -1,3 +1,5 @@
+/** A Redis whose power can be cut: unsynced writes are gone. */
+
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,3 +1,5 @@
+/** Signs proofs of a run and spells them in different ways. */
+
 import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';

@@ -1,6 +1,8 @@
+/** The report of a run. */
+
 import type { Blow, Controller } from './controller.ts';
 import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
-import { isPaid } from './judge-books.ts';
+import { isPaid } from './judge.ts';
 import type { Plan } from './plan.ts';
 import type { CallStory } from './story.ts';
 

@@ -1,3 +1,5 @@
+/** One chaos run: a world, a storm, calm, and the comparison of the ledgers. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { NetConnectOpts } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,9 +14,8 @@ import { type Crowd, gatherCrowd } from './crowd.ts';
 import { openFacilitator } from './facilitator.ts';
 import { openFleet, PRICE_UNITS } from './fleet.ts';
 import { judge } from './judge.ts';
-import { openLine } from './line.ts';
+import { openLine, openNodeLine } from './line.ts';
 import { openMerchant } from './merchant.ts';
-import { openNodeLine } from './node-line.ts';
 import type { Plan } from './plan.ts';
 import { openPower } from './power.ts';
 import { type Outcome, type Report, reportOf } from './report.ts';

@@ -1,3 +1,5 @@
+/** Choices that depend on a name alone, so that a seed replays a run. */
+
 import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
 

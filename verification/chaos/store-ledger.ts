@@ -1,3 +1,5 @@
+/** What the store knows of the payments of a run. */
+
 import { Redis } from 'ioredis';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';

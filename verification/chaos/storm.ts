@@ -1,3 +1,5 @@
+/** Runs one short storm in a process of its own. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+/** The story of each call of a run, as its buyer saw it. */
+
 import type { Hex } from 'viem';
 import type { ResourceId } from './fleet.ts';
 import type { Delivered } from './merchant.ts';

@@ -1,3 +1,5 @@
+/** EIP-3009 authorizations and calldata of a run. */
+
 import { type Address, encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChainAccess } from '../../spec/support/chain.ts';

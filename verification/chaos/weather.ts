@@ -1,3 +1,5 @@
+/** Decides which calls of a run fail, and how. */
+
 import { type Seed, seedOf } from './seed.ts';
 
 /** Decides which call of which party goes wrong, and how. */

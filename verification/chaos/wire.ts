@@ -1,3 +1,5 @@
+/** Sends a call over each channel and reads the answer as a strict client does. */
+
 import { randomUUID } from 'node:crypto';
 import type { Target, Told } from './story.ts';
 

@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { describe, it } from 'node:test';
 import { schemaOf } from '../../../src/adapters/acp/backend-document.ts';
 import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import type { Count, Order } from '../../support/acp/control.ts';
 import { DECLINED_TOKEN, openDesk, type Said, THREE_DS_TOKEN } from '../../support/acp/desk.ts';
 import { startCheckoutMerchant } from '../../support/acp/merchant.ts';
-import { terminate } from '../../support/child.ts';
-import { leash } from '../../support/leash.ts';
 import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from './validation/published.ts';
 import { CREATE, completeWith } from './with-backend.ts';
 
@@ -121,31 +114,6 @@ describe('the sample backend', () => {
       assert.equal(backend.orders('cs_1'), 1);
     } finally {
       await backend.stop();
-    }
-  });
-});
-
-describe('the sample backend in a process of its own', () => {
-  it('accepts faults, and reports its counts', async () => {
-    const program = join(import.meta.dirname, '../../support/acp/merchant-main.ts');
-    const child = spawn(process.execPath, [program, '0', '--naive'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    leash(child);
-    try {
-      const [line] = await once(createInterface(child.stdout), 'line');
-      const url = /http:\S+/.exec(String(line))?.[0] ?? assert.fail(String(line));
-      const post = (path: string, body: string) => fetch(`${url}${path}`, { method: 'POST', body });
-      const { id } = (await (await post('/checkout_sessions', CREATE)).json()) as { readonly id: string };
-      const order: Order = {
-        fault: { kind: 'status', status: 500, acts: true },
-        aim: { operation: 'completeCheckoutSession' },
-      };
-      assert.equal((await post('/control/faults', JSON.stringify(order))).status, 200);
-      assert.equal((await post(`/checkout_sessions/${id}/complete`, completeWith())).status, 500);
-      assert.equal((await post(`/checkout_sessions/${id}/complete`, completeWith())).status, 200);
-      const count = (await (await fetch(`${url}/control/count/${id}`)).json()) as Count;
-      assert.deepEqual(count, { posts: 2, completes: 2, orders: 2 });
-    } finally {
-      await terminate(child, 5_000);
     }
   });
 });

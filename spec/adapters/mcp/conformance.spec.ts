@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type McpMerchant, startMcpMerchant } from '../../support/mcp-merchant.ts';
+import { startMcpMerchant } from '../../support/mcp-merchant.ts';
 import { mcpShop } from '../../support/mcp-shop.ts';
+import type { Merchant } from '../../support/merchant.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type ExpectedFailure, failed, readExpectedFailures, runSuite, type SuiteRun } from './conformance-suite.ts';
 
@@ -44,7 +45,7 @@ const APPLICABLE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 /** The check of every message of the gateway with the JSON schema of the revision. */
 const WIRE_SCHEMA = 'wire-schema-valid';
 
-let merchant: McpMerchant;
+let merchant: Merchant;
 let world: World;
 
 before(async () => {

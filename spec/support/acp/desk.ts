@@ -1,14 +1,16 @@
+/** The state machine of the sample checkout backend: what each operation does to a session. */
+
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
 import { type CartItem, documentOf, type Session, SOLD_OUT } from './session.ts';
 
-/** What the merchant says: a status and a document, a session or an Error. */
+/** An answer of the backend: a status and a document, a session or an Error. */
 export interface Said {
   readonly status: number;
   readonly document: JsonObject;
 }
 
-/** The checkouts of a shop in memory: does what the five operations mean. */
+/** Checkouts in memory, and what the five operations do to them. */
 export interface CheckoutDesk {
   readonly sessions: ReadonlyMap<string, Session>;
   /** `sessionId`: decoded, undefined for create. `key`: the caller's idempotency key. */
@@ -21,9 +23,8 @@ export const DECLINED_TOKEN = 'tok_declined';
 export const THREE_DS_TOKEN = 'tok_3ds';
 
 /**
- * Opens the desk. `dedupe`: the merchant looks at the idempotency key, and gives an equal one the
- * answer of the first. Without it a repeated complete makes another order, as at a shop that never
- * thought of repetitions.
+ * Opens the checkouts. `dedupe`: an equal idempotency key gets the first answer again. Without it
+ * a repeated complete makes another order.
  */
 export function openDesk({ dedupe, shop }: { readonly dedupe: boolean; readonly shop: string }): CheckoutDesk {
   const sessions = new Map<string, Session>();
@@ -108,7 +109,7 @@ function completed(session: Session, body: JsonObject, dedupe: boolean): Said {
   return said(session);
 }
 
-/** What a create or an update says of the cart. */
+/** Applies the cart of a create or an update. */
 function take(session: Session, body: JsonObject): void {
   const { line_items: items, buyer, fulfillment_details: details, selected_fulfillment_options: selected } = body;
   if (Array.isArray(items)) session.items = items.flatMap((item: Json) => (isObject(item) ? cartItem(item) : []));

@@ -1,13 +1,12 @@
+/** The ways in which the sample checkout backend fails or answers wrongly. */
+
 import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import type { Said } from './desk.ts';
 
-/**
- * How the sample merchant misbehaves for one call. `acts`: whether it does first what it was asked
- * to do.
- */
+/** A fault of one call. `acts`: whether the backend does first what the call asks for. */
 export type Fault =
   /** Answers this status with an Error document of its own. */
   | { readonly kind: 'status'; readonly status: number; readonly acts: boolean; readonly document?: JsonObject }
@@ -16,7 +15,7 @@ export type Fault =
   /** Answers properly, once this is resolved. */
   | { readonly kind: 'wait'; readonly acts: 'before' | 'after'; readonly until: Promise<void> }
   | { readonly kind: 'reset'; readonly acts: boolean }
-  /** `location`: where nobody must ever knock. */
+  /** `location`: an address that must never be called. */
   | { readonly kind: 'redirect'; readonly status: 301 | 302 | 303 | 307 | 308; readonly location: string }
   /** Acts, and then writes what it likes. */
   | { readonly kind: 'answer'; readonly form: Form }
@@ -37,7 +36,7 @@ export type Form =
 
 /** Documents that are wrong in one way each. */
 export const EDITS = {
-  'wrong-id': (document) => ({ ...document, id: 'cs_of_somebody_else' }),
+  'wrong-id': (document) => ({ ...document, id: 'cs_of_another_buyer' }),
   'empty-extensions': (document) => {
     const { capabilities } = document;
     return { ...document, capabilities: { ...(isObject(capabilities) ? capabilities : {}), extensions: [] } };
@@ -54,7 +53,7 @@ export const EDITS = {
 /** Larger than any document may be, bytes. */
 const OVERSIZED_BYTES = 262_145;
 
-/** Does what was asked, or what the fault says. */
+/** Does what the call asks for, or what the fault names. */
 export async function behave(fault: Fault | undefined, act: () => Said, response: ServerResponse): Promise<void> {
   if (fault === undefined) return sendDocument(response, act());
   switch (fault.kind) {
@@ -87,7 +86,7 @@ export async function behave(fault: Fault | undefined, act: () => Said, response
   }
 }
 
-/** Says what was said, as it should be. */
+/** Sends an answer as it should be. */
 export function sendDocument(response: ServerResponse, { status, document }: Said): void {
   send(response, status, JSON.stringify(document));
 }
@@ -131,7 +130,7 @@ function send(response: ServerResponse, status: number, body: string | Buffer, t
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
-/** Chunk after chunk until the other side has had enough. */
+/** Chunk after chunk until the other side ends the connection. */
 async function endless(response: ServerResponse, status: number): Promise<void> {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.write('{"id":"');

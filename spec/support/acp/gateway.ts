@@ -1,18 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+/** A gateway process that serves checkouts and nothing else. */
+
 import { join } from 'node:path';
 import { checkoutProtocol, NO_CHAIN } from '../../adapters/acp/shop.ts';
-import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from '../config.ts';
-import { type GatewayProcess, startGateway } from '../gateway-process.ts';
-import { freePorts } from '../ports.ts';
+import type { ConfigObject, WorldParts } from '../config.ts';
+import { type GatewayProcess, prepareGateway } from '../gateway-process.ts';
 import { OPERATOR_TOKEN } from '../shop.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 
-/** A gateway in a process of its own that serves checkouts. */
+/** The process, and what a spec reads of it. */
 export interface CheckoutGateway {
   readonly url: string;
   readonly managementUrl: string;
   readonly process: GatewayProcess;
-  /** Everything that it printed, as it stands in the file. */
+  /** A file with all of its output. */
   readonly logPath: string;
   /** GET with the operator token. */
   operator(path: string): Promise<Response>;
@@ -23,7 +23,7 @@ export interface CheckoutGateway {
 export interface CheckoutGatewayParts {
   readonly merchantUrl: string;
   /** Default: a SQLite file that goes away with the gateway. */
-  readonly storage?: WorldParts['storage'];
+  readonly storage?: WorldParts['storage'] | undefined;
   /** Replace members of `protocols.acp`. */
   readonly acp?: ConfigObject;
   /** Merged into everything. */
@@ -33,43 +33,28 @@ export interface CheckoutGatewayParts {
 
 /** Starts it on free ports. */
 export async function startCheckoutGateway(parts: CheckoutGatewayParts): Promise<CheckoutGateway> {
-  const directory = await mkdtemp(join(tmpdir(), 'acg-checkout-gateway-'));
-  const remove = () => rm(directory, { recursive: true, force: true });
-  try {
-    const [agents = 0, management = 0] = await freePorts(2);
-    const config = worldConfig({
-      merchantUrl: parts.merchantUrl,
-      chain: NO_CHAIN,
-      facilitator: { mode: 'local' },
-      storage: parts.storage ?? { sqlite: { path: join(directory, 'gateway.db') } },
-      ports: { agents, management },
-      adminToken: OPERATOR_TOKEN,
-      overrides: {
-        payments: undefined,
-        resources: undefined,
-        protocols: { acp: checkoutProtocol(parts.acp) },
-        ...parts.overrides,
-      },
-    });
-    const configPath = join(directory, 'gateway.yaml');
-    const logPath = join(directory, 'gateway.log');
-    await writeConfig(configPath, config);
-    const url = `http://127.0.0.1:${agents}`;
-    const env = { GATEWAY_DRAIN_SECONDS: '0', ...parts.env };
-    const gateway = await startGateway({ configPath, baseUrl: url, env, logPath });
-    return {
-      url,
-      managementUrl: `http://127.0.0.1:${management}`,
-      process: gateway,
-      logPath,
-      operator: (path) => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } }),
-      async stop() {
-        await gateway.stop();
-        await remove();
-      },
-    };
-  } catch (error) {
-    await remove();
-    throw error;
-  }
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-checkout-gateway-');
+  const { acp, overrides, env = {}, merchantUrl, storage } = parts;
+  const prepared = await prepareGateway(directory, {
+    merchantUrl,
+    chain: NO_CHAIN,
+    facilitator: { mode: 'local' },
+    storage,
+    adminToken: OPERATOR_TOKEN,
+    overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
+  });
+  const logPath = join(directory, 'gateway.log');
+  const gateway = await prepared.start({ env, logPath });
+  ends.defer(async () => void (await gateway.stop()));
+  const { baseUrl: url, managementUrl } = prepared;
+  const started = ends.move();
+  return {
+    url,
+    managementUrl,
+    process: gateway,
+    logPath,
+    operator: (path) => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } }),
+    stop: () => started.disposeAsync(),
+  };
 }

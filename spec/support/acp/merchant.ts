@@ -1,14 +1,15 @@
-import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+/** The sample checkout backend: the five operations of ACP in memory, with faults on demand. */
+
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
+import { type HttpExchange, serveHttp } from '../http-server.ts';
 import { openDesk } from './desk.ts';
 import { behave, type Fault, sendDocument } from './faults.ts';
 import type { Session } from './session.ts';
 
-/** A call as it reached the merchant. */
+/** A call as it reached the backend. */
 export interface MerchantCall {
   readonly operation: Operation;
   /** Decoded; undefined for create. */
@@ -21,32 +22,29 @@ export interface MerchantCall {
   readonly body: Buffer;
 }
 
-/** Which calls a fault is for; all of them unless said. */
+/** Which calls a fault is for; default: all of them. */
 export interface Aim {
   readonly operation?: Operation;
   readonly sessionId?: string;
-  /** What the body holds somewhere: two creates differ in nothing else. */
+  /** Text in the body: the only difference of two creates. */
   readonly text?: string;
 }
 
-/** A merchant with real checkouts in memory, that keeps count and misbehaves on demand. */
+/** A backend with real checkouts in memory that counts calls and misbehaves on demand. */
 export interface CheckoutMerchant {
   readonly url: string;
   /** In order of arrival; the newest 10,000. */
   readonly calls: readonly MerchantCall[];
-  /** How many POSTs came for a session, whatever was answered. */
+  /** POSTs for a session, whatever was answered. */
   posts(sessionId: string, operation?: Operation): number;
-  /** How many orders were made of a session: what must never be more than one. */
+  /** Orders made of a session: never more than one, if the gateway is right. */
   orders(sessionId: string): number;
   /** Orders of all sessions. */
   allOrders(): number;
   session(sessionId: string): Session | undefined;
-  /**
-   * The next call that this is for meets the fault, and so do the `times - 1` after it. Faults for
-   * the same calls wait in line.
-   */
+  /** The next `times` calls that match the aim get the fault; faults apply in their order. */
   misbehave(fault: Fault, aim?: Aim, times?: number): void;
-  /** Resolves with the next such call, as soon as its body has come and before anything is done. */
+  /** Resolves with the next such call, once its body has arrived and before the backend acts. */
   arrived(aim?: Aim): Promise<MerchantCall>;
   /** Forgets calls and faults, not the sessions. */
   forget(): void;
@@ -54,19 +52,14 @@ export interface CheckoutMerchant {
   stop(): Promise<void>;
 }
 
-/** How a merchant is. */
+/** How a backend behaves. */
 export interface MerchantOptions {
-  /** 0, the default, takes a free one. */
+  /** Default: a free one. */
   readonly port?: number;
-  /**
-   * Whether it looks at the idempotency key; true unless said. A merchant that does not makes an
-   * order for every complete.
-   */
+  /** Whether it honours the idempotency key; default true. If not, each complete makes an order. */
   readonly dedupe?: boolean;
-  /** How long everything takes, milliseconds; it acts at once and answers later. */
-  readonly slowMs?: number;
   /** Sees every request first. True: it answered. */
-  readonly before?: (request: IncomingMessage, response: ServerResponse, merchant: CheckoutMerchant) => boolean;
+  readonly before?: (exchange: HttpExchange) => boolean;
 }
 
 const MAX_RECORDED = 10_000;
@@ -89,31 +82,22 @@ export async function startCheckoutMerchant(options: MerchantOptions = {}): Prom
     entry.left -= 1;
     return entry.fault;
   };
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const call = await received(request);
+  const server = await serveHttp((exchange) => {
+    if (options.before?.(exchange) === true) return;
+    const { response } = exchange;
+    const call = callIn(exchange);
     if (call === undefined) return sendDocument(response, { status: 404, document: { message: 'no such path' } });
     calls.push(call);
     if (calls.length > MAX_RECORDED) calls.shift();
-    for (const place of placesOf(call)) posts.set(place, (posts.get(place) ?? 0) + 1);
+    for (const name of countersOf(call)) posts.set(name, (posts.get(name) ?? 0) + 1);
     const fault = nextFault(call);
     arrivals.emit('call', call);
-    const act = () => desk.act(call.operation, call.sessionId, bodyOf(call), keyOf(call));
-    if (options.slowMs === undefined) return behave(fault, act, response);
-    const said = act();
-    await delay(options.slowMs);
-    return behave(fault, () => said, response);
-  };
-  const server = createServer((request, response) => {
-    if (options.before?.(request, response, merchant) === true) return;
-    // Only a caller that left while its answer was being made ends here.
-    serve(request, response).catch(() => response.destroy());
-  });
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
-  const merchant: CheckoutMerchant = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    return behave(fault, () => desk.act(call.operation, call.sessionId, bodyOf(call), keyOf(call)), response);
+  }, options.port);
+  return {
+    ...server,
     calls,
-    posts: (sessionId, operation) => posts.get(place(sessionId, operation)) ?? 0,
+    posts: (sessionId, operation) => posts.get(counterOf(sessionId, operation)) ?? 0,
     orders: (sessionId) => desk.sessions.get(sessionId)?.orders.length ?? 0,
     allOrders: () => [...desk.sessions.values()].reduce((sum, { orders }) => sum + orders.length, 0),
     session: (sessionId) => desk.sessions.get(sessionId),
@@ -132,27 +116,18 @@ export async function startCheckoutMerchant(options: MerchantOptions = {}): Prom
       faults.length = 0;
       posts.clear();
     },
-    stop: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
   };
-  return merchant;
 }
 
-/** Reads a call to the end of its body; undefined when it is for no operation. */
-async function received(request: IncomingMessage): Promise<MerchantCall | undefined> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
+/** The call that a request makes; undefined when it is for no operation. */
+function callIn({ request, body }: HttpExchange): MerchantCall | undefined {
   const url = request.url ?? '';
   const route = ROUTES.find(({ method, pattern }) => method === request.method && pattern.test(url));
   if (route === undefined) return undefined;
   const [, id] = route.pattern.exec(url) ?? [];
   const { rawHeaders, headers } = request;
   const sessionId = id === undefined ? undefined : decodeURIComponent(id);
-  return { operation: route.operation, sessionId, url, rawHeaders, headers, body: Buffer.concat(chunks) };
+  return { operation: route.operation, sessionId, url, rawHeaders, headers, body };
 }
 
 function bodyOf({ body }: MerchantCall): JsonObject {
@@ -165,17 +140,18 @@ function keyOf({ headers }: MerchantCall): string | undefined {
   return typeof key === 'string' ? key : undefined;
 }
 
-/** Whether a call is one of those. */
+/** Whether a call matches an aim. */
 export function aimed({ operation, sessionId, text = '' }: Aim, call: MerchantCall): boolean {
   if ((operation ?? call.operation) !== call.operation) return false;
   return (sessionId ?? call.sessionId) === call.sessionId && call.body.includes(text);
 }
 
-function placesOf({ operation, sessionId }: MerchantCall): readonly string[] {
+/** The counters that a POST of this call adds to. */
+function countersOf({ operation, sessionId }: MerchantCall): readonly string[] {
   if (sessionId === undefined || operation === 'getCheckoutSession') return [];
-  return [place(sessionId), place(sessionId, operation)];
+  return [counterOf(sessionId), counterOf(sessionId, operation)];
 }
 
-function place(sessionId: string, operation?: Operation): string {
+function counterOf(sessionId: string, operation?: Operation): string {
   return `${operation ?? ''} ${sessionId}`;
 }

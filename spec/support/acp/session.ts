@@ -1,6 +1,8 @@
+/** A session of the sample checkout backend and the document that shows it. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 
-/** What the sample merchant remembers of one checkout. */
+/** One checkout, as the backend stores it. */
 export interface Session {
   readonly id: string;
   /** Base URL of the pages that documents link to. */
@@ -12,9 +14,9 @@ export interface Session {
   buyer: JsonObject | undefined;
   fulfillmentDetails: JsonObject | undefined;
   selected: readonly JsonObject[];
-  /** What the agent said it can do. */
+  /** The interventions that the agent supports. */
   readonly interventions: readonly string[];
-  /** What the last call has to tell the buyer. */
+  /** Messages of the last call to the buyer. */
   messages: readonly JsonObject[];
   /** Ids of the orders made of this checkout. More than one is what a gateway must prevent. */
   readonly orders: string[];

@@ -1,9 +1,11 @@
+/** The checkout backend of `make run`, with commands to try it. */
+
 import { randomBytes } from 'node:crypto';
 import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
 import type { ConfigObject } from '../config.ts';
 import { startCheckoutMerchant } from './merchant.ts';
 
-/** A merchant with a checkout, and what a gateway and a newcomer need to use it. */
+/** The backend, and what a gateway and a newcomer need to use it. */
 export interface CheckoutShowcase {
   readonly url: string;
   /** `protocols.acp` of a gateway before it. */
@@ -26,8 +28,7 @@ const PAYMENT = {
   },
 };
 /**
- * The merchant counts, and the key of the first command makes it the only session that is opened by
- * it.
+ * The backend numbers its sessions; a repetition of the first command opens no second one.
  */
 const FIRST_SESSION = 'cs_1';
 

@@ -1,3 +1,5 @@
+/** The body of a 402 that demands a mandate, for specs of who reads it. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Mint } from './mint.ts';
 import { hashed } from './oracle.ts';

@@ -1,8 +1,10 @@
+/** Changes to single tokens, with which specs forge mandates. */
+
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import type { Content } from '../../../tools/mandate/maker/contents.ts';
 import { type Draft, type Signer, sdJwt, signDraft } from '../../../tools/mandate/maker/tokens.ts';
 
-/** What a forger does to one token: nothing, unless a test says so. */
+/** The changes of a forger to one token; default: none. */
 export interface Hand {
   /** To the mandate, before it is hidden in its disclosure. */
   readonly content?: (content: Content) => Content;

@@ -1,3 +1,5 @@
+/** Keys of the parties of test mandates. */
+
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import type { PublicJwk } from '../../../src/crypto/signing-key.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
@@ -72,7 +74,7 @@ export const BANK = 'https://bank.example';
 export const KID_ONLY = 'kid-only-provider';
 export const CREDENTIAL_VCT = 'com.emvco.dpc';
 
-/** `alg`: of everybody but the merchant, who signs in one way only. */
+/** `alg`: of all parties but the merchant, which signs in one way only. */
 export function createParties(alg: Algorithm = 'ES256'): Parties {
   return {
     provider: createKey('provider-1', alg),

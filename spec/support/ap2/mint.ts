@@ -1,3 +1,5 @@
+/** Makes test mandates of all kinds, right ones and wrong ones. */
+
 import { randomBytes } from 'node:crypto';
 import {
   allowedMerchants,
@@ -14,7 +16,7 @@ import { BANK, CREDENTIAL_VCT, createParties, type Parties, PROVIDER } from './k
 import { checkoutOf, minorUnits, NOW, profileWith, purchaseWith } from './purchase.ts';
 import type { OpenMandates, Presentation, Wishes } from './wishes.ts';
 
-/** Makes mandates of all kinds, right ones and wrong ones, with keys of its own. */
+/** A mint with keys of its own. */
 export interface Mint {
   readonly parties: Parties;
   checkout(wishes?: Wishes): { readonly jwt: string; readonly jti: string };

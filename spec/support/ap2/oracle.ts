@@ -1,10 +1,10 @@
+/**
+ * A second reader of presentations, made of `node:crypto` alone: signatures, digests and bindings
+ * as RFC 9901 and the AP2 documents describe them. It finds a maker and a verifier that err alike.
+ */
+
 import { createHash, createPublicKey, verify } from 'node:crypto';
 
-/**
- * Reads a presentation with `node:crypto` and nothing of this project: signatures, digests and
- * bindings as RFC 9901 and the AP2 documents describe them. It is no guard, it believes what it can
- * check; what it is for is to find a maker and a verifier that err alike.
- */
 export interface Read {
   readonly header: Record<string, unknown>;
   readonly claims: Record<string, unknown>;
@@ -12,7 +12,7 @@ export interface Read {
   readonly mandate: Record<string, unknown> | undefined;
   readonly sdHash: string;
   readonly jwt: string;
-  /** Of whoever signed it: given for the root, named by the token before for all others. */
+  /** The key of its signer: given for the root, named by the token before for all others. */
   readonly jwk: Jwk;
 }
 

@@ -1,3 +1,5 @@
+/** The purchase, the profile and the time for which test mandates are made. */
+
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../../src/json/canonical.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
@@ -12,7 +14,7 @@ export const MERCHANT = { id: 'test-shop', name: 'Test Shop', website: 'https://
 /** Base units of one token. */
 const USDC_EXPONENT = 6;
 
-/** The demands of the test shop. */
+/** The demands of the test gateway. */
 export function profileWith(changes: Partial<Ap2Profile> = {}): Ap2Profile {
   return {
     audience: AUDIENCE,

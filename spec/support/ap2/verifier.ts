@@ -1,3 +1,5 @@
+/** The verifier of mandates as specs call it. */
+
 import type { ChainCache } from '../../../src/mandates/ap2/chain/cache.ts';
 import { createIssuedCheckouts, type IssuedCheckouts } from '../../../src/mandates/ap2/checkout/checkout-mint.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';

@@ -1,3 +1,5 @@
+/** What a test mandate is to be like; the vocabulary of the mint. */
+
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
 import type { Purchase } from '../../../src/mandates/ap2/model/purchase.ts';

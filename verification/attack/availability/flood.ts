@@ -1,3 +1,5 @@
+/** Starts the load generator and gives it orders. */
+
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startProgram } from '../../bench/program.ts';

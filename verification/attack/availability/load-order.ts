@@ -1,3 +1,5 @@
+/** What runs and load generator say to each other. */
+
 import type { CallKind } from './blend.ts';
 
 /**

@@ -1,3 +1,5 @@
+/** Measures which process used the machine. */
+
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { cpuNs } from '../../bench/meter.ts';

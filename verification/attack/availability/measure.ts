@@ -1,8 +1,16 @@
+/** Measures capacity, unloaded times and a flood of one gateway. */
+
 import { join } from 'node:path';
 import { freePorts } from '../../../spec/support/ports.ts';
 import { INPUT, plainQuestion } from '../../bench/contestant.ts';
 import { chooseCores } from '../../bench/cores.ts';
-import { FREE_RESOURCE, gatewayProgram, HTTP_SHOP, invocationOf, PAID_RESOURCE } from '../../bench/gateway.ts';
+import {
+  FREE_RESOURCE,
+  gatewayProgram,
+  invocationOf,
+  PAID_RESOURCE,
+  SOLD_OVER_HTTP,
+} from '../../bench/peers/gateway.ts';
 import { startProgram } from '../../bench/program.ts';
 import { setStage } from '../../bench/stage.ts';
 import type { CallKind } from './blend.ts';
@@ -46,14 +54,14 @@ export async function measureOverload(
   const facilitatorUrl = `http://127.0.0.1:${port}`;
   await facilitator.ready(`${facilitatorUrl}/supported`, signal);
   const stage = await setStage(ends, { cores, signal, profile: process.env['PROFILE'] });
-  const gateway = gatewayProgram('gateway', HTTP_SHOP);
+  const gateway = gatewayProgram('gateway', SOLD_OVER_HTTP);
   const { origin, program } = await stage.start({
     id: `gateway-${[...new Set(blend)].join('-')}`,
     suite: 'http',
     title: 'gateway',
     question: plainQuestion(invocationOf(FREE_RESOURCE), 200, ''),
     readyPath: '/ready',
-    program: (place) => gateway({ ...place, facilitatorUrl }),
+    program: (surroundings) => gateway({ ...surroundings, facilitatorUrl }),
   });
   const flood = startFlood(cores.others);
   ends.defer(() => flood.stop());

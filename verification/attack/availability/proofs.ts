@@ -1,3 +1,5 @@
+/** Signs proofs for calls under load, thousands a second. */
+
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { keccak256 } from '../../../src/crypto/keccak.ts';

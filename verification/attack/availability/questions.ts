@@ -1,3 +1,5 @@
+/** The bytes of the calls that the load generator sends. */
+
 import { decodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
 import { PAYMENT_REQUIRED, PAYMENT_SIGNATURE, type PaymentRequired } from '../../../src/payments/x402/wire/types.ts';
 import type { CallKind } from './blend.ts';

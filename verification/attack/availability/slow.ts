@@ -1,3 +1,5 @@
+/** Slow clients: heads, bodies and readings that never end. */
+
 import { connect, type Socket } from 'node:net';
 
 /**

@@ -1,3 +1,5 @@
+/** Runs slowhttptest, where it is installed. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type { SlowKind } from './slow.ts';

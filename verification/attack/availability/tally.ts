@@ -1,3 +1,5 @@
+/** Counts and times the answers of a flood. */
+
 import { percentile } from '../../bench/numbers.ts';
 import { CALL_KINDS, type CallKind, SERVED } from './blend.ts';
 import type { LoadReport } from './load-order.ts';

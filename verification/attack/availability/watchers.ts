@@ -1,3 +1,5 @@
+/** Asks probes, operator routes and event stream while a flood runs. */
+
 import { percentile } from '../../bench/numbers.ts';
 import { WireClient } from './wire-client.ts';
 

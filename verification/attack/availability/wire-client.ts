@@ -1,3 +1,5 @@
+/** A small HTTP client for many calls on few sockets. */
+
 import { connect, type Socket } from 'node:net';
 
 /** What one answer was. */

@@ -1,3 +1,5 @@
+/** What a facilitator may answer instead of a verdict, byte by byte. */
+
 import type { Socket } from 'node:net';
 import { BEARER } from './stage.ts';
 

@@ -1,3 +1,5 @@
+/** A gateway with a hostile facilitator, and the rules that hold whatever it answers. */
+
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
 import { decode } from '../../../spec/e2e/proofs.ts';
@@ -7,7 +9,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { Chain } from '../../../spec/support/chain.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
-import { ALL_FRONTS, FRONTS, type Front, order, type Seen } from '../payments/fronts.ts';
+import { ALL_CHANNELS, CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
 export const INPUT = { city: 'Berlin' };
 /** What `market_report` costs, base units. */
@@ -23,14 +25,14 @@ export interface LiarStage {
    * and what tells it apart.
    */
   sign(): Promise<{ readonly proof: string; readonly nonce: string }>;
-  /** Brings a proof over the front with this number. */
-  bring(proof: string, front: number | Front): Promise<Seen>;
+  /** Brings a proof over the channel with this number. */
+  bring(proof: string, channel: number | Channel): Promise<Seen>;
   /** A stranger, or an honest facilitator, moves the money; resolves to the transaction. */
   submit(proof: string): Promise<Hex>;
   /** Whether the chain shows the payment. */
   paid(nonce: string): Promise<boolean>;
   /** Brings the proof until it has what it paid for: delivered now, or before. */
-  collect(proof: string, front: number): Promise<void>;
+  collect(proof: string, channel: number): Promise<void>;
   /** Everything that operators and logs hold. */
   sinks(): Promise<string>;
   close(): Promise<void>;
@@ -41,11 +43,11 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
   const facilitator = { auth: { type: 'bearer', token: BEARER } };
   const seller = await openSeller({
     facilitator: { mode: 'remote', url },
-    overrides: { ...ALL_FRONTS, payments: { x402: { facilitator } } },
+    overrides: { ...ALL_CHANNELS, payments: { x402: { facilitator } } },
   });
   const { chain, shop } = seller;
-  const bring = (proof: string, front: number | Front): Promise<Seen> => {
-    const over = typeof front === 'number' ? (FRONTS[front % FRONTS.length] ?? 'http') : front;
+  const bring = (proof: string, channel: number | Channel): Promise<Seen> => {
+    const over = typeof channel === 'number' ? (CHANNELS[channel % CHANNELS.length] ?? 'http') : channel;
     return order(shop.url, over, { resourceId: 'market_report', input: INPUT, proof });
   };
   return {
@@ -63,9 +65,9 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
       const logs = await chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
       return (logs as readonly unknown[]).length > 0;
     },
-    async collect(proof, front) {
+    async collect(proof, channel) {
       const last = await eventually(async () => {
-        const seen = await bring(proof, front);
+        const seen = await bring(proof, channel);
         return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
       }, 'what was paid for');
       assert.ok(last.outcome === 'delivered' || last.code === 'PAYMENT_REPLAYED');

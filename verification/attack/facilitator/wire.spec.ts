@@ -48,9 +48,9 @@ describe('a facilitator whose bytes are the attack', () => {
     (at) =>
       framed(yes(at, { transaction }));
   /** The facilitator comes to its senses: the proof has what it pays for. */
-  const recover = async (proof: string, nonce: string, front: number): Promise<void> => {
+  const recover = async (proof: string, nonce: string, channel: number): Promise<void> => {
     wordings.set(nonce, { verify: valid, settle: settled(await stage.submit(proof)) });
-    await stage.collect(proof, front);
+    await stage.collect(proof, channel);
     sold += 1;
   };
 

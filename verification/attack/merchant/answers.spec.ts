@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack, measured } from '../catalogue.ts';
-import { FRONTS, type Seen } from '../payments/fronts.ts';
+import { CHANNELS, type Seen } from '../payments/channels.ts';
 import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY, type Outcome } from './hostile-answer.ts';
 import { GOOD, type HostileStage, openHostileStage, PRICE_UNITS, wellFormed } from './stage.ts';
@@ -35,26 +35,26 @@ describe('a merchant that answers what no merchant should', () => {
   });
 
   for (const { name, deed, outcome } of HOSTILE_ANSWERS)
-    attack(['H6', 'P2', 'P6'], `${name}: ${outcome.kind}, over every front, free and paid`, async (context) => {
-      const proofs = await Promise.all(FRONTS.map(() => stage.proof('goods')));
+    attack(['H6', 'P2', 'P6'], `${name}: ${outcome.kind}, over every channel, free and paid`, async (context) => {
+      const proofs = await Promise.all(CHANNELS.map(() => stage.proof('goods')));
       const before = await stage.income();
       stage.behave(deed);
       const [free, paid] = await Promise.all([
-        Promise.all(FRONTS.map((front) => stage.call(front, 'gift'))),
-        Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at]))),
+        Promise.all(CHANNELS.map((channel) => stage.call(channel, 'gift'))),
+        Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at]))),
       ]);
-      for (const [at, front] of FRONTS.entries())
+      for (const [at, channel] of CHANNELS.entries())
         for (const seen of [free[at], paid[at]]) {
           assert.ok(seen !== undefined);
-          expected(seen, outcome, front === 'http', `${front} ${seen.everything}`);
+          expected(seen, outcome, channel === 'http', `${channel} ${seen.everything}`);
           closed(seen);
         }
 
       stage.behave(wellFormed(GOOD));
-      const next = await Promise.all([...FRONTS, ...FRONTS].map((front) => stage.call(front, 'gift')));
+      const next = await Promise.all([...CHANNELS, ...CHANNELS].map((channel) => stage.call(channel, 'gift')));
       for (const seen of next) assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD]);
 
-      const collected = await Promise.all(FRONTS.map((front, at) => stage.call(front, 'goods', proofs[at])));
+      const collected = await Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at])));
       for (const seen of collected) {
         closed(seen);
         // The answer that was delivered is kept for the buyer's token; what was not is handed over
@@ -64,8 +64,8 @@ describe('a merchant that answers what no merchant should', () => {
         else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
       }
       const settled = ((await stage.income()) - before) / PRICE_UNITS;
-      assert.equal(settled, BigInt(FRONTS.length), 'each proof is settled once');
-      measured(context, 'double settlements', Number(settled) - FRONTS.length);
+      assert.equal(settled, BigInt(CHANNELS.length), 'each proof is settled once');
+      measured(context, 'double settlements', Number(settled) - CHANNELS.length);
     });
 
   attack('O7', 'nothing of it is in the log', () => {

@@ -1,3 +1,5 @@
+/** The hostile answers of a backend, with what the agent gets for each. */
+
 import { gzipSync } from 'node:zlib';
 import { BODIES, HEADS } from './broken-answers.ts';
 import {

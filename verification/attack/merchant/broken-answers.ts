@@ -1,3 +1,5 @@
+/** Answers of a backend that are no HTTP. */
+
 import {
   answer,
   broken,

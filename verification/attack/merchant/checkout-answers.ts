@@ -1,3 +1,5 @@
+/** Hostile answers of a checkout backend. */
+
 import type { JsonObject } from '../../../src/json/types.ts';
 import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY } from './hostile-answer.ts';
@@ -82,7 +84,7 @@ const OWN: readonly CheckoutLeak[] = [
   ),
 ];
 
-/** Every answer that is hostile on any front, and those that only a checkout can be given. */
+/** Every answer that is hostile on any channel, and those that only a checkout can be given. */
 export const CHECKOUT_LEAKS: readonly CheckoutLeak[] = [
   ...HOSTILE_ANSWERS.map(({ name, deed }) => ({ name, deed, told: FAILED })),
   ...OWN,

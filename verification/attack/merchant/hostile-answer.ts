@@ -1,3 +1,5 @@
+/** The vocabulary of hostile answers: what the backend does, and what the agent gets. */
+
 import type { Socket } from 'node:net';
 import type { BackendFailure } from '../../../src/backend/exchange.ts';
 import type { Deed } from './stage.ts';
@@ -6,7 +8,7 @@ import type { Deed } from './stage.ts';
 export const CANARY = 'canary-4e1f';
 
 /**
- * What an agent may see. `delivered`: the body, over every front. `failed`: nothing but the
+ * What an agent may see. `delivered`: the body, over every channel. `failed`: nothing but the
  * gateway's own words. `cut`: the head was out over HTTP, so the connection breaks there; in a
  * message it is told like a failure.
  */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack } from '../catalogue.ts';
-import { FRONTS } from '../payments/fronts.ts';
+import { CHANNELS } from '../payments/channels.ts';
 import { BULK_BYTES, type HostileStage, openHostileStage, wellFormed } from './stage.ts';
 
 const DEPTH = 2_000;
@@ -41,16 +41,16 @@ describe('a merchant that writes for the message around his answer', () => {
         socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${bytes.length}\r\n\r\n`);
         socket.write(bytes);
       });
-      for (const front of FRONTS) {
+      for (const channel of CHANNELS) {
         const proof = await stage.proof('goods');
-        const seen = await stage.call(front, 'goods', proof);
-        assert.equal(seen.outcome, 'delivered', `${front}: ${seen.everything}`);
-        if (front !== 'a2a') assert.deepEqual(seen.bytes, bytes, front);
+        const seen = await stage.call(channel, 'goods', proof);
+        assert.equal(seen.outcome, 'delivered', `${channel}: ${seen.everything}`);
+        if (channel !== 'a2a') assert.deepEqual(seen.bytes, bytes, channel);
         assert.equal(seen.code, undefined);
       }
     });
 
-  attack(['H6', 'B7'], 'JSON as deep as it can be: every front delivers it, and goes on', async () => {
+  attack(['H6', 'B7'], 'JSON as deep as it can be: every channel delivers it, and goes on', async () => {
     const depth = BULK_BYTES / 2;
     const bodies = [
       `${'['.repeat(depth)}${']'.repeat(depth)}`,
@@ -58,9 +58,9 @@ describe('a merchant that writes for the message around his answer', () => {
     ];
     for (const body of bodies) {
       stage.behave(wellFormed(body));
-      for (const front of FRONTS) {
-        const seen = await stage.call(front, 'bulk', await stage.proof('bulk'));
-        assert.equal(seen.outcome, 'delivered', `${front}: ${seen.everything.slice(0, 500)}`);
+      for (const channel of CHANNELS) {
+        const seen = await stage.call(channel, 'bulk', await stage.proof('bulk'));
+        assert.equal(seen.outcome, 'delivered', `${channel}: ${seen.everything.slice(0, 500)}`);
       }
       stage.behave(wellFormed('{}'));
       assert.equal((await stage.call('http', 'gift')).outcome, 'delivered');

@@ -1,10 +1,13 @@
+/** A gateway before a backend that writes raw bytes, on a real chain. */
+
 import type { Socket } from 'node:net';
 import { type RawBackend, type RawRequest, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
+import { proofFor } from '../../../spec/support/seller.ts';
 import { openShop, type Shop } from '../../../spec/support/shop.ts';
-import { ALL_FRONTS, type Front, order, type Seen } from '../payments/fronts.ts';
+import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
 /** What a merchant does with a request: bytes to write, or a deed. */
 export type Deed = string | ((socket: Socket, request: RawRequest) => void);
@@ -32,7 +35,7 @@ export interface HostileStage {
   behave(deed: Deed): void;
   /** A fresh proof for a resource. */
   proof(resourceId: string): Promise<string>;
-  call(front: Front, resourceId: string, proof?: string): Promise<Seen>;
+  call(channel: Channel, resourceId: string, proof?: string): Promise<Seen>;
   /** Base units that the payee has. */
   income(): Promise<bigint>;
   close(): Promise<void>;
@@ -56,7 +59,7 @@ export async function openHostileStage(): Promise<HostileStage> {
     merchantUrl: merchant.origin,
     facilitator: { mode: 'local' },
     overrides: {
-      ...ALL_FRONTS,
+      ...ALL_CHANNELS,
       resources: {
         gift: resource({ ...backend, method: 'GET', path: '/gift' }, false),
         goods: resource({ ...backend, method: 'GET', path: '/goods' }, true),
@@ -73,11 +76,8 @@ export async function openHostileStage(): Promise<HostileStage> {
     behave: (next) => {
       deed = next;
     },
-    async proof(resourceId) {
-      const { payment } = (await (await shop.invoke(resourceId)).json()) as { payment: { envelope: unknown } };
-      return buyer.pay(payment.envelope);
-    },
-    call: (front, resourceId, proof) => order(shop.url, front, { resourceId, proof }),
+    proof: (resourceId) => proofFor(shop, buyer, resourceId),
+    call: (channel, resourceId, proof) => order(shop.url, channel, { resourceId, proof }),
     income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
     async close() {
       await shop.close();

@@ -7,7 +7,7 @@ import { changed, problemsOfText } from '../../../spec/config/document/document.
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { openShop, type Shop } from '../../../spec/support/shop.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, order } from '../payments/fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
 import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
 
@@ -33,7 +33,7 @@ describe('a caller who wants to reach more than what is sold', () => {
       merchantUrl: `${merchant.origin}/base`,
       facilitator: { mode: 'local' },
       overrides: {
-        ...ALL_FRONTS,
+        ...ALL_CHANNELS,
         resources: {
           in_path: sold('/a/{value}/z?fixed=1'),
           at_end: sold('/a/{value}'),
@@ -58,33 +58,39 @@ describe('a caller who wants to reach more than what is sold', () => {
     });
 
   for (const spelled of ESCAPES)
-    attack('P1', `${JSON.stringify(spelled)} in path and query, over every front: stays where it is sold`, async () => {
-      const value = spelled.replace('CANARY', new URL(canary.origin).host);
-      for (const [resourceId, path, search] of [
-        ['in_path', /^\/base\/a\/[^/]+\/z$/, /^\?fixed=1$/],
-        ['at_end', /^\/base\/a\/[^/]+$/, /^$/],
-        ['in_query', /^\/base\/a\/z$/, /^\?fixed=1&value=[^&#]*$/],
-      ] as const) {
-        const since = merchant.requests.length;
-        const seen = await Promise.all(FRONTS.map((front) => order(shop.url, front, { resourceId, input: { value } })));
-        const sent = targets(since);
-        for (const { outcome, code } of seen) {
-          assert.ok(outcome === 'delivered' || code === 'INPUT_INVALID', `${outcome} ${code}`);
-          assert.equal(outcome === 'delivered', sent.length === FRONTS.length, 'every front says the same');
+    attack(
+      'P1',
+      `${JSON.stringify(spelled)} in path and query, over every channel: stays where it is sold`,
+      async () => {
+        const value = spelled.replace('CANARY', new URL(canary.origin).host);
+        for (const [resourceId, path, search] of [
+          ['in_path', /^\/base\/a\/[^/]+\/z$/, /^\?fixed=1$/],
+          ['at_end', /^\/base\/a\/[^/]+$/, /^$/],
+          ['in_query', /^\/base\/a\/z$/, /^\?fixed=1&value=[^&#]*$/],
+        ] as const) {
+          const since = merchant.requests.length;
+          const seen = await Promise.all(
+            CHANNELS.map((channel) => order(shop.url, channel, { resourceId, input: { value } })),
+          );
+          const sent = targets(since);
+          for (const { outcome, code } of seen) {
+            assert.ok(outcome === 'delivered' || code === 'INPUT_INVALID', `${outcome} ${code}`);
+            assert.equal(outcome === 'delivered', sent.length === CHANNELS.length, 'every channel says the same');
+          }
+          for (const [target, host] of sent) {
+            const url = new URL(target, merchant.origin);
+            assert.equal(host.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
+            assert.equal(url.origin, merchant.origin);
+            assert.equal(url.pathname + url.search, target, 'no URL parser reads it differently');
+            assert.match(url.pathname, path);
+            assert.match(url.search, search);
+            const carried = resourceId === 'in_query' ? url.searchParams.get('value') : url.pathname.split('/')[3];
+            assert.equal(resourceId === 'in_query' ? carried : decodeURIComponent(carried ?? ''), value);
+          }
         }
-        for (const [target, host] of sent) {
-          const url = new URL(target, merchant.origin);
-          assert.equal(host.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
-          assert.equal(url.origin, merchant.origin);
-          assert.equal(url.pathname + url.search, target, 'no URL parser reads it differently');
-          assert.match(url.pathname, path);
-          assert.match(url.search, search);
-          const carried = resourceId === 'in_query' ? url.searchParams.get('value') : url.pathname.split('/')[3];
-          assert.equal(resourceId === 'in_query' ? carried : decodeURIComponent(carried ?? ''), value);
-        }
-      }
-      assert.equal(canary.accepted(), 0);
-    });
+        assert.equal(canary.accepted(), 0);
+      },
+    );
 
   proven('P1', 'spec/resources/backend-request.spec.ts', 'whatever the value');
 
@@ -93,15 +99,15 @@ describe('a caller who wants to reach more than what is sold', () => {
     const since = merchant.requests.length;
     const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
     const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
-    for (const front of FRONTS) {
-      const seen = await order(shop.url, front, { resourceId: 'at_end', input: { value: 'x' }, headers });
+    for (const channel of CHANNELS) {
+      const seen = await order(shop.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
       assert.equal(seen.outcome, 'delivered');
     }
     for (const [target, to] of targets(since)) {
       assert.equal(target, '/base/a/x');
       assert.equal(to.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
     }
-    assert.equal(merchant.requests.length, since + FRONTS.length);
+    assert.equal(merchant.requests.length, since + CHANNELS.length);
     assert.equal(canary.accepted(), 0);
   });
 

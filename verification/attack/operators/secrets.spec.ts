@@ -134,7 +134,7 @@ describe('refusals of a gateway with nothing behind it', () => {
   });
   after(() => target?.stop());
 
-  attack('O9', 'tell no stack, no path, no address and no word of a library, on any front', async () => {
+  attack('O9', 'tell no stack, no path, no address and no word of a library, on any channel', async () => {
     const said: string[] = [];
     const ask = async (bytes: string | Buffer): Promise<void> => {
       const answer = await answerTo(target.url, bytes);

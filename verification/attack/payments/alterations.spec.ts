@@ -6,7 +6,7 @@ import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { ALTERATIONS } from './alterations.ts';
-import { ALL_FRONTS, FRONTS, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 type Authorization = Parameters<typeof sign>[1];
@@ -19,7 +19,7 @@ describe('a proof that is not what was asked for', () => {
     // This facilitator approves everything: whatever is refused here was refused by the gateway
     // itself.
     liar = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
     terms = termsFor(seller.chain.token);
   });
   after(async () => {
@@ -29,13 +29,15 @@ describe('a proof that is not what was asked for', () => {
 
   const bring = async (proof: string): Promise<readonly Seen[]> => {
     const asked = liar.calls.filter(({ path }) => path !== '/supported').length;
-    const answers = await Promise.all(FRONTS.map((front) => order(seller.shop.url, front, { ...RESOURCE, proof })));
+    const answers = await Promise.all(
+      CHANNELS.map((channel) => order(seller.shop.url, channel, { ...RESOURCE, proof })),
+    );
     assert.equal(liar.calls.filter(({ path }) => path !== '/supported').length, asked, 'nobody is asked');
     return answers;
   };
   const refused = (answers: readonly Seen[], what: string): void => {
     for (const [at, { outcome, reason, everything }] of answers.entries()) {
-      assert.equal(outcome, 'asked', `${what} over ${FRONTS[at]}: ${everything}`);
+      assert.equal(outcome, 'asked', `${what} over ${CHANNELS[at]}: ${everything}`);
       assert.equal(typeof reason, 'string', what);
     }
   };
@@ -48,7 +50,7 @@ describe('a proof that is not what was asked for', () => {
   };
 
   for (const { field, at, to } of ALTERATIONS)
-    attack('X4', `${field}: refused over every front, and no facilitator is asked`, async (context) => {
+    attack('X4', `${field}: refused over every channel, and no facilitator is asked`, async (context) => {
       const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
       mutate(payload, at, to);
       refused(await bring(encode(payload)), field);
@@ -62,7 +64,7 @@ describe('a proof that is not what was asked for', () => {
     ['somebody else', { to: `0x${'12'.repeat(20)}` }],
     ['himself', 'self'],
   ] as const)
-    attack('X4', `really signed, but pays ${what}: refused over every front`, async () => {
+    attack('X4', `really signed, but pays ${what}: refused over every channel`, async () => {
       const to = changes === 'self' ? { to: seller.buyer.address } : changes;
       refused(await bring(await signed(to)), what);
     });
@@ -76,7 +78,7 @@ describe('a proof that is not what was asked for', () => {
     ['another name of the token', (own: Terms) => ({ ...own, assetName: 'USD Coin' })],
     ['another version of the token', (own: Terms) => ({ ...own, assetVersion: '1' })],
   ] as const)
-    attack('X4', `really signed, for ${what}: refused over every front`, async () => {
+    attack('X4', `really signed, for ${what}: refused over every channel`, async () => {
       refused(await bring(await signed({}, under(terms))), what);
     });
 
@@ -91,7 +93,7 @@ describe('a proof that is not what was asked for', () => {
     ['never ends', () => ({ validBefore: String(2n ** 256n - 1n) })],
     ['ends before it begins', () => ({ validAfter: String(seconds() - 10), validBefore: String(seconds() - 20) })],
   ] as const)
-    attack('X6', `really signed, in a window that ${what}: refused over every front`, async () => {
+    attack('X6', `really signed, in a window that ${what}: refused over every channel`, async () => {
       refused(await bring(await signed(window())), what);
     });
 

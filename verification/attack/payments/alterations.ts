@@ -1,3 +1,5 @@
+/** Alterations of a signed payment, each of which is refused with a 402. */
+
 import { ABSENT, MUTATIONS, type Mutation, OTHER } from '../../../spec/e2e/proofs.ts';
 
 const VALUE = 'payload.authorization.value';

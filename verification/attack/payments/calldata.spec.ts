@@ -6,7 +6,7 @@ import { receiptWhen } from '../../../spec/support/books.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, type Front, type Order, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
@@ -14,11 +14,11 @@ const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
 describe('a proof that somebody read on the chain', () => {
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS });
+    seller = await openSeller({ overrides: ALL_CHANNELS });
   });
   after(() => seller.close());
 
-  const bring = (front: Front, call: Order): Promise<Seen> => order(seller.shop.url, front, call);
+  const bring = (channel: Channel, call: Order): Promise<Seen> => order(seller.shop.url, channel, call);
   /** What a deed earned and how often the merchant worked for it. */
   const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
     const [income, executions] = [await seller.income(), seller.merchant.requests.length];
@@ -38,10 +38,10 @@ describe('a proof that somebody read on the chain', () => {
         const rebuilt = await fromCalldata(seller, String(payment?.externalReference));
         assert.equal(decode(rebuilt).payload.authorization['nonce'], decode(proof).payload.authorization['nonce']);
         const gone = await came(async () => {
-          for (const front of FRONTS)
+          for (const channel of CHANNELS)
             for (const guess of [undefined, 'a guess', 'a secret of the buyer '.trimEnd().toUpperCase()]) {
               const guessed = guess === undefined ? {} : { 'idempotency-key': guess };
-              const seen = await bring(front, { ...RESOURCE, proof: rebuilt, headers: guessed });
+              const seen = await bring(channel, { ...RESOURCE, proof: rebuilt, headers: guessed });
               assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED'], seen.everything);
               assert.ok(!seen.everything.includes('volume'), 'a word of the answer');
             }
@@ -58,8 +58,8 @@ describe('a proof that somebody read on the chain', () => {
     assert.deepEqual([first.outcome, first.state], ['failed', 'undelivered']);
     const { payment } = await receiptWhen(seller.shop, first.requestId, false);
     const rebuilt = await fromCalldata(seller, String(payment?.externalReference), 'flaky', call.input);
-    for (const front of FRONTS)
-      assert.notEqual((await bring(front, { ...call, proof: rebuilt })).outcome, 'delivered', front);
+    for (const channel of CHANNELS)
+      assert.notEqual((await bring(channel, { ...call, proof: rebuilt })).outcome, 'delivered', channel);
   });
 });
 

@@ -6,7 +6,7 @@ import { sampleResources } from '../../../spec/support/resources.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, order } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order } from './channels.ts';
 
 const DECIMALS = 6;
 /** The name of a language, which nobody calls. */
@@ -38,7 +38,7 @@ interface Terms {
 describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () => {
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS });
+    seller = await openSeller({ overrides: ALL_CHANNELS });
   });
   after(() => seller.close());
 
@@ -64,18 +64,18 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     }
   });
 
-  attack('I14', 'header confusion: header, body and every front say the same terms', async () => {
+  attack('I14', 'header confusion: header, body and every channel say the same terms', async () => {
     for (const id of PAID) {
       const { terms, header } = await quote(id);
       assert.deepEqual(header, terms);
-      for (const front of ['mcp', 'a2a'] as const) {
-        const { everything } = await order(seller.shop.url, front, { resourceId: id, input: inputOf(id) });
+      for (const channel of ['mcp', 'a2a'] as const) {
+        const { everything } = await order(seller.shop.url, channel, { resourceId: id, input: inputOf(id) });
         const accepts = JSON.stringify(terms.accepts).slice(1, -1);
-        assert.ok(everything.includes(accepts), `${front} asks for something else`);
+        assert.ok(everything.includes(accepts), `${channel} asks for something else`);
         const amounts = [...everything.matchAll(/\\*"amount\\*":\\*"([^"\\]+)/g)].map(([, amount = '']) => amount);
         const [offered = ''] = terms.accepts.map(({ amount }) => amount);
         for (const amount of amounts)
-          assert.ok(amount === offered || parseAmount(amount, DECIMALS) === BigInt(offered), `${amount} in ${front}`);
+          assert.ok(amount === offered || parseAmount(amount, DECIMALS) === BigInt(offered), `${amount} in ${channel}`);
       }
     }
   });
@@ -121,7 +121,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
   });
 
   attack('I14', 'ghost paywall: nobody pays for what is free, unknown or cannot be called like this', async () => {
-    for (const front of FRONTS)
+    for (const channel of CHANNELS)
       for (const [resourceId, input] of [
         ['cities', {}],
         ['free_greeting', {}],
@@ -131,9 +131,9 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
         ['market_report', { city: 'Berlin', more: 1 }],
       ] as const)
         assert.notEqual(
-          (await order(seller.shop.url, front, { resourceId, input })).outcome,
+          (await order(seller.shop.url, channel, { resourceId, input })).outcome,
           'asked',
-          `${front} ${resourceId}`,
+          `${channel} ${resourceId}`,
         );
   });
 

@@ -5,7 +5,7 @@ import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts'
 import { receiptWhen } from '../../../spec/support/books.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack, measured, proven, times } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 /** What `held` costs, base units. */
@@ -20,13 +20,13 @@ const AT_ONCE = 50;
 describe('one proof, brought as often as anybody likes', () => {
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: { ...ALL_FRONTS, limits: { maxInFlight: 10_000 } } });
+    seller = await openSeller({ overrides: { ...ALL_CHANNELS, limits: { maxInFlight: 10_000 } } });
   });
   after(() => seller.close());
 
   attack(
     ['X2', 'X3', 'X16'],
-    'twenty spellings, many copies of each, over three fronts at once: one settlement, one execution',
+    'twenty spellings, many copies of each, over three channels at once: one settlement, one execution',
     async (context) => {
       const { shop, merchant } = seller;
       const income = await seller.income();
@@ -36,8 +36,8 @@ describe('one proof, brought as often as anybody likes', () => {
       const arrived = merchant.nextRequest('/held');
       const copies = spellings.flatMap((proof, at) =>
         Array.from({ length: COPIES }, (_, n) => {
-          const front = FRONTS[(at + n) % FRONTS.length] ?? 'http';
-          return order(shop.url, front, { resourceId: 'held', proof });
+          const channel = CHANNELS[(at + n) % CHANNELS.length] ?? 'http';
+          return order(shop.url, channel, { resourceId: 'held', proof });
         }),
       );
       await arrived;
@@ -82,8 +82,8 @@ describe('one proof, brought as often as anybody likes', () => {
       const replay = async (runner: number): Promise<void> => {
         for (let n = runner; performance.now() < deadline; n += AT_ONCE) {
           const variant = variants[n % variants.length] ?? { resourceId: 'market_report' };
-          const front = FRONTS[n % FRONTS.length] ?? 'http';
-          const seen = await order(shop.url, front, { ...variant, proof: spellings[n % spellings.length] });
+          const channel = CHANNELS[n % CHANNELS.length] ?? 'http';
+          const seen = await order(shop.url, channel, { ...variant, proof: spellings[n % spellings.length] });
           worthless(seen);
           replayed += 1;
         }

@@ -12,7 +12,7 @@ import {
 } from '../../../spec/support/hostile-facilitator.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack, times } from '../catalogue.ts';
-import { ALL_FRONTS, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, order, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** More than there are connections to a facilitator. */
@@ -30,7 +30,7 @@ describe('a flood of proofs', () => {
   let flooder: Buyer;
   before(async () => {
     liar = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_FRONTS });
+    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
     official = await startFacilitator(seller.chain);
     flooder = await createBuyer(seller.chain, 10_000_000n);
     const slow =

@@ -12,7 +12,7 @@ import {
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { createWalletBuyer } from '../../../spec/support/wallets.ts';
 import { attack, times } from '../catalogue.ts';
-import { order } from './fronts.ts';
+import { order } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** Connections that send garbage, each as fast as it is answered. */

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
-import { order } from './fronts.ts';
+import { order } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** How long the next buyer may wait, milliseconds. */

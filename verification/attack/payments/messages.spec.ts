@@ -4,12 +4,12 @@ import { callTool, postMcp } from '../../../spec/adapters/mcp/post.ts';
 import { ask } from '../../../spec/e2e/ask.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_FRONTS } from './fronts.ts';
+import { ALL_CHANNELS } from './channels.ts';
 
 describe('messages that ask for more than a call', () => {
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS });
+    seller = await openSeller({ overrides: ALL_CHANNELS });
   });
   after(() => seller.close());
 

@@ -10,7 +10,7 @@ import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { openShop } from '../../../spec/support/shop.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, type Front, type Order, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
@@ -25,7 +25,7 @@ describe('a proof with a past', () => {
   const storage = { sqlite: { path: join(folder, 'gateway.db') } };
   let seller: Seller;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS, storage });
+    seller = await openSeller({ overrides: ALL_CHANNELS, storage });
   });
   after(async () => {
     await seller.close();
@@ -33,7 +33,7 @@ describe('a proof with a past', () => {
   });
 
   const actors = () => chainActors(seller.chain, termsFor(seller.chain.token));
-  const bring = (front: Front, call: Order): Promise<Seen> => order(seller.shop.url, front, call);
+  const bring = (channel: Channel, call: Order): Promise<Seen> => order(seller.shop.url, channel, call);
   /** What a deed earned and how often the merchant worked for it. */
   const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
     const [income, executions] = [await seller.income(), seller.merchant.requests.length];
@@ -41,61 +41,65 @@ describe('a proof with a past', () => {
     return [(await seller.income()) - income, seller.merchant.requests.length - executions];
   };
 
-  for (const front of FRONTS) {
-    attack('X14', `cancelled by its payer before it is brought over ${front}: 402, nothing delivered`, async () => {
+  for (const channel of CHANNELS) {
+    attack('X14', `cancelled by its payer before it is brought over ${channel}: 402, nothing delivered`, async () => {
       const gone = await came(async () => {
         const proof = await seller.proof('market_report', INPUT);
         await actors().cancel(seller.buyer.account, actable(proof));
-        assert.equal((await bring(front, { ...RESOURCE, proof })).outcome, 'asked');
+        assert.equal((await bring(channel, { ...RESOURCE, proof })).outcome, 'asked');
       });
       assert.deepEqual(gone, [0n, 0]);
     });
 
     attack(
       'X14',
-      `spent by its payer on himself before it is brought over ${front}: 402, nothing delivered`,
+      `spent by its payer on himself before it is brought over ${channel}: 402, nothing delivered`,
       async () => {
         const gone = await came(async () => {
           const proof = await seller.proof('market_report', INPUT);
           await actors().spendOnSelf(seller.buyer.account, actable(proof));
-          assert.equal((await bring(front, { ...RESOURCE, proof })).outcome, 'asked');
+          assert.equal((await bring(channel, { ...RESOURCE, proof })).outcome, 'asked');
         });
         assert.deepEqual(gone, [0n, 0]);
       },
     );
 
-    attack('X13', `submitted by a stranger before it is brought over ${front}: delivered once, paid once`, async () => {
-      const gone = await came(async () => {
-        const proof = await seller.proof('market_report', INPUT);
-        await actors().submit(actable(proof));
-        const first = await bring(front, { ...RESOURCE, proof });
-        assert.equal(first.outcome, 'delivered');
-        // All that the chain shows of it, without the token that the gateway gave its buyer.
-        const seen = decode(proof);
-        delete seen.extensions;
-        for (const other of FRONTS) {
-          assert.equal((await bring(other, { ...RESOURCE, proof: encode(seen) })).code, 'PAYMENT_REPLAYED');
-          const again = await bring(other, { ...RESOURCE, proof });
-          assert.deepEqual([again.outcome, again.bytes], ['delivered', first.bytes], 'the answer that was kept');
-        }
-      });
-      assert.deepEqual(gone, [10_000n, 1]);
-    });
+    attack(
+      'X13',
+      `submitted by a stranger before it is brought over ${channel}: delivered once, paid once`,
+      async () => {
+        const gone = await came(async () => {
+          const proof = await seller.proof('market_report', INPUT);
+          await actors().submit(actable(proof));
+          const first = await bring(channel, { ...RESOURCE, proof });
+          assert.equal(first.outcome, 'delivered');
+          // All that the chain shows of it, without the token that the gateway gave its buyer.
+          const seen = decode(proof);
+          delete seen.extensions;
+          for (const other of CHANNELS) {
+            assert.equal((await bring(other, { ...RESOURCE, proof: encode(seen) })).code, 'PAYMENT_REPLAYED');
+            const again = await bring(other, { ...RESOURCE, proof });
+            assert.deepEqual([again.outcome, again.bytes], ['delivered', first.bytes], 'the answer that was kept');
+          }
+        });
+        assert.deepEqual(gone, [10_000n, 1]);
+      },
+    );
 
     attack(
       'X5',
-      `signed for one resource, brought over ${front} for another of the same price: bought nothing there`,
+      `signed for one resource, brought over ${channel} for another of the same price: bought nothing there`,
       async () => {
         const gone = await came(async () => {
           const proof = await seller.proof('noisy');
-          for (const other of FRONTS) {
+          for (const other of CHANNELS) {
             const seen = await bring(other, { resourceId: 'greeting', proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
           }
-          assert.equal((await bring(front, { resourceId: 'noisy', proof })).outcome, 'delivered');
+          assert.equal((await bring(channel, { resourceId: 'noisy', proof })).outcome, 'delivered');
           const unnamed = decode(proof);
           delete unnamed.resource;
-          for (const other of FRONTS)
+          for (const other of CHANNELS)
             for (const again of [proof, encode(unnamed)]) {
               const seen = await bring(other, { resourceId: 'greeting', proof: again });
               assert.deepEqual([seen.outcome, seen.code], ['failed', 'PAYMENT_REPLAYED']);
@@ -113,7 +117,7 @@ describe('a proof with a past', () => {
       const proof = encode(unnamed);
       const answers = await Promise.all(
         ['noisy', 'greeting', 'request_headers', 'nothing'].map((resourceId, at) =>
-          bring(FRONTS[at % FRONTS.length] ?? 'http', { resourceId, proof }),
+          bring(CHANNELS[at % CHANNELS.length] ?? 'http', { resourceId, proof }),
         ),
       );
       assert.equal(answers.filter(({ outcome }) => outcome === 'delivered').length, 1);
@@ -138,12 +142,12 @@ describe('a proof with a past', () => {
         facilitator: { mode: 'local' },
         storage,
         payTo,
-        overrides: { ...ALL_FRONTS, ...overrides },
+        overrides: { ...ALL_CHANNELS, ...overrides },
       });
       try {
         const gone = await came(async () => {
-          for (const front of FRONTS) {
-            const seen = await order(shop.url, front, { ...RESOURCE, proof });
+          for (const channel of CHANNELS) {
+            const seen = await order(shop.url, channel, { ...RESOURCE, proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
           }
         });

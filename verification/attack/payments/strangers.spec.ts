@@ -10,7 +10,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import { type Facilitator, startFacilitator } from '../../../spec/support/facilitator.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
-import { ALL_FRONTS, FRONTS, type Front, order } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, type Channel, order } from './channels.ts';
 
 /**
  * How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them.
@@ -43,7 +43,7 @@ for (const [name, storage] of Object.entries(STORES))
           return {
             storage,
             facilitator: facilitator === undefined ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
-            overrides: ALL_FRONTS,
+            overrides: ALL_CHANNELS,
           };
         });
       });
@@ -58,12 +58,12 @@ for (const [name, storage] of Object.entries(STORES))
         return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
       };
       /**
-       * What strangers can show over every front: nothing, a token fetched before or after the
+       * What strangers can show over every channel: nothing, a token fetched before or after the
        * block, a key of their own.
        */
       const strange = async (proof: string, prefetched: string, id: string, input: object): Promise<void> => {
         for (let time = 0; time < TIMES; time += 1)
-          for (const front of FRONTS) {
+          for (const channel of CHANNELS) {
             const tries = [
               { proof: found(proof) },
               { proof: found(proof, prefetched) },
@@ -71,8 +71,8 @@ for (const [name, storage] of Object.entries(STORES))
               { proof: found(proof), headers: { 'idempotency-key': randomUUID() } },
             ];
             for (const shown of tries) {
-              const seen = await order(seller.shop.url, front, { resourceId: id, input, ...shown });
-              assert.equal(seen.code, 'PAYMENT_REPLAYED', `${front}: ${seen.everything}`);
+              const seen = await order(seller.shop.url, channel, { resourceId: id, input, ...shown });
+              assert.equal(seen.code, 'PAYMENT_REPLAYED', `${channel}: ${seen.everything}`);
               strangers += 1;
             }
           }
@@ -82,11 +82,11 @@ for (const [name, storage] of Object.entries(STORES))
         return (await createBuyer(seller.chain)).pay(body.payment.envelope);
       };
 
-      for (const front of FRONTS) {
-        const buy = (id: string, input: object, proof: string, by: Front = front) =>
+      for (const channel of CHANNELS) {
+        const buy = (id: string, input: object, proof: string, by: Channel = channel) =>
           order(seller.shop.url, by, { resourceId: id, input, proof });
 
-        it(`bought over ${front} and running: none joins; the buyer has his answer`, async () => {
+        it(`bought over ${channel} and running: none joins; the buyer has his answer`, async () => {
           const [proof, prefetched] = [await proofOf('held', {}), await tokenFor('held', {})];
           seller.merchant.hold();
           const arrived = seller.merchant.nextRequest('/held');
@@ -99,19 +99,19 @@ for (const [name, storage] of Object.entries(STORES))
           assert.equal(seller.merchant.requests.length, length);
         });
 
-        it(`bought over ${front} and delivered: none gets the kept answer; the buyer does, over each front`, async () => {
+        it(`bought over ${channel} and delivered: none gets the kept answer; the buyer does, over each channel`, async () => {
           const [proof, prefetched] = [await proofOf('market_report', INPUT), await tokenFor('market_report', INPUT)];
           const first = await buy('market_report', INPUT, proof);
           assert.equal(first.outcome, 'delivered', first.everything);
           await receiptWhen(seller.shop, first.requestId, true);
           const { length } = seller.merchant.requests;
           await strange(proof, prefetched, 'market_report', INPUT);
-          for (const by of FRONTS)
+          for (const by of CHANNELS)
             assert.equal((await buy('market_report', INPUT, proof, by)).outcome, 'delivered', `again over ${by}`);
           assert.equal(seller.merchant.requests.length, length);
         });
 
-        it(`bought over ${front} and not delivered: none collects; the buyer does`, async () => {
+        it(`bought over ${channel} and not delivered: none collects; the buyer does`, async () => {
           const [proof, prefetched] = [await proofOf('flaky', NEVER_YET), await tokenFor('flaky', NEVER_YET)];
           assert.equal((await buy('flaky', NEVER_YET, proof)).code, 'BACKEND_ERROR');
           await strange(proof, prefetched, 'flaky', NEVER_YET);
@@ -120,7 +120,7 @@ for (const [name, storage] of Object.entries(STORES))
       }
 
       it('are counted', (context) => {
-        assert.equal(strangers, TIMES * FRONTS.length * 4 * 3 * FRONTS.length);
+        assert.equal(strangers, TIMES * CHANNELS.length * 4 * 3 * CHANNELS.length);
         context.diagnostic(`${strangers} strangers, 0 of them served`);
       });
     });

@@ -8,7 +8,7 @@ import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { openSeller, type Seller } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_FRONTS, FRONTS, order, type Seen } from './fronts.ts';
+import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 const FUNDS_UNITS = 1_000_000n;
@@ -35,15 +35,15 @@ describe('a payer that is a contract', () => {
   let seller: Seller;
   let relayer: Address;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_FRONTS });
+    seller = await openSeller({ overrides: ALL_CHANNELS });
     relayer = privateKeyToAddress(seller.chain.relayerKey);
   });
   after(() => seller.close());
 
-  const bring = async (from: string, signature: Hex, front: (typeof FRONTS)[number] = 'http'): Promise<Seen> => {
+  const bring = async (from: string, signature: Hex, channel: (typeof CHANNELS)[number] = 'http'): Promise<Seen> => {
     const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...payload.payload.authorization, from };
-    return order(seller.shop.url, front, {
+    return order(seller.shop.url, channel, {
       ...RESOURCE,
       proof: encode({ ...payload, payload: { authorization, signature } }),
     });
@@ -66,12 +66,12 @@ describe('a payer that is a contract', () => {
 
   for (const [answer, code] of Object.entries(WALLETS))
     attack('X9', `that says: ${answer}: nothing is delivered for nothing`, async () => {
-      for (const front of FRONTS) {
+      for (const channel of CHANNELS) {
         const wallet = freshAddress();
         await seller.chain.request('anvil_setCode', [wallet, code]);
         await seller.chain.mint(wallet, FUNDS_UNITS);
         await nothingMoved(async () => {
-          refused(await bring(wallet, ANY_SIGNATURE, front));
+          refused(await bring(wallet, ANY_SIGNATURE, channel));
         });
         const left = await seller.chain.balanceOf(wallet);
         assert.equal(left, FUNDS_UNITS);
@@ -90,7 +90,7 @@ describe('a payer that is a contract', () => {
         functionName: 'transfer',
         args: [thief as Address, FUNDS_UNITS],
       });
-      for (const front of FRONTS)
+      for (const channel of CHANNELS)
         for (const inner of [ANY_SIGNATURE, '0x'] as const) {
           const wrapped = encodeAbiParameters(parseAbiParameters('address, bytes, bytes'), [
             chain.token.address,
@@ -101,7 +101,7 @@ describe('a payer that is a contract', () => {
           await chain.mint(from, FUNDS_UNITS);
           await nothingMoved(async () => {
             const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
-            const seen = await bring(from, concat([wrapped, ERC6492_MARK]), front);
+            const seen = await bring(from, concat([wrapped, ERC6492_MARK]), channel);
             refused(seen);
             assert.equal(await chain.request('eth_getTransactionCount', [relayer, 'latest']), sent, 'nothing was sent');
           });

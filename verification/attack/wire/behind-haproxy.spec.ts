@@ -7,7 +7,7 @@ import { corpus } from './corpus.ts';
 import { numbered } from './framing-case.ts';
 import { HEAD_CASES } from './framing-heads.ts';
 import { LENGTH_CASES } from './framing-lengths.ts';
-import { type ProxyInFront, SEEN, startHaproxy } from './haproxy.ts';
+import { type ReverseProxy, SEEN, startHaproxy } from './haproxy.ts';
 import { diceOf, mutant } from './mutator.ts';
 import { proofMaker } from './proofs.ts';
 
@@ -22,7 +22,7 @@ const SILENCE_MS = 400;
 if (isLongRun)
   describe('two readers of the same bytes', () => {
     let target: Target;
-    let proxy: ProxyInFront | undefined;
+    let proxy: ReverseProxy | undefined;
     let missing = '';
     before(async () => {
       target = await openTarget();

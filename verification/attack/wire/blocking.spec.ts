@@ -100,7 +100,7 @@ describe('inputs that take long', () => {
     assert.ok(most <= MAX_BLOCK_MS, `${most} ms`);
   });
 
-  attack('B7', 'the deepest and the widest bodies stay fast on every front', async (t) => {
+  attack('B7', 'the deepest and the widest bodies stay fast on every channel', async (t) => {
     let most = 0;
     for (const entrance of ENTRANCES) {
       const room = 262_144 - entrance.around('').length;

@@ -1,3 +1,5 @@
+/** Measures how long one input blocks the event loop. */
+
 import { readFileSync } from 'node:fs';
 import type { Target } from '../target.ts';
 import { converse } from './conversation.ts';

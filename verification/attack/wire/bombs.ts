@@ -1,3 +1,5 @@
+/** Compressed bodies that unpack to very much. */
+
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
 /** What the smallest of the bombs unpacks to, bytes. */

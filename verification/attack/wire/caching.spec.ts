@@ -47,7 +47,7 @@ const LOUD_FIELDS = [
   'x-hop: 1',
 ].join('\r\n');
 
-/** Everything that an agent may find on a 200 of the HTTP front. */
+/** Everything that an agent may find on a 200 of the HTTP channel. */
 const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
   'content-type',
   'content-language',
@@ -137,14 +137,14 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
   });
 
   attack('H7', 'what was paid for over MCP and A2A is not kept either', async () => {
-    for (const front of ['mcp', 'a2a']) {
-      const counter = COUNTERS.get(front)?.(cache.url);
+    for (const channel of ['mcp', 'a2a']) {
+      const counter = COUNTERS.get(channel)?.(cache.url);
       assert.ok(counter !== undefined);
       const buyer = await createBuyer(target.chain);
       const { paymentRequired } = await counter.ask('noisy', {});
       const bought = await counter.pay('noisy', {}, await buyer.pay(paymentRequired));
-      assert.ok(bought.ok && !cache.keeps(bought.transaction), front);
-      assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), front);
+      assert.ok(bought.ok && !cache.keeps(bought.transaction), channel);
+      assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), channel);
     }
   });
 

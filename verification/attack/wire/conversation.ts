@@ -1,3 +1,5 @@
+/** A raw connection to a gateway. */
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts';

@@ -1,3 +1,5 @@
+/** Valid requests of every route and channel, from which the mutator makes wrong ones. */
+
 import { MODERN_META } from '../../../spec/adapters/mcp/post.ts';
 import { HOST, head, JSON_TYPE } from './framing-case.ts';
 
@@ -19,7 +21,7 @@ const a2a = (resource: string, input: object): string => {
 };
 
 /**
- * A valid request of every route and front. No HEAD: its answer cannot be read without knowing what
+ * A valid request of every route and channel. No HEAD: its answer cannot be read without knowing what
  * was asked.
  */
 export function corpus(

@@ -1,7 +1,9 @@
+/** The places where an input enters the gateway, one for each channel. */
+
 import { HOST, head } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
 
-/** A front, as somebody sees it who has an input to bring to the resource that echoes. */
+/** A channel, as somebody sees it who has an input to bring to the resource that echoes. */
 export interface Entrance {
   readonly name: string;
   /** Levels of JSON around the input. */
@@ -29,14 +31,14 @@ const MESSAGE =
   '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER",' +
   '"parts":[{"mediaType":"application/json","data":{"resource":"free_echo","input":';
 
-/** Every front that takes an input. */
+/** Every channel that takes an input. */
 export const ENTRANCES: readonly Entrance[] = [
   entrance('HTTP', '/api/resources/free_echo/invoke', '', '', []),
   entrance('MCP', '/mcp', TOOL, '}}', []),
   entrance('A2A', '/a2a', MESSAGE, '}}]}}}', ['A2A-Version: 1.0']),
 ];
 
-/** Whether a front refused a request, in its own words. */
+/** Whether a channel refused a request, in its own words. */
 export function isRefusal({ status, body }: WireAnswer): boolean {
   if (status >= 400) return true;
   const document = JSON.parse(body.toString()) as { readonly error?: unknown };

@@ -111,7 +111,7 @@ describe('fields of the caller', () => {
     assert.equal(await target.chain.balanceOf(target.payTo), before);
   });
 
-  attack('H3', 'A2A-Version and MCP-Protocol-Version twice are refused by their fronts', async () => {
+  attack('H3', 'A2A-Version and MCP-Protocol-Version twice are refused by their channels', async () => {
     const send = (path: string, body: string, ...lines: readonly string[]): Promise<WireAnswer> =>
       answerTo(
         target.url,

@@ -1,3 +1,5 @@
+/** A JSON reader that keeps the first of two equal members, as some backends do. */
+
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**

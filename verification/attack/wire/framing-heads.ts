@@ -1,3 +1,5 @@
+/** Cases of request lines and field lines, for the framing spec. */
+
 import { ECHO, echo, type FramingCase, good, HOST, head, JSON_TYPE, marked } from './framing-case.ts';
 
 const BODY = marked('a');

@@ -1,3 +1,5 @@
+/** Cases of body lengths, for the framing spec. */
+
 import {
   chunked,
   ECHO,

@@ -1,3 +1,5 @@
+/** Plays a framing case and finds how many requests the gateway saw. */
+
 import assert from 'node:assert/strict';
 import type { MerchantRequest } from '../../../spec/support/merchant.ts';
 import { formOf } from '../forms.ts';

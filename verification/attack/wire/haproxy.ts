@@ -1,3 +1,5 @@
+/** A real HAProxy before a gateway. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,8 +12,8 @@ import { debianProgram } from '../../../spec/support/debian.ts';
 import { leash } from '../../../spec/support/leash.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
 
-/** A real HAProxy in front of a gateway. */
-export interface ProxyInFront {
+/** A real HAProxy before a gateway. */
+export interface ReverseProxy {
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -27,7 +29,7 @@ export const SEEN = 'seen-';
  * everybody, so that a request it did not see would be answered to a stranger. @throws Error of one
  * line when there is no HAProxy and none can be had
  */
-export async function startHaproxy(gatewayUrl: string): Promise<ProxyInFront> {
+export async function startHaproxy(gatewayUrl: string): Promise<ReverseProxy> {
   const { program, env } = await debianProgram({
     name: 'haproxy',
     variable: 'TEST_HAPROXY',

@@ -1,4 +1,4 @@
-/** An input that no front may take; text is UTF-8. */
+/** An input that no channel may take; text is UTF-8. */
 export interface HostileInput {
   readonly name: string;
   readonly input: string | Buffer;

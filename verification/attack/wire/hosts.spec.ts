@@ -59,7 +59,7 @@ describe('names that are not ours', () => {
     assert.equal(answer.status, 403);
   });
 
-  attack('H8', 'a page of another origin cannot drive a front, whatever Host it comes with', async () => {
+  attack('H8', 'a page of another origin cannot drive a channel, whatever Host it comes with', async () => {
     target.merchant.forget();
     for (const [line, body] of ENTRANCES)
       for (const origin of ['http://evil.test', 'null', 'http://shop.example:8443.evil.test', `http://127.0.0.1:1`]) {

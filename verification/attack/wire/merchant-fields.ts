@@ -1,3 +1,5 @@
+/** The header fields that may reach a backend. */
+
 import type { MerchantRequest } from '../../../spec/support/merchant.ts';
 
 /**

@@ -1,3 +1,5 @@
+/** Proofs of a buyer with funds, in chosen spellings. */
+
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import type { Target } from '../target.ts';

@@ -1,11 +1,11 @@
+/** A shared cache before a gateway, as greedy as RFC 9111 allows. */
+
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { bytesOf, serveHttp } from '../../../spec/support/http-server.ts';
 
-/**
- * A shared cache in front of a gateway, which keeps whatever RFC 9111 does not forbid it to keep.
- */
+/** A shared cache before a gateway that keeps everything that RFC 9111 does not forbid. */
 export interface SharedCache {
   readonly url: string;
   /** Answers that were given without asking the gateway. */
@@ -29,31 +29,19 @@ interface Kept {
 export async function startSharedCache(origin: string): Promise<SharedCache> {
   const kept = new Map<string, Kept>();
   let hits = 0;
-  const serve = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
-    const body = await bytesOf(request);
+  const server = await serveHttp(async ({ request, response, body }) => {
     const key = createHash('sha256').update(`${request.method} ${request.url}\n`).update(body).digest('hex');
     const known = kept.get(key);
     if (known !== undefined) hits += 1;
     const answer = known ?? (await forwarded(origin, request, body));
     if (known === undefined && mayKeep(answer.headers)) kept.set(key, answer);
     response.writeHead(answer.status, answer.headers).end(answer.body);
-  };
-  const server = http.createServer((request, response) => {
-    serve(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...server,
     hits: () => hits,
     keeps: (text) =>
       [...kept.values()].some(({ headers, body }) => body.includes(text) || JSON.stringify(headers).includes(text)),
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
   };
 }
 
@@ -73,10 +61,4 @@ async function forwarded(origin: string, { method, url, headers }: http.Incoming
     headers: { ...relayed, 'content-length': String(bytes.length) },
     body: bytes,
   };
-}
-
-async function bytesOf(message: http.IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

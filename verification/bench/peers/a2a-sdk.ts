@@ -1,12 +1,14 @@
+/** The official A2A server as a contestant. */
+
 import { type AgentCard, type Task, TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type AgentExecutor, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
 import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
-import { A2A_PATH, SEND_QUESTION } from '../a2a.ts';
 import { type AskMerchant, fetchedMerchant, pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant } from '../contestant.ts';
+import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
 
@@ -44,8 +46,8 @@ if (import.meta.main)
   servePeer((backendUrl) => {
     const ask = process.env['CLIENT'] === 'pool' ? CLIENTS.pool : CLIENTS.fetch;
     const handler = new DefaultRequestHandler(card(), new InMemoryTaskStore(), executor(ask(backendUrl)));
-    const front = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
-    return express().use(A2A_PATH, front);
+    const channel = jsonRpcHandler({ requestHandler: handler, userBuilder: UserBuilder.noAuthentication });
+    return express().use(A2A_PATH, channel);
   });
 
 function executor(ask: AskMerchant): AgentExecutor {

@@ -1,3 +1,5 @@
+/** Express alone as a contestant. */
+
 import express from 'express';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';

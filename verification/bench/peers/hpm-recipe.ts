@@ -1,3 +1,5 @@
+/** A proxy that reads the body, made of Express and http-proxy-middleware, as a contestant. */
+
 import express from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { pinoHttp } from 'pino-http';

@@ -1,3 +1,5 @@
+/** The smallest proxy of Express and http-proxy-middleware as a contestant. */
+
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';

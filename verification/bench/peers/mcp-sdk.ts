@@ -1,9 +1,11 @@
+/** The official MCP server as contestants. */
+
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';
 import { pooledMerchant } from '../ask-merchant.ts';
 import type { Contestant, Question } from '../contestant.ts';
-import { callQuestion, listQuestion, MCP_PATH } from '../mcp.ts';
+import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 

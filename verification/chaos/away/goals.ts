@@ -1,3 +1,5 @@
+/** What must hold while a backend comes and goes. */
+
 import type { Shown } from './scenarios.ts';
 
 /** Delivered of all calls to a merchant who is well. */

@@ -1,3 +1,5 @@
+/** A backend in a process of its own, which is killed and stopped. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

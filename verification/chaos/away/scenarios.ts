@@ -1,3 +1,5 @@
+/** The ways in which a backend goes away. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Manner } from './merchant.ts';
 import { type AwayWorld, openAwayWorld } from './world.ts';

@@ -1,7 +1,10 @@
+/** A gateway before a backend that comes and goes, and buyers that count what they got. */
+
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
+import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../../spec/support/chain.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
+import { proofFor } from '../../../spec/support/seller.ts';
 import { openShop, type Shop } from '../../../spec/support/shop.ts';
 import { scrape } from '../../../spec/telemetry/scrape.ts';
 import { type AwayMerchant, awayMerchant } from './merchant.ts';
@@ -109,12 +112,6 @@ export async function openAwayWorld(
     const { code, details } = JSON.parse(text) as { code?: string; details?: { reason?: string } };
     return details?.reason === 'backend_unreachable' ? 'refused' : `${answer.status} ${code} ${details?.reason ?? ''}`;
   };
-  const signed = async (buyer: Buyer, resource: Bought, input: object): Promise<string> => {
-    const asked = (await (await shop.invoke(resource, input)).json()) as {
-      readonly payment: { readonly envelope: unknown };
-    };
-    return buyer.pay(asked.payment.envelope);
-  };
   const breaker = async (): Promise<{ readonly state: number; readonly opened: number }> => {
     const series = await scrape(shop.managementUrl);
     const opened = [...series].filter(([name]) => name.startsWith('acg_backend_breaker_opened_total'));
@@ -135,7 +132,7 @@ export async function openAwayWorld(
         const resource: Bought = repeatable || index % 2 === 0 ? 'market_report' : 'echo';
         const input = resource === 'echo' ? { item: 'tea' } : { city: 'Berlin' };
         while (goesOn()) {
-          const header = await signed(buyer, resource, input);
+          const header = await proofFor(shop, buyer, resource, input);
           while (goesOn()) {
             seen.calls += 1;
             const got = await bought(resource, input, header);

@@ -1,3 +1,5 @@
+/** An agent that sends a checkout call until it has an end. */
+
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { assertAcpError, rightHeaders } from '../../../spec/adapters/acp/shop.ts';

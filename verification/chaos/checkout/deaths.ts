@@ -1,3 +1,5 @@
+/** Checkout calls during which a gateway dies, and what must have become of them. */
+
 import assert from 'node:assert/strict';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';

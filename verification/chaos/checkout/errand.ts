@@ -1,3 +1,5 @@
+/** The checkout calls that the specs of deaths send. */
+
 import { randomUUID } from 'node:crypto';
 import { CART } from '../../../spec/adapters/acp/shop.ts';
 import { type Aim, aimed, type MerchantCall } from '../../../spec/support/acp/merchant.ts';

@@ -1,21 +1,18 @@
+/** What the gateways of one file of checkout deaths share, and each gateway's configuration. */
+
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { CART, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/shop.ts';
+import { CART, checkoutProtocol, NO_CHAIN, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/shop.ts';
 import { type Aim, type CheckoutMerchant, startCheckoutMerchant } from '../../../spec/support/acp/merchant.ts';
-import { writeConfig } from '../../../spec/support/config.ts';
-import { type GatewayProcess, startGateway } from '../../../spec/support/gateway-process.ts';
-import { freePorts } from '../../../spec/support/ports.ts';
+import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
+import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { type Halt, halted } from '../steps/halted.ts';
 
-/** What the gateways of one file stand on. */
+/** What runs. */
 export interface Ground {
-  /** It looks at no idempotency key: every complete that reaches it makes an order. */
+  /** It ignores idempotency keys: every complete that reaches it makes an order. */
   readonly merchant: CheckoutMerchant;
   readonly redis: TestRedis;
   /** What else has to end with the ground, whatever becomes of the test that began it. */
@@ -26,68 +23,48 @@ export interface Ground {
 }
 
 export interface SiteParts {
-  /** Sites on Redis are replicas of one shop; each on SQLite is a shop of its own. */
+  /** Sites on Redis are replicas; each on SQLite is a gateway of its own. */
   readonly store: 'redis' | 'sqlite';
-  /** Default: the ground's merchant. Each merchant is a shop of its own, also on the same Redis. */
+  /** Default: the backend of the ground. Each backend has a merchant id of its own. */
   readonly merchantUrl?: string;
-  /** How long the merchant may take. */
+  /** How long the backend may take. */
   readonly timeoutMs?: number;
-  /** With two, whose a session is decides who may use it. One unless said. */
+  /** With two, a session belongs to its client. Default: one. */
   readonly clients?: 'one' | 'two';
 }
 
-/** One gateway's place: its configuration and its store. */
+/** One gateway: its configuration and its store. */
 export interface Site {
   readonly baseUrl: string;
   /** Ends with the ground at the latest. */
   start(halt?: Halt<CheckoutStep>): Promise<GatewayProcess>;
 }
 
-/**
- * Long enough for a busy machine, milliseconds. A lease lasts 3 s longer, and most rows wait for
- * one to end.
- */
+/** Long enough for a busy machine; a lease lasts 3 s longer, and most rows wait for its end. */
 const TIMEOUT_MS = 3_000;
 
 /** Starts everything that is shared, but no gateway. */
 export async function startGround(): Promise<Ground> {
-  const running: (() => Promise<unknown>)[] = [];
-  const stop = async () => {
-    for (const end of running.splice(0).reverse()) await end();
-  };
-  try {
-    const directory = await mkdtemp(join(tmpdir(), 'acg-checkout-'));
-    running.push(() => rm(directory, { recursive: true, force: true }));
-    const merchant = await startCheckoutMerchant({ dedupe: false });
-    running.push(merchant.stop);
-    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it
-    // along.
-    const redis = await startRedis({ args: ['--appendfsync', 'always'] });
-    running.push(redis.stop);
-    const keep = (end: () => Promise<unknown>) => void running.push(end);
-    return {
-      merchant,
-      redis,
-      keep,
-      site: (parts) => prepare({ merchantUrl: merchant.url, redis, directory, keep }, parts),
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-checkout-');
+  const merchant = ends.adopt(await startCheckoutMerchant({ dedupe: false }), ({ stop }) => stop());
+  // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+  const redis = ends.adopt(await startRedis({ args: ['--appendfsync', 'always'] }), ({ stop }) => stop());
+  const kept = ends.use(new AsyncDisposableStack());
+  const keep = (end: () => Promise<unknown>): void => kept.defer(async () => void (await end()));
+  const shared = { merchantUrl: merchant.url, redis, directory, keep };
+  const started = ends.move();
+  return { merchant, redis, keep, site: (parts) => prepare(shared, parts), stop: () => started.disposeAsync() };
 }
 
-/**
- * The merchant acts on the errand's next call and keeps its answer back until the result is called.
- */
+/** The backend acts on the next such call and keeps its answer back until the result is called. */
 export function hold({ merchant }: Ground, { aim }: { readonly aim: Aim }): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   merchant.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);
   return resolve;
 }
 
-/** Opens a session behind the gateway's back. @returns its id */
+/** Opens a session at the backend itself. @returns its id */
 export async function openSession({ url }: CheckoutMerchant): Promise<string> {
   const response = await fetch(`${url}/checkout_sessions`, { method: 'POST', body: JSON.stringify(CART) });
   assert.equal(response.status, 201);
@@ -99,25 +76,28 @@ async function prepare(
   { store, merchantUrl = ground.merchantUrl, timeoutMs = TIMEOUT_MS, clients = 'one' }: SiteParts,
 ): Promise<Site> {
   const { directory, redis, keep } = ground;
-  const [port = 0, management = 0] = await freePorts(2);
-  const baseUrl = `http://127.0.0.1:${port}`;
-  const configPath = join(directory, `${port}.yaml`);
-  await writeConfig(configPath, {
-    version: 1,
-    merchant: { id: `shop-${new URL(merchantUrl).port}`, name: 'Market Shop', publicBaseUrl: baseUrl },
-    server: { host: '127.0.0.1', port },
-    management: { host: '127.0.0.1', port: management },
-    backend: { baseUrl: merchantUrl },
-    storage: store === 'redis' ? { redis: { url: redis.url } } : { sqlite: { path: join(directory, `${port}.db`) } },
-    protocols: {
-      http: { enabled: false },
-      acp: { ...PROTOCOL, auth: { clients: CLIENTS[clients] }, backend: { operations: operationsWith(timeoutMs) } },
+  const prepared = await prepareGateway(directory, {
+    merchantUrl,
+    chain: NO_CHAIN,
+    facilitator: { mode: 'local' },
+    storage: store === 'redis' ? { redis: { url: redis.url } } : undefined,
+    overrides: {
+      merchant: { id: `shop-${new URL(merchantUrl).port}` },
+      payments: undefined,
+      resources: undefined,
+      protocols: {
+        http: { enabled: false },
+        acp: checkoutProtocol({
+          auth: { clients: CLIENTS[clients] },
+          backend: { operations: operationsWith(timeoutMs) },
+        }),
+      },
     },
   });
   return {
-    baseUrl,
+    baseUrl: prepared.baseUrl,
     async start(halt) {
-      const gateway = await startGateway({ configPath, baseUrl, ...halted(halt) });
+      const gateway = await prepared.start(halted(halt));
       keep(gateway.kill);
       return gateway;
     },
@@ -126,14 +106,6 @@ async function prepare(
 
 const ASSISTANT = { id: 'assistant', tokens: [TOKEN] };
 const CLIENTS = { one: [ASSISTANT], two: [ASSISTANT, { id: 'other', tokens: [OTHER_TOKEN] }] } as const;
-
-const PROTOCOL = {
-  enabled: true,
-  idempotency: {
-    secret: `secret-of-this-run-${randomUUID()}`,
-    keys: [{ id: 'k1', key: Buffer.alloc(32, 7).toString('base64') }],
-  },
-};
 
 function operationsWith(timeoutMs: number): object {
   return Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs }]));

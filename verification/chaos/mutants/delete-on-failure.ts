@@ -1,7 +1,8 @@
+/** Mutant: after any failure the record is deleted, so that the buyer can try again. */
+
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { type Engine, misbehave } from './misbehave.ts';
 
-/** After a failure of whatever kind the record goes away, so that the buyer can try again. */
 function forgetful(ledger: PaymentLedger, { redis, keys }: Engine): PaymentLedger {
   const forget = async (payId: string): Promise<void> => {
     await redis.multi().del(keys.payment(payId)).zrem(keys.open, payId).exec();

@@ -1,7 +1,8 @@
+/** Mutant: a call counts as delivered when its money has moved, and stays so. */
+
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { misbehave } from './misbehave.ts';
 
-/** A call is written down as delivered when its money has moved, and nobody comes back to that. */
 function hasty(ledger: PaymentLedger): PaymentLedger {
   return {
     ...ledger,

@@ -1,3 +1,5 @@
+/** Hunts that need copies, spellings and spent nonces of a proof. */
+
 import assert from 'node:assert/strict';
 import { eventually } from '../../../spec/support/books.ts';
 import { type FacilitatorCall, relayTo, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';

@@ -1,7 +1,9 @@
+/** Hunts that need two gateways over one store. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { resetConnection, serveHttp } from '../../../spec/support/http-server.ts';
 import { startMerchant } from '../../../spec/support/merchant.ts';
-import { cut, serveLoopback } from '../loopback.ts';
 import { ask, insist, send, signedCall } from '../steps/buyer.ts';
 import { openSite } from '../steps/site.ts';
 import { assertExecuted, type Stage } from './stage.ts';
@@ -18,7 +20,7 @@ export async function wakeLate(stage: Stage): Promise<void> {
   const merchant = stage.keep(await startMerchant());
   const ground = { ...stage.ground, merchant };
   // It takes connections, so payments are taken, and breaks them off at the first byte.
-  const silent = stage.keep(await serveLoopback(async ({ response }) => cut(response)));
+  const silent = stage.keep(await serveHttp(async ({ response }) => resetConnection(response)));
   const overrides = { backend: { baseUrl: silent.url } };
   const frozen = await openSite(ground, { store: 'redis', rail: 'local', overrides });
   const other = await openSite(ground, { store: 'redis', rail: 'local', beside: frozen });

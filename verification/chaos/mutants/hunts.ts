@@ -1,3 +1,5 @@
+/** The hunts: for each mutant a scenario that only the true build passes. */
+
 import { join } from 'node:path';
 import { dieAndReturn } from '../steps/deaths.ts';
 import { cancelNonce, failOnce, leaveUnanswered, respell, sendCopies } from './hunts-proof.ts';

@@ -1,3 +1,5 @@
+/** Runs a gateway with one part replaced by a wrong one. */
+
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import { serve } from '../../../src/cli/serve.ts';

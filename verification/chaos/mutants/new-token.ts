@@ -1,7 +1,8 @@
+/** Mutant: every attempt of a write has a step token of its own. */
+
 import { randomUUID } from 'node:crypto';
 import { misbehave } from './misbehave.ts';
 
-/** Every attempt of a write is a write of its own. */
 await misbehave({
   ledger: (ledger) => ({
     ...ledger,

@@ -1,7 +1,8 @@
+/** Mutant: every writer is believed to be the owner. */
+
 import type { Holder, PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { misbehave } from './misbehave.ts';
 
-/** Whoever writes is believed to be the owner. */
 function unfenced(ledger: PaymentLedger): PaymentLedger {
   const asOwner = async <T extends Holder>(command: T): Promise<T> => {
     const record = await ledger.read(command.payId);

@@ -1,7 +1,8 @@
+/** Mutant: the clock of the process decides whether a lease is over. */
+
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { type Engine, misbehave } from './misbehave.ts';
 
-/** Whether a lease is over is read from the clock of the process. */
 function byOwnClock(ledger: PaymentLedger, { redis, keys }: Engine): PaymentLedger {
   return {
     ...ledger,

@@ -1,7 +1,8 @@
+/** Mutant: the replay key is made of the proof as the buyer spelled it. */
+
 import { createHash } from 'node:crypto';
 import { misbehave } from './misbehave.ts';
 
-/** The replay key is made of the proof as the buyer spelled it. */
 await misbehave({
   rail: (rail) => ({
     ...rail,

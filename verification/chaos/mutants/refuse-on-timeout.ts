@@ -1,9 +1,10 @@
+/**
+ * Mutant: a settlement without an answer counts as refused. The 402 needs a witness, so the rail
+ * gives false evidence.
+ */
+
 import { misbehave } from './misbehave.ts';
 
-/**
- * A settlement without an answer counts as refused. A witness is needed for the 402, so the rail
- * has to lie about the evidence.
- */
 await misbehave({
   rail: (rail) => ({
     ...rail,

@@ -1,8 +1,9 @@
+/** Mutant: each call keeps its record to itself until its money has moved. */
+
 import type { Advance, Holder, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { advance, note, type Outcome, reserve } from '../../../src/payments/ledger/table.ts';
 import { misbehave } from './misbehave.ts';
 
-/** A record that each call keeps to itself until its money has moved. */
 function late(ledger: PaymentLedger): PaymentLedger {
   const own = new Map<string, PaymentRecord>();
   const apply = <T>(command: Holder, change: (record: PaymentRecord) => Outcome<T>): T | undefined => {

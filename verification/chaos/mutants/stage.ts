@@ -1,3 +1,5 @@
+/** Runs one hunt and ends what it started. */
+
 import assert from 'node:assert/strict';
 import type { GatewayProcess } from '../../../spec/support/gateway-process.ts';
 import type { PaidCall } from '../steps/buyer.ts';

@@ -1,10 +1,9 @@
+/** Mutant: `authorizationState` alone counts, so a spent nonce is a payment, whatever spent it. */
+
 import { misbehave } from './misbehave.ts';
 
 const NO_TRANSACTION = `0x${'00'.repeat(32)}`;
 
-/**
- * `authorizationState` is all that counts: a spent nonce is a payment, whatever it was spent on.
- */
 await misbehave({
   rail: (rail) => ({
     ...rail,

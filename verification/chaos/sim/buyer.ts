@@ -1,4 +1,6 @@
-import type { Reply } from './front.ts';
+/** A buyer of the simulation. */
+
+import type { Reply } from './connection.ts';
 import { type SignedProof, signProof } from './proof.ts';
 
 /**

@@ -1,3 +1,5 @@
+/** The chain of the simulation. */
+
 import type { Reading } from '../../../src/payments/rail.ts';
 
 /** What an authorization came to on chain. */

@@ -1,3 +1,5 @@
+/** One call of the simulation, ended at every point and pair of points. */
+
 import type { Blow } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { Mutant } from './mutant.ts';

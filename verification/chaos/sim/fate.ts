@@ -1,3 +1,5 @@
+/** What happens to a simulated run at a point. */
+
 import type { MerchantFault } from './merchant.ts';
 import type { Wire } from './process.ts';
 import type { RailFaults } from './rail.ts';

@@ -1,3 +1,5 @@
+/** The real pipeline and settlement over simulated ports. */
+
 import type { Request, RequestHandler, Response } from 'express';
 import type { Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';

@@ -1,3 +1,5 @@
+/** What must hold at every moment of a simulated run. */
+
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';

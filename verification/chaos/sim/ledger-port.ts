@@ -1,13 +1,14 @@
+/**
+ * The ledger as one simulated process sees it. `onBug` is called when the table itself refuses a
+ * command, because the code under test turns what is thrown after a settlement into "uncertain";
+ * `onHold` with the attempts of this process that got a record.
+ */
+
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import type { Process } from './process.ts';
 import type { SimStore } from './store.ts';
 
-/**
- * The ledger as one process sees it: every command goes over the wire. `onBug` is told when the
- * table itself refuses a command, because the code under test turns what is thrown after a
- * settlement into "uncertain"; `onHold` which attempts of this process got a record.
- */
 export function ledgerPort(
   process: Process,
   store: SimStore,

@@ -1,14 +1,15 @@
+/**
+ * The simulator by hand. `--seed N [--without 1,2] [--mutant name]` runs one seed and prints every
+ * step; `--from N --runs M` runs many and shrinks the first that breaks a law; `--deep` ends one
+ * call at every pair of points, in every variant.
+ */
+
 import { parseArgs } from 'node:util';
 import { CRASH, casesOf, STANDSTILL, sweep, tellFailure } from './crashes.ts';
 import { MUTANTS } from './mutants.ts';
 import { NO_MUTANT } from './run.ts';
 import { report, runSeed, shrink } from './seeds.ts';
 
-/**
- * The simulator by hand. `--seed N [--without 1,2] [--mutant name]` runs one seed and prints every
- * step; `--from N --runs M` runs many and shrinks the first that breaks a law; `--deep` ends one
- * call at every pair of points, in every variant.
- */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },

@@ -1,3 +1,5 @@
+/** Mandates and their register in the simulation. */
+
 import { claimOf, type MapRows, mapRows, useOf } from '../../../spec/mandates/register/register-map.ts';
 import type { Reason } from '../../../src/mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../../../src/mandates/ap2/model/verdict.ts';
@@ -7,7 +9,7 @@ import { finishUses, type OpenMandateState, reserveUses } from '../../../src/man
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
 import { endedUses } from '../../../src/payments/ledger/table.ts';
 import type { BuyerPlan, Purchase } from './buyer.ts';
-import type { Reply } from './front.ts';
+import type { Reply } from './connection.ts';
 
 /** Longer than any run, seconds. */
 const FOR_EVER_S = 30 * 24 * 60 * 60;

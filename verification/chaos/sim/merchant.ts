@@ -1,3 +1,5 @@
+/** The backend of the simulation. */
+
 import { Readable } from 'node:stream';
 import {
   BackendError,

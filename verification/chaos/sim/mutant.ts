@@ -1,3 +1,5 @@
+/** The parts that a wrong design replaces in the simulation. */
+
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../../src/pipeline/call.ts';

@@ -1,3 +1,5 @@
+/** The wrong designs that the simulator must notice. */
+
 import { randomUUID } from 'node:crypto';
 import type { Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import * as table from '../../../src/payments/ledger/table.ts';

@@ -1,3 +1,5 @@
+/** A fate that is written down before the run. */
+
 import type { Blow, Fate } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { SettleFault } from './rail.ts';

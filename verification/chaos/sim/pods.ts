@@ -1,3 +1,5 @@
+/** The processes of a simulated run, which crash and start again. */
+
 import type { SimGateway } from './gateway.ts';
 import type { Schedule } from './schedule.ts';
 

@@ -1,3 +1,5 @@
+/** One process of the simulation and its connection to the store. */
+
 import { StoreError } from '../../../src/store/port/store.ts';
 import type { Time } from '../../../src/time/time.ts';
 import type { Actor, Schedule } from './schedule.ts';

@@ -1,3 +1,5 @@
+/** Proofs of the simulation. */
+
 import type { BuyerTokens } from '../../../src/payments/pricing/buyer-token.ts';
 import type { Candidate, Examination } from '../../../src/payments/x402/verify/verify.ts';
 import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';

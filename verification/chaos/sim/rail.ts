@@ -1,3 +1,5 @@
+/** The rails of the simulation, which settle on its chain and fail as fate decides. */
+
 import type { RailVerdict, Reading, Settlement, SettlementHistory } from '../../../src/payments/rail.ts';
 import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
 import { type SimChain, transactionOf } from './chain.ts';

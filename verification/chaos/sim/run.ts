@@ -1,3 +1,5 @@
+/** Runs one plan of the simulation to its end. */
+
 import { type BuyerPlan, buy, type Ending, Purchase, signer } from './buyer.ts';
 import type { Fate } from './fate.ts';
 import type { Mutant } from './mutant.ts';

@@ -1,3 +1,5 @@
+/** The scheduler of the simulation: one step at a time, on a clock of its own. */
+
 import { setImmediate as afterMicrotasks } from 'node:timers/promises';
 
 /** Where the clock of every run begins, Unix milliseconds. */

@@ -1,3 +1,5 @@
+/** A fate that a seed decides. */
+
 import { type Chance, chanceOf } from './chance.ts';
 import type { Blow, Fate } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';

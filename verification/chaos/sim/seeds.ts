@@ -1,3 +1,5 @@
+/** Runs seeds, and shrinks one that breaks a law. */
+
 import { chanceOf } from './chance.ts';
 import type { Mutant } from './mutant.ts';
 import { type BuyerSketch, NO_MUTANT, type Outcome, type Plan, simulate } from './run.ts';

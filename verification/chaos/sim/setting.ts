@@ -1,3 +1,5 @@
+/** The constants of one simulated run. */
+
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import type { RailKind } from './rail.ts';
 

@@ -1,3 +1,5 @@
+/** The store of the simulation. */
+
 import { firstShown, noteToken, type ShownTokens } from '../../../spec/store/table-store.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type {

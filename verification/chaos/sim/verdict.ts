@@ -1,3 +1,5 @@
+/** Judges a simulated run once it is quiet. */
+
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import type { BuyerPlan, Ending, Purchase } from './buyer.ts';

@@ -1,10 +1,12 @@
+/** The simulated world: one chain, one store, one backend, two gateways. */
+
 import type { EventDraft } from '../../../src/events/event.ts';
 import { keyDigest, tokenDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';
+import { Connection, connectionWriter, type Reply } from './connection.ts';
 import { type Blow, type Fate, isPoint } from './fate.ts';
-import { Connection, connectionPresenter, type Reply } from './front.ts';
 import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
 import { type Attempt, Laws, secretOf } from './laws.ts';
 import { ledgerPort } from './ledger-port.ts';
@@ -194,7 +196,7 @@ export class World implements Conductor {
       arrivedAt: this.schedule.now,
     };
     this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
-    const responseWriter = connectionPresenter(
+    const responseWriter = connectionWriter(
       connection,
       ({ body }) => this.laws.answered(attempt, body, this.store),
       () => this.laws.challenged(attempt, this.store.damaged.has(payId)),

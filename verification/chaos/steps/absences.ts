@@ -1,3 +1,5 @@
+/** Deaths after which the buyer does not come back, so that the reconciler has to finish. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/transitions.ts';

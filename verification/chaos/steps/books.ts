@@ -1,3 +1,8 @@
+/**
+ * Compares what a buyer was answered with the ledgers of chain, backend and store: one price, one
+ * settlement, one key at the backend, and a true receipt. The gateway must be running.
+ */
+
 import assert from 'node:assert/strict';
 import { eventually } from '../../../spec/support/books.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
@@ -6,10 +11,6 @@ import type { Ground } from './ground.ts';
 import type { Fate, Purchase } from './purchases.ts';
 import type { Site } from './site.ts';
 
-/**
- * Compares what the buyer was told with the three ledgers (chain, merchant, store): one price, one
- * settlement, one key at the merchant, and a receipt that is true. The gateway must be running.
- */
 export async function checkBooks(
   ground: Ground,
   site: Site,

@@ -1,3 +1,5 @@
+/** A paid call that is sent as often as needed. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';

@@ -1,3 +1,5 @@
+/** A purchase during which the gateway dies, and the buyer comes back. */
+
 import assert from 'node:assert/strict';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { checkBooks } from './books.ts';

@@ -1,3 +1,5 @@
+/** The specs of deaths for one store and rail, run side by side. */
+
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { PaymentStep } from '../../../src/payments/steps.ts';

@@ -1,16 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** What the gateways of one file of deaths share: chain, backend, Redis, facilitator and buyer. */
+
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { startFacilitator } from '../../../spec/support/facilitator.ts';
 import { type Merchant, startMerchant } from '../../../spec/support/merchant.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
+import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
 
-/**
- * What the gateways of one file stand on. Each site has its own payee and its own store, so they do
- * not meet.
- */
+/** What runs. Each site has its own payee and its own store, so they do not affect each other. */
 export interface Ground {
   readonly chain: Chain;
   readonly merchant: Merchant;
@@ -27,28 +24,17 @@ export interface Ground {
 
 /** Starts everything that is shared, in about two seconds. */
 export async function startGround(): Promise<Ground> {
-  const running: (() => Promise<unknown>)[] = [];
-  const stop = async () => {
-    for (const end of running.splice(0).reverse()) await end();
-  };
-  try {
-    const directory = await mkdtemp(join(tmpdir(), 'acg-steps-'));
-    running.push(() => rm(directory, { recursive: true, force: true }));
-    const chain = await startChain();
-    running.push(chain.stop);
-    const merchant = await startMerchant();
-    running.push(merchant.stop);
-    // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it
-    // along.
-    const redis = await startRedis({ args: ['--appendfsync', 'always'] });
-    running.push(redis.stop);
-    const facilitator = await startFacilitator(chain);
-    running.push(facilitator.stop);
-    const buyer = await createBuyer(chain);
-    const keep = (end: () => Promise<unknown>) => void running.push(end);
-    return { chain, merchant, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'acg-steps-');
+  const chain = ends.adopt(await startChain(), ({ stop }) => stop());
+  const merchant = ends.adopt(await startMerchant(), ({ stop }) => stop());
+  // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
+  const redis = ends.adopt(await startRedis({ args: ['--appendfsync', 'always'] }), ({ stop }) => stop());
+  const facilitator = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
+  const buyer = await createBuyer(chain);
+  const kept = ends.use(new AsyncDisposableStack());
+  const keep = (end: () => Promise<unknown>): void => kept.defer(async () => void (await end()));
+  const started = ends.move();
+  const stop = (): Promise<void> => started.disposeAsync();
+  return { chain, merchant, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
 }

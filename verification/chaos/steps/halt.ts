@@ -1,13 +1,14 @@
+/**
+ * Loaded before a gateway (`node --import`): sends the process HALT_SIGNAL (SIGKILL or SIGSTOP)
+ * exactly at the step HALT_AT of the first payment or keyed checkout call that reaches it, in the
+ * same turn, once. Before that it writes a line to the log: `{ "halt": <step> }`.
+ */
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { writeSync } from 'node:fs';
 import { CHECKOUT_CHANNEL } from '../../../src/checkouts/steps.ts';
 import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 
-/**
- * Loaded before a gateway (`node --import`): sends the process HALT_SIGNAL (SIGKILL or SIGSTOP)
- * exactly at the step HALT_AT of the first payment or keyed checkout call that reaches it, in the
- * same turn, once. Before that it says so in a line of the log: `{ "halt": <step> }`.
- */
 const { HALT_AT: step, HALT_SIGNAL: signal } = process.env;
 const STDOUT = 1;
 

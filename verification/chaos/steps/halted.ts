@@ -1,3 +1,5 @@
+/** Launches a gateway that ends or stands still at a step. */
+
 import { join } from 'node:path';
 
 const HALT = join(import.meta.dirname, 'halt.ts');
@@ -8,12 +10,8 @@ export interface Halt<Step extends string> {
   readonly signal: 'SIGKILL' | 'SIGSTOP';
 }
 
-/**
- * How a gateway is launched that halts there, or nowhere (`halt.ts`). It does not wait for traffic
- * to end.
- */
+/** How a gateway is launched that halts there (`halt.ts`), or nowhere. */
 export function halted(halt: Halt<string> | undefined) {
-  const env = { GATEWAY_DRAIN_SECONDS: '0' };
-  if (halt === undefined) return { env, execArgv: [] };
-  return { env: { ...env, HALT_AT: halt.at, HALT_SIGNAL: halt.signal }, execArgv: ['--import', HALT] };
+  if (halt === undefined) return { env: {}, execArgv: [] };
+  return { env: { HALT_AT: halt.at, HALT_SIGNAL: halt.signal }, execArgv: ['--import', HALT] };
 }

@@ -1,3 +1,5 @@
+/** A purchase under a mandate during which the gateway dies. */
+
 import assert from 'node:assert/strict';
 import { eventually } from '../../../spec/support/books.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';

@@ -1,3 +1,5 @@
+/** Reads the uses of mandates from the store of a site. */
+
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import type { OpenMandateState } from '../../../src/mandates/register/register-table.ts';

@@ -1,6 +1,8 @@
+/** A site whose resource needs a mandate, and a call that pays for it. */
+
 import assert from 'node:assert/strict';
+import type { Body } from '../../../spec/e2e/mandate-channels.ts';
 import { leaf } from '../../../spec/e2e/mandate-counter.ts';
-import type { Body } from '../../../spec/e2e/mandate-fronts.ts';
 import { now, trusting } from '../../../spec/e2e/mandate-seller.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { profileWith } from '../../../spec/support/ap2/purchase.ts';

@@ -1,3 +1,5 @@
+/** What is bought in the specs of deaths, and what must become of it at each step. */
+
 import { randomUUID } from 'node:crypto';
 import type { MerchantRequest } from '../../../spec/support/merchant.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';

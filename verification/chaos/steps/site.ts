@@ -1,16 +1,12 @@
+/** A gateway of the deaths: its configuration, its store, its payee and its operator's view. */
+
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import {
-  type ConfigObject,
-  CURRENCY,
-  type WorldParts,
-  worldConfig,
-  writeConfig,
-} from '../../../spec/support/config.ts';
-import { type GatewayProcess, startGateway } from '../../../spec/support/gateway-process.ts';
-import { freePorts } from '../../../spec/support/ports.ts';
+import { type ConfigObject, CURRENCY, type WorldParts } from '../../../spec/support/config.ts';
+import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
+import { OPERATOR_TOKEN } from '../../../spec/support/shop.ts';
 import type { CommerceEvent } from '../../../src/events/event.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
@@ -27,14 +23,14 @@ export interface Launch {
   readonly execArgv?: readonly string[];
 }
 
-/** One gateway's place: its configuration, its store, its payee. */
+/** One gateway: its configuration, its store, its payee. */
 export interface Site {
   readonly baseUrl: string;
   readonly payTo: string;
   readonly merchantId: string;
   /** Ends with the ground at the latest. */
   start(launch?: Launch): Promise<GatewayProcess>;
-  /** A connection of our own to the gateway's store. */
+  /** A second connection to the gateway's store. */
   openStore(): Promise<Store>;
   /** Base units that reached the payee. */
   income(): Promise<bigint>;
@@ -46,14 +42,13 @@ export interface Site {
 export interface SiteParts {
   readonly store: 'sqlite' | 'redis';
   readonly rail: 'local' | 'official' | { readonly url: string };
-  /** A replica of this site: same shop, same store. */
+  /** A replica of this site: same merchant, same store. */
   readonly beside?: Site;
   /** Default: the ground's Redis, over its socket. */
   readonly redisUrl?: string;
   readonly overrides?: ConfigObject;
 }
 
-const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 const RETENTION = { eventsMaxLength: 10_000, receiptsMaxLength: 50_000, replicas: 1 } as const;
 
 /** Where a site on SQLite has its store. */
@@ -67,8 +62,6 @@ export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, '
  */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
   const { chain, directory, merchant, redis } = ground;
-  const [agents = 0, management = 0] = await freePorts(2);
-  const baseUrl = `http://127.0.0.1:${agents}`;
   const merchantId = parts.beside?.merchantId ?? `shop-${randomUUID()}`;
   const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
   const relayerKey = generatePrivateKey();
@@ -77,23 +70,21 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
   const own = { url: redis.url };
   const reached = { url: parts.redisUrl ?? redis.url };
   const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: reached };
-  const document = worldConfig({
+  const prepared = await prepareGateway(directory, {
     merchantUrl: merchant.url,
     chain: { ...chain, relayerKey },
     storage,
     facilitator: facilitatorOf(ground, parts.rail),
-    ports: { agents, management },
     payTo,
     adminToken: OPERATOR_TOKEN,
     overrides: {
-      // The replicas of a shop have one address, and proofs are made for it.
-      merchant: { id: merchantId, publicBaseUrl: parts.beside?.baseUrl ?? baseUrl },
+      // Replicas have one address, and proofs are made for it.
+      merchant: { id: merchantId, ...(parts.beside === undefined ? {} : { publicBaseUrl: parts.beside.baseUrl }) },
       resources: { echo_again: againAndAgain('echo') },
       ...parts.overrides,
     },
   });
-  const configPath = join(directory, `${agents}.yaml`);
-  await writeConfig(configPath, document);
+  const { baseUrl } = prepared;
   const operator = async (path: string): Promise<unknown> => {
     const response = await fetch(`${baseUrl}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
     if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`);
@@ -105,12 +96,10 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     merchantId,
     async start({ halt, entry, env = {}, execArgv = [] } = {}) {
       const launch = halted(halt);
-      const gateway = await startGateway({
-        configPath,
-        baseUrl,
+      const gateway = await prepared.start({
         env: { ...launch.env, ...env },
         execArgv: [...execArgv, ...launch.execArgv],
-        ...(entry === undefined ? {} : { entry }),
+        entry,
       });
       ground.keep(gateway.kill);
       return gateway;

@@ -1,13 +1,15 @@
+/** A call with a proof over each channel, with one form of answer. */
+
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { message, sendMessage } from '../../../spec/adapters/a2a/post.ts';
 import { decode } from '../../../spec/e2e/proofs.ts';
 
-/** The fronts over which the same resource is sold. */
-export const FRONTS = ['http', 'mcp', 'a2a'] as const;
-export type Front = (typeof FRONTS)[number];
+/** The channels over which the same resource is sold. */
+export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
+export type Channel = (typeof CHANNELS)[number];
 /** What a shop needs to sell over all of them. */
-export const ALL_FRONTS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
+export const ALL_CHANNELS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
 
 /** One call of an agent. */
 export interface Order {
@@ -51,23 +53,23 @@ interface Wired {
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Calls a resource over a front, on a connection of its own. A connection that ends without an
+ * Calls a resource over a channel, on a connection of its own. A connection that ends without an
  * answer is `cut` like any other.
  */
-export async function order(base: string, front: Front, call: Order): Promise<Seen> {
-  const wired = await post(base, front, call);
-  return front === 'http' ? seenOverHttp(wired) : seenInJson(wired, front);
+export async function order(base: string, channel: Channel, call: Order): Promise<Seen> {
+  const wired = await post(base, channel, call);
+  return channel === 'http' ? seenOverHttp(wired) : seenInJson(wired, channel);
 }
 
 const PATHS = { mcp: '/mcp', a2a: '/a2a' } as const;
 
-function post(base: string, front: Front, { resourceId, input = {}, proof, headers = {} }: Order): Promise<Wired> {
+function post(base: string, channel: Channel, { resourceId, input = {}, proof, headers = {} }: Order): Promise<Wired> {
   const type = { 'content-type': 'application/json' };
-  if (front === 'http') {
+  if (channel === 'http') {
     const payment = proof === undefined ? {} : { 'payment-signature': proof };
     return exchange(`${base}/api/resources/${resourceId}/invoke`, { ...type, ...payment, ...headers }, input);
   }
-  if (front === 'mcp') {
+  if (channel === 'mcp') {
     const _meta = proof === undefined ? {} : { 'x402/payment': proof };
     const params = { name: resourceId, arguments: input, _meta };
     return exchange(
@@ -132,14 +134,16 @@ function seenOverHttp(wired: Wired): Seen {
   return seen(wired, status === 402 ? 'asked' : 'failed', envelope);
 }
 
-function seenInJson(wired: Wired, front: 'mcp' | 'a2a'): Seen {
+function seenInJson(wired: Wired, channel: 'mcp' | 'a2a'): Seen {
   if (!wired.whole) return seen(wired, 'cut');
   const answer = JSON.parse(wired.body.toString()) as Members;
   const envelope = Object.keys(answer).join();
   if (envelope === 'jsonrpc,id,error') return seen(wired, 'error', { details: answer['error'] });
   // Nothing that a merchant puts into his JSON may become a member of the message around it.
   if (envelope !== 'jsonrpc,id,result') throw new Error(`a JSON-RPC message of ${envelope}`);
-  return front === 'mcp' ? seenInTool(wired, answer['result'] as Tool) : seenInTask(wired, answer['result'] as Result);
+  return channel === 'mcp'
+    ? seenInTool(wired, answer['result'] as Tool)
+    : seenInTask(wired, answer['result'] as Result);
 }
 
 interface Tool {

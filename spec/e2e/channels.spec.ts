@@ -5,11 +5,11 @@ import { type Merchant, startMerchant } from '../support/merchant.ts';
 import { openShop } from '../support/shop.ts';
 import { ask } from './ask.ts';
 
-type Front = 'http' | 'mcp' | 'a2a';
-const FRONTS: readonly Front[] = ['http', 'mcp', 'a2a'];
+type Channel = 'http' | 'mcp' | 'a2a';
+const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a'];
 
-/** Where each front is found, and how it answers when it is there. */
-const PATHS: Readonly<Record<Front, readonly (readonly [method: string, path: string, status: number])[]>> = {
+/** The path of each adapter, and how it answers when it is mounted. */
+const PATHS: Readonly<Record<Channel, readonly (readonly [method: string, path: string, status: number])[]>> = {
   http: [['POST', '/api/resources/cities/invoke', 200]],
   mcp: [
     ['POST', '/mcp', 400],
@@ -24,12 +24,12 @@ const PATHS: Readonly<Record<Front, readonly (readonly [method: string, path: st
   ],
 };
 
-/** Every choice of fronts but none at all. */
-const CHOICES = Array.from({ length: 2 ** FRONTS.length - 1 }, (_, index) =>
-  FRONTS.filter((_front, bit) => ((index + 1) >> bit) & 1),
+/** Every choice of channels but the empty one. */
+const CHOICES = Array.from({ length: 2 ** CHANNELS.length - 1 }, (_, index) =>
+  CHANNELS.filter((_front, bit) => ((index + 1) >> bit) & 1),
 );
 
-describe('which fronts are there', () => {
+describe('the choice of channels', () => {
   let chain: Chain;
   let merchant: Merchant;
   before(async () => {
@@ -39,7 +39,9 @@ describe('which fronts are there', () => {
 
   for (const enabled of CHOICES)
     it(`${enabled.join(' and ')}: published as it is, and nothing else answers`, async () => {
-      const protocols = Object.fromEntries(FRONTS.map((front) => [front, { enabled: enabled.includes(front) }]));
+      const protocols = Object.fromEntries(
+        CHANNELS.map((channel) => [channel, { enabled: enabled.includes(channel) }]),
+      );
       const overrides = { protocols };
       const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
       try {
@@ -47,7 +49,7 @@ describe('which fronts are there', () => {
           readonly protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>;
           readonly adapters: readonly { readonly name: string; readonly supportedSpec: string }[];
         };
-        for (const front of FRONTS) assert.equal(document.protocols[front]?.enabled, enabled.includes(front));
+        for (const channel of CHANNELS) assert.equal(document.protocols[channel]?.enabled, enabled.includes(channel));
         assert.deepEqual(
           document.adapters.map(({ name }) => name),
           enabled,
@@ -61,11 +63,12 @@ describe('which fronts are there', () => {
           ready.adapters.map(({ name }) => name),
           enabled,
         );
-        for (const front of FRONTS)
-          for (const [method, path, status] of PATHS[front]) {
+        for (const channel of CHANNELS)
+          for (const [method, path, status] of PATHS[channel]) {
             const answer = await ask(shop.url, { method, path, body: method === 'POST' ? '{}' : '' });
-            assert.equal(answer.status, enabled.includes(front) ? status : 404, `${method} ${path}`);
-            if (!enabled.includes(front)) assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
+            assert.equal(answer.status, enabled.includes(channel) ? status : 404, `${method} ${path}`);
+            if (!enabled.includes(channel))
+              assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
           }
       } finally {
         await shop.close();

@@ -1,23 +1,25 @@
+/** A call with a payment and a mandate, in the words of each channel. */
+
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { isResult } from '../adapters/a2a/post.ts';
 import type { Shop } from '../support/shop.ts';
 
-/** One call, in no protocol's words. */
+/** One call, before it is put in the words of a channel. */
 export interface Order {
   readonly resourceId: string;
   readonly input: object;
   readonly proof?: string;
   /** The value of the header. */
   readonly mandate?: string;
-  /** A mandate in the input, where the front has a member for it. */
+  /** A mandate in the input, where the channel has a member for it. */
   readonly inside?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Members of `_meta`, where the front has one. */
+  /** Members of `_meta`, where the channel has one. */
   readonly meta?: object;
 }
 
-/** What came back, in no protocol's words either. */
+/** The answer, read from the words of its channel. */
 export interface Reply {
   /** Undefined: delivered. */
   readonly code: string | undefined;
@@ -46,17 +48,17 @@ export interface Required {
   readonly [name: string]: unknown;
 }
 
-/** Sends one call over one front. */
+/** Sends one call over one channel. */
 export type Send = (shop: Shop, order: Order) => Promise<Reply>;
 
 const RECEIPT = 'agent-commerce/authorizationReceipt';
 const MANDATE = 'agent-authorization';
 
 /**
- * The three fronts; those that speak JSON-RPC carry the mandate in the input unless the header is
+ * The three channels; those that speak JSON-RPC carry the mandate in the input unless the header is
  * asked for.
  */
-export const FRONTS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
+export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
   async http(shop, { resourceId, input, proof, mandate, headers = {} }) {
     const answer = await shop.invoke(resourceId, input, {
       ...(proof === undefined ? {} : { 'payment-signature': proof }),

@@ -1,3 +1,5 @@
+/** The connection between buyer and gateway in the simulation. */
+
 import { type BackendAnswer, BackendError } from '../../../src/backend/exchange.ts';
 import type { ErrorDetails } from '../../../src/errors.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
@@ -68,7 +70,7 @@ export interface Handing {
  * Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the
  * last byte is handed over.
  */
-export function connectionPresenter(
+export function connectionWriter(
   connection: Connection,
   onAnswer: (answer: Handing) => void,
   onChallenge: () => void,
