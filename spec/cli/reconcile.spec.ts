@@ -50,7 +50,7 @@ describe('acg reconcile --from-chain', () => {
     overrides: ConfigObject = {},
   ) => {
     const config = worldConfig({
-      merchantUrl: 'http://127.0.0.1:3000',
+      backendUrl: 'http://127.0.0.1:3000',
       chain,
       storage,
       facilitator: { mode: 'local' },

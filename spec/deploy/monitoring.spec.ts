@@ -5,9 +5,9 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
-import { askAcp, type CheckoutShop, openCheckoutShop } from '../adapters/acp/shop.ts';
+import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/shop.ts';
 import { EDITS } from '../support/acp/faults.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
 const FOLDER = join(import.meta.dirname, '../../deploy/monitoring');
@@ -45,20 +45,20 @@ const SELECTED = /\b((?:acg|nodejs|process)_[a-z0-9_]+)(?:\{([^}]*)\})?/g;
 const OF_THE_SCRAPE = new Set(['job', 'instance', 'le']);
 
 describe('alerts and dashboard', () => {
-  let seller: Seller;
-  let checkout: CheckoutShop;
+  let testbed: Testbed;
+  let checkout: CheckoutTestbed;
   let labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
   before(async () => {
-    seller = await openSeller();
-    const proof = await seller.proof('market_report', { city: 'Berlin' });
-    await (await seller.shop.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
-    checkout = await openCheckoutShop();
+    testbed = await openTestbed();
+    const proof = await testbed.proof('market_report', { city: 'Berlin' });
+    await (await testbed.gateway.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
+    checkout = await openCheckoutTestbed();
     await provokeInvalidDocuments(checkout);
-    const shops = [seller.shop, checkout.shop];
+    const shops = [testbed.gateway, checkout.gateway];
     const series = await Promise.all(shops.map(({ managementUrl }) => scrape(managementUrl)));
     labels = labelsIn(series.flatMap((one) => [...one.keys()]));
   });
-  after(() => Promise.all([seller.close(), checkout.close()]));
+  after(() => Promise.all([testbed.close(), checkout.close()]));
 
   for (const { who, expr } of queries) {
     it(`${who} selects only what a running gateway shows`, () => {
@@ -154,14 +154,14 @@ describe('alerts and dashboard', () => {
 });
 
 /** Members of a document have a time series only after a backend was wrong there. */
-async function provokeInvalidDocuments({ shop, merchant }: CheckoutShop): Promise<void> {
-  const { id } = JSON.parse((await askAcp(shop.url)).text) as { readonly id: string };
+async function provokeInvalidDocuments({ gateway, backend }: CheckoutTestbed): Promise<void> {
+  const { id } = JSON.parse((await askAcp(gateway.url)).text) as { readonly id: string };
   for (const [edit, status] of [
     ['wrong-id', 200],
     ['without-totals', 502],
   ] as const) {
-    merchant.misbehave({ kind: 'document', edit: EDITS[edit] });
-    const answer = await askAcp(shop.url, { method: 'GET', path: `/checkout_sessions/${id}` });
+    backend.misbehave({ kind: 'document', edit: EDITS[edit] });
+    const answer = await askAcp(gateway.url, { method: 'GET', path: `/checkout_sessions/${id}` });
     assert.equal(answer.status, status, answer.text);
   }
 }

@@ -15,9 +15,9 @@ for (const kind of REPLICAS)
     after(() => replicas?.stop());
 
     it('has one event and one receipt a call, and a repetition adds none', async () => {
-      const shop = replicas.gateways[0] ?? assert.fail('no gateway');
+      const gateway = replicas.gateways[0] ?? assert.fail('no gateway');
       const told = async (requestId: unknown, last: string) =>
-        (await eventsUntil(shop, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
+        (await eventsUntil(gateway, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
       const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
       const protocol = { protocol: 'acp', operation: 'completeCheckoutSession' };
@@ -28,7 +28,7 @@ for (const kind of REPLICAS)
         ['backend.called', 'acp', { ...protocol, status: 200 }],
         ['resource.delivered', 'acp', protocol],
       ]);
-      const receipt = await receiptWhen(shop, String(headers['x-request-id']), true);
+      const receipt = await receiptWhen(gateway, String(headers['x-request-id']), true);
       assert.deepEqual(
         [receipt.protocol, receipt.resourceId, receipt.backendStatus],
         ['acp', 'completeCheckoutSession', 200],

@@ -39,7 +39,7 @@ describe('the examples that the protocol publishes', { skip }, () => {
   let gateway: CheckoutGateway;
   let said: { readonly status: number; readonly body: Buffer };
   const heard: Buffer[] = [];
-  const merchant = http.createServer(async (req, res) => {
+  const backend = http.createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
     heard.push(Buffer.concat(chunks));
@@ -47,16 +47,16 @@ describe('the examples that the protocol publishes', { skip }, () => {
   });
   before(async () => {
     official = readOfficial();
-    await once(merchant.listen(0, '127.0.0.1'), 'listening');
-    const { port } = merchant.address() as AddressInfo;
+    await once(backend.listen(0, '127.0.0.1'), 'listening');
+    const { port } = backend.address() as AddressInfo;
     gateway = await startCheckoutGateway({
-      merchantUrl: `http://127.0.0.1:${port}`,
+      backendUrl: `http://127.0.0.1:${port}`,
       acp: { authenticationErrors: true, backend: { scopesByClient: true } },
     });
   });
   after(async () => {
     await gateway?.stop();
-    merchant.close();
+    backend.close();
   });
 
   const send = (operation: Operation, key: string, body?: string | Buffer): Promise<Answered> => {

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertAcpError, checkoutProtocol } from '../adapters/acp/shop.ts';
 import { startCheckoutGateway } from '../support/acp/gateway.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { connectFirst } from '../support/mcp-clients.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { assistantAt, documentIn, paymentWith } from './acp-assistant.ts';
 
 describe('a checkout beside the other channels of one process', () => {
-  let merchant: CheckoutMerchant;
+  let backend: CheckoutBackend;
   let world: World;
   before(async () => {
-    merchant = await startCheckoutMerchant();
-    const acp = checkoutProtocol({ backend: { baseUrl: merchant.url } });
+    backend = await startCheckoutBackend();
+    const acp = checkoutProtocol({ backend: { baseUrl: backend.url } });
     world = await startWorld({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true }, acp } } });
   });
   after(async () => {
     await world?.stop();
-    await merchant?.stop();
+    await backend?.stop();
   });
 
   it('is sold while the same resource is bought over HTTP, listed over MCP and called over A2A', async () => {
@@ -57,7 +57,7 @@ describe('a checkout beside the other channels of one process', () => {
       true,
       'completed',
     ]);
-    assert.equal(merchant.allOrders(), 2);
+    assert.equal(backend.allOrders(), 2);
   });
 
   it('is one of the adapters, with a health of its own', async () => {
@@ -73,9 +73,9 @@ describe('a checkout beside the other channels of one process', () => {
 
 describe('a checkout at a gateway with too much to do', () => {
   it('is refused in the words of ACP, with the time of the next try', async () => {
-    const merchant = await startCheckoutMerchant();
+    const backend = await startCheckoutBackend();
     const gateway = await startCheckoutGateway({
-      merchantUrl: merchant.url,
+      backendUrl: backend.url,
       acp: { limits: { maxInFlight: 1 } },
       overrides: { limits: { rate: { perSecond: 1, burst: 12 } } },
     });
@@ -83,8 +83,8 @@ describe('a checkout at a gateway with too much to do', () => {
       const assistant = assistantAt(() => gateway.url);
       const path = await assistant.open();
       const { promise, resolve } = Promise.withResolvers<void>();
-      merchant.misbehave({ kind: 'wait', acts: 'after', until: promise });
-      const arrived = merchant.arrived();
+      backend.misbehave({ kind: 'wait', acts: 'after', until: promise });
+      const arrived = backend.arrived();
       const first = assistant.post(`${path}/complete`, paymentWith('tok_1'), 'first');
       await arrived;
       const shed = await assistant.post(`${path}/complete`, paymentWith('tok_1'), 'shed');
@@ -104,7 +104,7 @@ describe('a checkout at a gateway with too much to do', () => {
       }
     } finally {
       await gateway.stop();
-      await merchant.stop();
+      await backend.stop();
     }
   });
 });

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import type { Operation } from '../../src/checkouts/operations.ts';
 import { askAcp, assertAcpError, CART, OTHER_TOKEN, TOKEN } from '../adapters/acp/shop.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import type { ConfigObject } from '../support/config.ts';
 import type { HttpExchange } from '../support/http-server.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -60,7 +60,7 @@ const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller:
 describe('a checkout session of one client, through two replicas on one Redis', () => {
   let redis: TestRedis;
   let admin: Redis;
-  let merchant: CheckoutMerchant;
+  let backend: CheckoutBackend;
   const replicas = new Map<ShopName, readonly CheckoutGateway[]>();
   /** Whose a session is for a merchant that keeps clients apart. */
   const openedFor = new Map<string, string>();
@@ -70,10 +70,10 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     admin = new Redis({ path: redis.socketPath });
     // The last test ends the server.
     admin.on('error', () => undefined);
-    merchant = await startCheckoutMerchant({ before: keepsApart });
+    backend = await startCheckoutBackend({ before: keepsApart });
     for (const [name, acp] of Object.entries(SHOPS)) {
       const parts = {
-        merchantUrl: merchant.url,
+        backendUrl: backend.url,
         storage: { redis: { url: redis.url } },
         acp,
         // More wrong tokens than one network may try.
@@ -84,7 +84,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   });
   after(async () => {
     for (const gateways of replicas.values()) for (const gateway of gateways) await gateway.stop();
-    await merchant?.stop();
+    await backend?.stop();
     admin?.disconnect();
     await redis?.stop();
   });
@@ -128,10 +128,10 @@ describe('a checkout session of one client, through two replicas on one Redis', 
         const id = await open(name);
         if (!remembered) await admin.flushall();
         const { path, ...asked } = ON_SESSION[operation];
-        const before = merchant.calls.length;
+        const before = backend.calls.length;
         turnedAway = 0;
         const answer = await ask(name, caller, { ...asked, path: `/checkout_sessions/${id}${path}` });
-        const calls = merchant.calls.slice(before);
+        const calls = backend.calls.slice(before);
         if (verdict === 'served') {
           assert.equal(documentIn(answer, 200)['id'], id);
           assert.equal(calls.length, 1);
@@ -147,8 +147,8 @@ describe('a checkout session of one client, through two replicas on one Redis', 
         const decides = name === SCOPED && !remembered && caller === 'other';
         assert.equal(turnedAway, decides ? 1 : 0);
         assert.deepEqual(calls, [], 'the merchant does nothing of it');
-        assert.equal(merchant.orders(id), 0);
-        assert.equal(merchant.session(id)?.status, 'ready_for_payment');
+        assert.equal(backend.orders(id), 0);
+        assert.equal(backend.session(id)?.status, 'ready_for_payment');
       });
     }
 
@@ -177,7 +177,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     assertAcpError(await ask('two clients', 'other', { path, body, headers }), 404, 'checkout_session_not_found');
     assert.equal(documentIn(await ask('two clients', 'owner', { path, body, headers }), 200)['status'], 'completed');
     assertAcpError(await ask('two clients', 'other', { path, body, headers }), 404, 'checkout_session_not_found');
-    assert.equal(merchant.orders(id), 1);
+    assert.equal(backend.orders(id), 1);
   });
 
   it('a repeated create is answered by what is kept, on whichever replica, and the session is still its client’s', async () => {
@@ -195,7 +195,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
 
   it('a create whose answer was lost belongs to who repeats it, and to no other', async () => {
     const body = { ...CART, line_items: [{ id: 'item_lost' }] };
-    merchant.misbehave({ kind: 'reset', acts: true }, { operation: 'createCheckoutSession', text: 'item_lost' });
+    backend.misbehave({ kind: 'reset', acts: true }, { operation: 'createCheckoutSession', text: 'item_lost' });
     const headers = { 'idempotency-key': 'lost' };
     assertAcpError(await ask('two clients', 'owner', { body, headers }), 502, 'processing_error');
     const { id } = documentIn(await ask('two clients', 'owner', { body, headers }), 201);
@@ -206,7 +206,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
 
   it('a merchant that gives one client another one’s session is not passed on', async () => {
     const id = await open('two clients');
-    merchant.misbehave({ kind: 'document', edit: (document) => ({ ...document, id }) });
+    backend.misbehave({ kind: 'document', edit: (document) => ({ ...document, id }) });
     assertAcpError(await ask('two clients', 'other', { body: CART }), 502, 'processing_error');
     assertAcpError(
       await ask('two clients', 'other', { method: 'GET', path: `/checkout_sessions/${id}` }),

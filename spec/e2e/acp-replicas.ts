@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import { startRedis } from '../support/redis.ts';
 import { type Assistant, assistantAt } from './acp-assistant.ts';
 
@@ -14,7 +14,7 @@ export const REPLICAS = [
 
 /** What runs, and what a spec needs to talk to it. */
 export interface CheckoutReplicas {
-  readonly merchant: CheckoutMerchant;
+  readonly merchant: CheckoutBackend;
   readonly gateways: readonly CheckoutGateway[];
   /** Each of its calls goes to another replica than the one before. */
   readonly assistant: Assistant;
@@ -28,13 +28,13 @@ export interface CheckoutReplicas {
 /** Starts it. What had started is ended again when a later part fails. */
 export async function startCheckoutReplicas([store, count]: (typeof REPLICAS)[number]): Promise<CheckoutReplicas> {
   await using ends = new AsyncDisposableStack();
-  const merchant = ends.adopt(await startCheckoutMerchant({ dedupe: false }), ({ stop }) => stop());
+  const backend = ends.adopt(await startCheckoutBackend({ dedupe: false }), ({ stop }) => stop());
   const redis = store === 'Redis' ? ends.adopt(await startRedis(), ({ stop }) => stop()) : undefined;
   const storage = redis === undefined ? undefined : { redis: { url: redis.url } };
   const acp = { authenticationErrors: true };
   const gateways: CheckoutGateway[] = [];
   for (let nth = 0; nth < count; nth += 1) {
-    const gateway = await startCheckoutGateway({ merchantUrl: merchant.url, acp, storage });
+    const gateway = await startCheckoutGateway({ backendUrl: backend.url, acp, storage });
     gateways.push(ends.adopt(gateway, ({ stop }) => stop()));
   }
   let turn = 0;
@@ -42,7 +42,14 @@ export async function startCheckoutReplicas([store, count]: (typeof REPLICAS)[nu
     turn += 1;
     return gateways[turn % count]?.url ?? assert.fail('no gateway');
   };
-  const orders = (path: string): number => merchant.orders(path.split('/').at(-1) ?? '');
+  const orders = (path: string): number => backend.orders(path.split('/').at(-1) ?? '');
   const started = ends.move();
-  return { merchant, gateways, assistant: assistantAt(next), next, orders, stop: () => started.disposeAsync() };
+  return {
+    merchant: backend,
+    gateways,
+    assistant: assistantAt(next),
+    next,
+    orders,
+    stop: () => started.disposeAsync(),
+  };
 }

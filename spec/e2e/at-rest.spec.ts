@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { ACTIVATED, CONTINUED, message, send } from '../adapters/a2a/post.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { type Canaries, everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';
 import { decode } from './proofs.ts';
 
@@ -35,9 +35,9 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
   // What is compressed could not be searched.
   const redis = store === 'Redis' ? await startRedis({ args: ['--rdbcompression', 'no'] }) : undefined;
   const [input, answer, waiting] = ['input', 'answer', 'waiting'].map(planted) as [string, string, string];
-  let seller: Seller | undefined;
+  let testbed: Testbed | undefined;
   try {
-    seller = await openSeller({
+    testbed = await openTestbed({
       storage: redis === undefined ? { sqlite: { path: join(folder, 'gateway.db') } } : { redis: { url: redis.url } },
       overrides: {
         ...CONTINUED,
@@ -45,17 +45,17 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
         ...(sealed ? { storage: { sealing: SEALING } } : {}),
       },
     });
-    const proof = await seller.proof(RESOURCE, { secret: input });
+    const proof = await testbed.proof(RESOURCE, { secret: input });
     const headers = { 'payment-signature': proof, 'idempotency-key': 'one-key-of-the-buyer' };
     const bodies: string[] = [];
     for (const _ of ['sold', 'given again']) {
-      const delivered = await seller.shop.invoke(RESOURCE, { secret: input }, headers);
+      const delivered = await testbed.gateway.invoke(RESOURCE, { secret: input }, headers);
       assert.equal(delivered.status, 200);
       bodies.push(await delivered.text());
     }
     assert.ok(bodies[0]?.includes(answer), 'what is looked for was in the answer');
     assert.equal(bodies[1], bodies[0], 'what was kept is given again byte for byte');
-    const task = await send(seller.shop.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
+    const task = await send(testbed.gateway.url, message(RESOURCE, { secret: waiting }), ACTIVATED);
     assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED');
     const { signature } = (decode(proof) as { payload: { signature: string } }).payload;
     const sinks: Record<string, string> = {};
@@ -67,7 +67,7 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
     }
     for (const [name, text] of await filesIn(redis === undefined ? folder : dirname(redis.socketPath)))
       sinks[`the file ${name}`] = text;
-    assert.ok(Object.values(sinks).join('').includes(seller.buyer.address.toLowerCase()), 'the payment is in there');
+    assert.ok(Object.values(sinks).join('').includes(testbed.buyer.address.toLowerCase()), 'the payment is in there');
     return {
       canaries: {
         'the input': input,
@@ -81,7 +81,7 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
       sinks,
     };
   } finally {
-    await seller?.close();
+    await testbed?.close();
     await redis?.stop();
     rmSync(folder, { recursive: true, force: true });
   }

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { ask } from './ask.ts';
 
 const ROUNDS = 20;
 
 describe('who asks for the books after an answer', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('finds its events and its receipt at once, although they are written behind the call', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const requestId = `round-${round}`;
       const headers = { 'content-type': 'application/json', 'x-request-id': requestId };
-      const { status } = await ask(seller.shop.url, { path: '/api/resources/cities/invoke', headers, body: '{}' });
+      const { status } = await ask(testbed.gateway.url, { path: '/api/resources/cities/invoke', headers, body: '{}' });
       assert.equal(status, 200);
       const [events, receipts] = await Promise.all(
         ['events', 'receipts'].map(async (books) => {
-          const answer = await seller.shop.operator(`/api/${books}?requestId=${requestId}`);
+          const answer = await testbed.gateway.operator(`/api/${books}?requestId=${requestId}`);
           return ((await answer.json()) as Record<string, readonly object[]>)[books];
         }),
       );

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentResponse } from '../../src/payments/x402/wire/types.ts';
-import type { Shop } from '../support/shop.ts';
+import type { TestGateway } from '../support/shop.ts';
 import { isEnvelope } from './ask.ts';
 
 /** An answer, read to its end. */
@@ -33,7 +33,7 @@ export interface Failure {
 
 /** Invokes a resource with a proof, and with a key when one is given. */
 export async function bring(
-  shop: Pick<Shop, 'invoke'>,
+  gateway: Pick<TestGateway, 'invoke'>,
   resourceId: string,
   input: unknown,
   { proof, key, requestId }: { readonly proof: string; readonly key?: string; readonly requestId?: string },
@@ -43,7 +43,7 @@ export async function bring(
     ...(key === undefined ? {} : { 'idempotency-key': key }),
     ...(requestId === undefined ? {} : { 'x-request-id': requestId }),
   };
-  return read(await shop.invoke(resourceId, input, headers));
+  return read(await gateway.invoke(resourceId, input, headers));
 }
 
 /** Reads an answer to its end. */

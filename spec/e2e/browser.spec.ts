@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 const ORIGIN = 'https://dashboard.example:8443';
 
@@ -11,16 +11,16 @@ const MAY_SEND =
   'mcp-param-region';
 
 describe('browsers', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
     const region = { type: 'string', 'x-mcp-header': 'Region' };
     const resources = { cities: { inputSchema: { type: 'object', properties: { region } } } };
-    seller = await openSeller({ overrides: { server: { allowedOrigins: [ORIGIN] }, resources } });
+    testbed = await openTestbed({ overrides: { server: { allowedOrigins: [ORIGIN] }, resources } });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const listing = (headers: Readonly<Record<string, string>>, method = 'GET') =>
-    fetch(`${seller.shop.url}/api/resources`, { method, headers });
+    fetch(`${testbed.gateway.url}/api/resources`, { method, headers });
 
   it('a listed origin is named, exactly', async () => {
     const answer = await listing({ origin: ORIGIN });
@@ -67,7 +67,7 @@ describe('browsers', () => {
   });
 
   it('probes answer whatever the origin', async () => {
-    const answer = await fetch(`${seller.shop.url}/health`, { headers: { origin: 'https://evil.example' } });
+    const answer = await fetch(`${testbed.gateway.url}/health`, { headers: { origin: 'https://evil.example' } });
     assert.deepEqual(await answer.json(), { status: 'ok' });
   });
 });

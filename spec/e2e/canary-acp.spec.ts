@@ -18,20 +18,20 @@ const ANSWERS = 'what was answered';
 describe('card data in checkouts', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-canary-acp-'));
   let redis: TestRedis;
-  let merchant: Awaited<ReturnType<typeof startQuotingMerchant>>;
+  let backend: Awaited<ReturnType<typeof startQuotingMerchant>>;
   let gateways: Readonly<Record<(typeof STORES)[number], WatchedGateway>>;
   before(async () => {
     // What is compressed could not be searched.
     redis = await startRedis({ args: ['--requirepass', PASSWORD, '--rdbcompression', 'no'] });
-    merchant = await startQuotingMerchant(CANARIES["a secret in the merchant's failure"]);
+    backend = await startQuotingMerchant(CANARIES["a secret in the merchant's failure"]);
     gateways = {
-      Redis: await startWatchedGateway(merchant, { storage: { redis: { url: redis.url } }, password: PASSWORD }),
-      SQLite: await startWatchedGateway(merchant, { storage: { sqlite: { path: join(folder, 'gateway.db') } } }),
+      Redis: await startWatchedGateway(backend, { storage: { redis: { url: redis.url } }, password: PASSWORD }),
+      SQLite: await startWatchedGateway(backend, { storage: { sqlite: { path: join(folder, 'gateway.db') } } }),
     };
   });
   after(async () => {
     for (const watched of Object.values(gateways ?? {})) await watched.remove();
-    await merchant?.stop();
+    await backend?.stop();
     await redis?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -42,7 +42,7 @@ describe('card data in checkouts', () => {
         const { open, post, send } = gateways[store];
         const session = await open();
         await post(session, UPDATE, 'update', 200);
-        merchant.misbehave({
+        backend.misbehave({
           kind: 'document',
           edit: (document) => ({
             ...document,
@@ -68,8 +68,8 @@ describe('card data in checkouts', () => {
         const { open, post } = gateways[store];
         const complete = `${await open()}/complete`;
         const { promise, resolve } = Promise.withResolvers<void>();
-        merchant.misbehave({ kind: 'wait', acts: 'before', until: promise });
-        const arrived = merchant.arrived();
+        backend.misbehave({ kind: 'wait', acts: 'before', until: promise });
+        const arrived = backend.arrived();
         const first = post(complete, COMPLETE, 'held', 200);
         await arrived;
         await post(complete, COMPLETE, 'held', 409, 'idempotency_in_flight');
@@ -82,7 +82,7 @@ describe('card data in checkouts', () => {
         it(`does not come out of a backend that quotes it in ${name}`, async () => {
           const { open, post } = gateways[store];
           const complete = `${await open()}/complete`;
-          merchant.quote(say);
+          backend.quote(say);
           await post(complete, COMPLETE, name, status, code);
           // A kept answer is repeated; an unknown end is looked up.
           await post(complete, COMPLETE, name, status < 500 ? status : 200);
@@ -91,11 +91,11 @@ describe('card data in checkouts', () => {
       it('does not come out of a backend that sold and answers a failure', async () => {
         const { open, post } = gateways[store];
         const path = await open();
-        merchant.misbehave({ kind: 'hang', acts: true }, { operation: 'completeCheckoutSession' });
+        backend.misbehave({ kind: 'hang', acts: true }, { operation: 'completeCheckoutSession' });
         await post(`${path}/complete`, COMPLETE, 'hanging', 504, 'service_unavailable');
         await post(`${path}/complete`, COMPLETE, 'hanging', 200);
         const other = await open();
-        merchant.misbehave({ kind: 'reset', acts: true }, { operation: 'completeCheckoutSession' });
+        backend.misbehave({ kind: 'reset', acts: true }, { operation: 'completeCheckoutSession' });
         await post(`${other}/complete`, COMPLETE, 'reset', 502, 'processing_error');
         await post(`${other}/complete`, COMPLETE, 'reset', 200);
       });
@@ -115,8 +115,8 @@ describe('card data in checkouts', () => {
     const admin = new Redis({ path: redis.socketPath, password: PASSWORD });
     try {
       const { promise, resolve } = Promise.withResolvers<void>();
-      merchant.misbehave({ kind: 'wait', acts: 'before', until: promise });
-      const arrived = merchant.arrived();
+      backend.misbehave({ kind: 'wait', acts: 'before', until: promise });
+      const arrived = backend.arrived();
       const first = post(complete, COMPLETE, 'unstored', 200);
       await arrived;
       await lose();
@@ -141,13 +141,13 @@ describe('card data in checkouts', () => {
 
   it('does not come out when the backend is away', async () => {
     const paths = await Promise.all(STORES.map((store) => gateways[store].open()));
-    await merchant.stop();
+    await backend.stop();
     for (const [at, store] of STORES.entries())
       await gateways[store].post(`${paths[at]}/complete`, COMPLETE, 'away', 502, 'processing_error');
   });
 
   it('was where it was meant to be, and the search finds it there', () => {
-    const calls = merchant.calls.map(({ rawHeaders, body }) => `${rawHeaders.join(' ')} ${body}`).join('\n');
+    const calls = backend.calls.map(({ rawHeaders, body }) => `${rawHeaders.join(' ')} ${body}`).join('\n');
     for (const name of FOR_THE_MERCHANT)
       assert.notDeepEqual(found({ [name]: CANARIES[name] }, { calls }), [], `the merchant did not get ${name}`);
     const { 'a token that nobody has': token, 'a cookie': cookie, 'a field that nobody knows': field } = CANARIES;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Buyer } from '../support/buyer.ts';
-import { OPERATOR_TOKEN, type Shop } from '../support/shop.ts';
+import { OPERATOR_TOKEN, type TestGateway } from '../support/shop.ts';
 
 /** Planted secrets, each where the gateway reads it. None may come out. */
 export const CANARIES = {
@@ -55,13 +55,13 @@ export function canaryAgent(buyer: Buyer) {
   };
   const KEY = { 'idempotency-key': CANARIES['an idempotency key'] };
   const sent = async (
-    shop: Shop,
+    gateway: TestGateway,
     path: string,
     body?: string,
     more: Readonly<Record<string, string>> = {},
   ): Promise<string> => {
     const request = body === undefined ? {} : { method: 'POST', body };
-    const answer = await fetch(`${shop.url}${path}`, {
+    const answer = await fetch(`${gateway.url}${path}`, {
       ...request,
       headers: { ...headers, ...more },
       redirect: 'manual',
@@ -74,14 +74,14 @@ export function canaryAgent(buyer: Buyer) {
 
   /** One call on each channel, with or without a proof of its own. */
   const channels = {
-    http: (shop: Shop, resource: string, input: object, proof?: string) =>
-      sent(shop, `/api/resources/${resource}/invoke`, JSON.stringify(input), {
+    http: (gateway: TestGateway, resource: string, input: object, proof?: string) =>
+      sent(gateway, `/api/resources/${resource}/invoke`, JSON.stringify(input), {
         ...KEY,
         ...(proof === undefined ? {} : { 'payment-signature': proof }),
       }),
-    mcp: (shop: Shop, resource: string, input: object, proof?: string) =>
+    mcp: (gateway: TestGateway, resource: string, input: object, proof?: string) =>
       sent(
-        shop,
+        gateway,
         '/mcp',
         rpc('tools/call', {
           name: resource,
@@ -90,9 +90,9 @@ export function canaryAgent(buyer: Buyer) {
         }),
         KEY,
       ),
-    a2a: (shop: Shop, resource: string, input: object, proof?: string) =>
+    a2a: (gateway: TestGateway, resource: string, input: object, proof?: string) =>
       sent(
-        shop,
+        gateway,
         '/a2a',
         rpc('SendMessage', {
           message: {
@@ -105,8 +105,8 @@ export function canaryAgent(buyer: Buyer) {
         KEY,
       ),
   } as const;
-  const proofFor = async (shop: Shop, resource: string, input: object): Promise<string> => {
-    const terms = JSON.parse(await channels.http(shop, resource, input)) as {
+  const proofFor = async (gateway: TestGateway, resource: string, input: object): Promise<string> => {
+    const terms = JSON.parse(await channels.http(gateway, resource, input)) as {
       readonly payment: { readonly envelope: unknown };
     };
     const proof = await buyer.pay(terms.payment.envelope);
@@ -116,25 +116,25 @@ export function canaryAgent(buyer: Buyer) {
   };
 
   /** What goes right, and what goes wrong on the agent's side or the merchant's. */
-  const trade = async (shop: Shop, channel: Channel): Promise<void> => {
+  const trade = async (gateway: TestGateway, channel: Channel): Promise<void> => {
     const call = channels[channel];
-    const proof = await proofFor(shop, TOOL, INPUT);
-    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${channel} sells`);
-    assert.match(await call(shop, TOOL, INPUT, proof), /sold/, `${channel} repeats the answer for the key`);
-    await call(shop, TOOL, { city: 'Lisboa' }, proof);
-    await call(shop, 'failing_post', { status: 500 }, await proofFor(shop, 'failing_post', { status: 500 }));
-    await call(shop, 'resetting_post', {}, await proofFor(shop, 'resetting_post', {}));
+    const proof = await proofFor(gateway, TOOL, INPUT);
+    assert.match(await call(gateway, TOOL, INPUT, proof), /sold/, `${channel} sells`);
+    assert.match(await call(gateway, TOOL, INPUT, proof), /sold/, `${channel} repeats the answer for the key`);
+    await call(gateway, TOOL, { city: 'Lisboa' }, proof);
+    await call(gateway, 'failing_post', { status: 500 }, await proofFor(gateway, 'failing_post', { status: 500 }));
+    await call(gateway, 'resetting_post', {}, await proofFor(gateway, 'resetting_post', {}));
     for (const free of ['free_failing', 'free_redirecting', 'free_resetting'])
-      await call(shop, free, free === 'free_failing' ? { status: 500 } : {});
-    await call(shop, TOOL, INPUT, CANARIES['a proof that is none']);
-    await call(shop, TOOL, INPUT, Buffer.from(CANARIES['a proof that is none']).toString('base64'));
-    await call(shop, TOOL, { city: { wrong: CANARIES['a secret in a refused input'] } });
-    await call(shop, TOOL, { [NAMES['the name of a member']]: 1, city: 'Berlin' });
-    await call(shop, NAMES['the name of a resource'], {});
+      await call(gateway, free, free === 'free_failing' ? { status: 500 } : {});
+    await call(gateway, TOOL, INPUT, CANARIES['a proof that is none']);
+    await call(gateway, TOOL, INPUT, Buffer.from(CANARIES['a proof that is none']).toString('base64'));
+    await call(gateway, TOOL, { city: { wrong: CANARIES['a secret in a refused input'] } });
+    await call(gateway, TOOL, { [NAMES['the name of a member']]: 1, city: 'Berlin' });
+    await call(gateway, NAMES['the name of a resource'], {});
     const path = channel === 'http' ? `/api/resources/${TOOL}/invoke` : `/${channel}`;
-    await sent(shop, path, `{"city":"${CANARIES['a secret in a broken body']}"`);
-    await sent(shop, path, `{"a":1,"a":"${CANARIES['a secret in a broken body']}"}`);
-    await sent(shop, `${path}?token=${CANARIES['a token in a query']}`, '{}');
+    await sent(gateway, path, `{"city":"${CANARIES['a secret in a broken body']}"`);
+    await sent(gateway, path, `{"a":1,"a":"${CANARIES['a secret in a broken body']}"}`);
+    await sent(gateway, `${path}?token=${CANARIES['a token in a query']}`, '{}');
   };
 
   return { answers, proofs, channels, sent, proofFor, trade };

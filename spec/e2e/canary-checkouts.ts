@@ -32,12 +32,12 @@ export interface WatchedGateway {
 const TIMEOUT_MS = 1_500;
 
 export async function startWatchedGateway(
-  merchant: Awaited<ReturnType<typeof startQuotingMerchant>>,
+  backend: Awaited<ReturnType<typeof startQuotingMerchant>>,
   { storage, password }: { readonly storage: WorldParts['storage']; readonly password?: string },
 ): Promise<WatchedGateway> {
   const spans = await startSpanReceiver();
   const gateway = await startCheckoutGateway({
-    merchantUrl: merchant.url,
+    backendUrl: backend.url,
     storage,
     acp: {
       backend: {

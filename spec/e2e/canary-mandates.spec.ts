@@ -27,26 +27,26 @@ const INPUT = { city: 'Berlin' };
 
 describe('what stands in mandates', () => {
   let redis: TestRedis;
-  let seller: MandateSeller;
+  let testbed: MandateSeller;
   const replies: Reply[] = [];
   const presented: Presentation[] = [];
   before(async () => {
     redis = await startRedis({ args: ['--requirepass', 'password'] });
     const storage = { redis: { url: redis.url } };
     const overrides = { storage: { redis: { password: 'password' } } };
-    seller = await openMandateSeller(['market_report', 'echo', 'failing_post'], {}, { storage, overrides });
+    testbed = await openMandateSeller(['market_report', 'echo', 'failing_post'], {}, { storage, overrides });
   });
   after(async () => {
-    await seller?.close();
+    await testbed?.close();
     await redis?.stop();
   });
 
   const planted = (resourceId: string, title: string, input: object, price: string): Wishes => ({
-    purchase: seller.purchaseOf(resourceId, title, input, price),
+    purchase: testbed.purchaseOf(resourceId, title, input, price),
     payment: true,
     constraints: [
       lineItems([{ id: 'line_1', acceptable: [{ id: resourceId, title }], quantity: 1 }]),
-      allowedMerchants([seller.profile.merchant, { id: 'other', name: CANARIES[NAMED] }]),
+      allowedMerchants([testbed.profile.merchant, { id: 'other', name: CANARIES[NAMED] }]),
     ],
     hands: {
       open: withClaims({ sub: CANARIES['a claim of the user'] }),
@@ -74,13 +74,13 @@ describe('what stands in mandates', () => {
   ): Promise<Reply> => {
     const send = CHANNELS[channel];
     const order = { resourceId, input };
-    const asked = await send(seller.shop, order);
-    const mandate = seller.mandateFor(asked.body, { ...planted(resourceId, title, input, price), ...spoilt });
+    const asked = await send(testbed.gateway, order);
+    const mandate = testbed.mandateFor(asked.body, { ...planted(resourceId, title, input, price), ...spoilt });
     presented.push(mandate);
-    const proof = await seller.buyer.pay(asked.body.payment?.envelope);
-    const first = await send(seller.shop, { ...order, proof, mandate: mandate.header });
-    const other = await seller.buyer.pay(asked.body.payment?.envelope);
-    replies.push(asked, first, await send(seller.shop, { ...order, proof: other, mandate: mandate.header }));
+    const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
+    const first = await send(testbed.gateway, { ...order, proof, mandate: mandate.header });
+    const other = await testbed.buyer.pay(asked.body.payment?.envelope);
+    replies.push(asked, first, await send(testbed.gateway, { ...order, proof: other, mandate: mandate.header }));
     return first;
   };
 
@@ -104,7 +104,7 @@ describe('what stands in mandates', () => {
         ['unknown_key', { hands: { open: withHeader({ kid: CANARIES['the id of a key that nobody knows'] }) } }],
         [
           'untrusted_issuer',
-          { issuer: { key: seller.mint.parties.stranger, iss: CANARIES['an issuer that nobody trusts'] } },
+          { issuer: { key: testbed.mint.parties.stranger, iss: CANARIES['an issuer that nobody trusts'] } },
         ],
       ];
       for (const [reason, wishes] of spoilt)
@@ -113,23 +113,23 @@ describe('what stands in mandates', () => {
 
   it('come with orders that wait for their payment in the store', async () => {
     const order = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
-    const asked = await CHANNELS.a2a(seller.shop, order);
-    const mandate = seller.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
+    const asked = await CHANNELS.a2a(testbed.gateway, order);
+    const mandate = testbed.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
     presented.push(mandate);
     const envelope: unknown = JSON.parse(Buffer.from(mandate.header, 'base64url').toString());
     for (const inside of [mandate.header, envelope])
-      replies.push(await CHANNELS.a2a(seller.shop, { ...order, inside }));
+      replies.push(await CHANNELS.a2a(testbed.gateway, { ...order, inside }));
   });
 
   it('comes out nowhere: not in answers, events, receipts, log, metrics, nor in the store', async () => {
-    const { shop } = seller;
+    const { gateway } = testbed;
     const stored = await everythingIn(redis.socketPath, 'password');
     const sinks: Sinks = {
       answers: replies.map(({ raw, headers }) => `${JSON.stringify([...headers])} ${raw}`).join('\n'),
-      events: await (await shop.operator('/api/events?limit=500')).text(),
-      receipts: await (await shop.operator('/api/receipts?limit=500')).text(),
-      metrics: await (await fetch(`${shop.managementUrl}/metrics`)).text(),
-      log: shop.logLines.join(''),
+      events: await (await gateway.operator('/api/events?limit=500')).text(),
+      receipts: await (await gateway.operator('/api/receipts?limit=500')).text(),
+      metrics: await (await fetch(`${gateway.managementUrl}/metrics`)).text(),
+      log: gateway.logLines.join(''),
       Redis: stored.join('\n'),
     };
     assert.ok(presented.length >= 19);

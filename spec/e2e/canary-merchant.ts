@@ -1,7 +1,7 @@
 /** A checkout backend that quotes each request in answers that the gateway must not relay. */
 
 import type { ServerResponse } from 'node:http';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import type { HttpExchange } from '../support/http-server.ts';
 
 /** Writes an answer around the quoted request and a secret of the backend. */
@@ -82,9 +82,9 @@ export const QUOTATIONS: Readonly<Record<string, readonly [quoting: Quoting, sta
 /** Starts the sample backend; after `quote` the next POST gets this answer. */
 export async function startQuotingMerchant(
   secret: string,
-): Promise<CheckoutMerchant & { quote(quoting: Quoting): void }> {
+): Promise<CheckoutBackend & { quote(quoting: Quoting): void }> {
   let next: Quoting | undefined;
-  const merchant = await startCheckoutMerchant({
+  const backend = await startCheckoutBackend({
     before(exchange) {
       // A good answer has a field of the backend, too.
       exchange.response.setHeader('x-debug', secret);
@@ -96,7 +96,7 @@ export async function startQuotingMerchant(
     },
   });
   return {
-    ...merchant,
+    ...backend,
     quote(quoting) {
       next = quoting;
     },

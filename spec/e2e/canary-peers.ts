@@ -1,7 +1,7 @@
 /** The peers of a gateway that could repeat its secrets: a node or facilitator, and a backend. */
 
 import { answerJson, resetConnection, serveHttp } from '../support/http-server.ts';
-import { type Merchant, route, startMerchant } from '../support/merchant.ts';
+import { route, type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 
 /** A proxy before a node or facilitator: honest, or one that quotes each request in its errors. */
 export interface QuotingProxy {
@@ -44,9 +44,12 @@ export async function startQuotingProxy(prefix: string, target: string): Promise
 }
 
 /** Starts a backend that puts secrets where the gateway might repeat them. */
-export function startLeakyBackend(secrets: { readonly body: string; readonly location: string }): Promise<Merchant> {
+export function startLeakyBackend(secrets: {
+  readonly body: string;
+  readonly location: string;
+}): Promise<SampleBackend> {
   const headers = { 'content-type': 'application/json', 'x-debug': secrets.body };
-  return startMerchant({
+  return startSampleBackend({
     routes: [
       route('GET|POST', '/fail/.*', (_, response) => {
         response.writeHead(500, secrets.body, headers).end(JSON.stringify({ error: secrets.body }));

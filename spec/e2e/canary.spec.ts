@@ -4,9 +4,9 @@ import { Redis } from 'ioredis';
 import { createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { startFacilitator } from '../support/facilitator.ts';
-import type { Merchant } from '../support/merchant.ts';
+import type { SampleBackend } from '../support/merchant.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openShop, type Shop } from '../support/shop.ts';
+import { openGateway, type TestGateway } from '../support/shop.ts';
 import { CANARIES, CHANNELS, canaryAgent, INPUT, NAMES, TOOL } from './canary-agent.ts';
 import { type QuotingProxy, startLeakyBackend, startQuotingProxy } from './canary-peers.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
@@ -21,10 +21,10 @@ describe('planted secrets', () => {
   let redis: TestRedis;
   let chain: Chain;
   let agent: ReturnType<typeof canaryAgent>;
-  let backend: Merchant;
+  let backend: SampleBackend;
   let node: QuotingProxy;
   let facilitator: QuotingProxy;
-  let shops: readonly Shop[];
+  let shops: readonly TestGateway[];
   const stop: (() => Promise<unknown>)[] = [];
 
   before(async () => {
@@ -45,14 +45,14 @@ describe('planted secrets', () => {
     shops = [await open({ mode: 'local' }), await open({ mode: 'remote', url: facilitator.url }, remote)];
   });
   after(async () => {
-    for (const shop of shops) await shop.close();
+    for (const gateway of shops) await gateway.close();
     for (const end of stop.reverse()) await end();
   });
 
-  const open = (lane: { mode: 'local' } | { mode: 'remote'; url: string }, more: object = {}): Promise<Shop> =>
-    openShop({
+  const open = (lane: { mode: 'local' } | { mode: 'remote'; url: string }, more: object = {}): Promise<TestGateway> =>
+    openGateway({
       chain: { ...chain, rpcUrl: node.url },
-      merchantUrl: backend.url,
+      backendUrl: backend.url,
       facilitator: lane,
       storage: { redis: { url: redis.url } },
       overrides: {
@@ -66,30 +66,30 @@ describe('planted secrets', () => {
     });
 
   /** What operators and strangers read. */
-  const read = async (shop: Shop): Promise<Sinks> => {
+  const read = async (gateway: TestGateway): Promise<Sinks> => {
     const open = await Promise.all(
       ['/health', '/ready', '/api/resources', '/.well-known/agent-commerce', '/.well-known/agent-card.json'].map(
-        async (path) => (await fetch(`${shop.url}${path}`)).text(),
+        async (path) => (await fetch(`${gateway.url}${path}`)).text(),
       ),
     );
-    await agent.sent(shop, `/api/events?token=${CANARIES['a token in a query']}`);
-    await agent.sent(shop, '/api/receipts', undefined, {
+    await agent.sent(gateway, `/api/events?token=${CANARIES['a token in a query']}`);
+    await agent.sent(gateway, '/api/receipts', undefined, {
       authorization: `Bearer ${CANARIES["an agent's Authorization"]}`,
     });
     return {
-      events: await (await shop.operator('/api/events?limit=500')).text(),
-      receipts: await (await shop.operator('/api/receipts?limit=500')).text(),
+      events: await (await gateway.operator('/api/events?limit=500')).text(),
+      receipts: await (await gateway.operator('/api/receipts?limit=500')).text(),
       'the published documents': open.join('\n'),
-      metrics: await (await fetch(`${shop.managementUrl}/metrics`)).text(),
-      'readiness on the management port': await (await fetch(`${shop.managementUrl}/ready`)).text(),
-      log: shop.logLines.join(''),
+      metrics: await (await fetch(`${gateway.managementUrl}/metrics`)).text(),
+      'readiness on the management port': await (await fetch(`${gateway.managementUrl}/ready`)).text(),
+      log: gateway.logLines.join(''),
     };
   };
   const everything = async (): Promise<Sinks> => {
     const sinks: Record<string, string> = { 'what was answered': agent.answers.join('\n') };
-    for (const shop of shops)
-      for (const [name, text] of Object.entries(await read(shop)))
-        sinks[`${name} of ${shop.config.merchant.id}`] = text;
+    for (const gateway of shops)
+      for (const [name, text] of Object.entries(await read(gateway)))
+        sinks[`${name} of ${gateway.config.merchant.id}`] = text;
     return sinks;
   };
   const canaries = (): Readonly<Record<string, string>> => ({
@@ -101,8 +101,8 @@ describe('planted secrets', () => {
   for (const at of [0, 1])
     for (const channel of CHANNELS)
       it(`are used over ${channel}, with ${at === 0 ? 'the local rail' : 'a facilitator'}`, async () => {
-        const shop = shops[at] ?? assert.fail('not open');
-        await agent.trade(shop, channel);
+        const gateway = shops[at] ?? assert.fail('not open');
+        await agent.trade(gateway, channel);
       });
 
   it('were where they were meant to be', () => {
@@ -143,13 +143,13 @@ describe('planted secrets', () => {
   });
 
   it('do not come out of peers that quote what they were sent', async () => {
-    for (const [at, shop] of shops.entries()) {
-      const late = await agent.proofFor(shop, TOOL, INPUT);
+    for (const [at, gateway] of shops.entries()) {
+      const late = await agent.proofFor(gateway, TOOL, INPUT);
       (at === 0 ? node : facilitator).quote(true);
       const failed = /PAYMENT_PROVIDER_UNAVAILABLE|PAYMENT_SETTLEMENT_FAILED/;
-      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](gateway, TOOL, INPUT, late), failed);
       node.quote(true);
-      for (const channel of CHANNELS) assert.match(await agent.channels[channel](shop, TOOL, INPUT, late), failed);
+      for (const channel of CHANNELS) assert.match(await agent.channels[channel](gateway, TOOL, INPUT, late), failed);
       node.quote(false);
       facilitator.quote(false);
     }
@@ -158,18 +158,18 @@ describe('planted secrets', () => {
 
   it('do not come out when the store no longer lets us in', async () => {
     // A proof each, before nothing can be asked any more.
-    const last = await Promise.all(shops.map((shop) => agent.proofFor(shop, TOOL, INPUT)));
+    const last = await Promise.all(shops.map((gateway) => agent.proofFor(gateway, TOOL, INPUT)));
     const admin = new Redis({ path: redis.socketPath, password: CANARIES['the password of Redis'] });
     await admin.config('SET', 'requirepass', 'another-password');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    for (const [at, shop] of shops.entries())
+    for (const [at, gateway] of shops.entries())
       for (const channel of CHANNELS)
-        assert.match(await agent.channels[channel](shop, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
+        assert.match(await agent.channels[channel](gateway, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
     await admin.config('SET', 'requirepass', CANARIES['the password of Redis']);
     admin.disconnect();
     const sinks = Object.fromEntries([
       ['what was answered', agent.answers.join('\n')],
-      ...shops.map((shop) => [`log of ${shop.config.merchant.id}`, shop.logLines.join('')] as const),
+      ...shops.map((gateway) => [`log of ${gateway.config.merchant.id}`, gateway.logLines.join('')] as const),
     ]);
     assert.deepEqual(found(canaries(), sinks), []);
   });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../support/chain.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
-import { openShop } from '../support/shop.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { openGateway } from '../support/shop.ts';
 import { ask } from './ask.ts';
 
 type Channel = 'http' | 'mcp' | 'a2a';
@@ -31,11 +31,11 @@ const CHOICES = Array.from({ length: 2 ** CHANNELS.length - 1 }, (_, index) =>
 
 describe('the choice of channels', () => {
   let chain: Chain;
-  let merchant: Merchant;
+  let backend: SampleBackend;
   before(async () => {
-    [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+    [chain, backend] = await Promise.all([startChain(), startSampleBackend()]);
   });
-  after(() => Promise.all([chain?.stop(), merchant?.stop()]));
+  after(() => Promise.all([chain?.stop(), backend?.stop()]));
 
   for (const enabled of CHOICES)
     it(`${enabled.join(' and ')}: published as it is, and nothing else answers`, async () => {
@@ -43,9 +43,9 @@ describe('the choice of channels', () => {
         CHANNELS.map((channel) => [channel, { enabled: enabled.includes(channel) }]),
       );
       const overrides = { protocols };
-      const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+      const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' }, overrides });
       try {
-        const document = (await (await fetch(`${shop.url}/.well-known/agent-commerce`)).json()) as {
+        const document = (await (await fetch(`${gateway.url}/.well-known/agent-commerce`)).json()) as {
           readonly protocols: Readonly<Record<string, { readonly enabled: boolean; readonly mountPath?: string }>>;
           readonly adapters: readonly { readonly name: string; readonly supportedSpec: string }[];
         };
@@ -54,24 +54,24 @@ describe('the choice of channels', () => {
           document.adapters.map(({ name }) => name),
           enabled,
         );
-        const { resources } = (await (await fetch(`${shop.url}/api/resources`)).json()) as {
+        const { resources } = (await (await fetch(`${gateway.url}/api/resources`)).json()) as {
           readonly resources: readonly { readonly exposedVia: readonly string[] }[];
         };
         for (const { exposedVia } of resources) assert.deepEqual(exposedVia, enabled);
-        const ready = (await (await fetch(`${shop.url}/ready`)).json()) as { adapters: readonly { name: string }[] };
+        const ready = (await (await fetch(`${gateway.url}/ready`)).json()) as { adapters: readonly { name: string }[] };
         assert.deepEqual(
           ready.adapters.map(({ name }) => name),
           enabled,
         );
         for (const channel of CHANNELS)
           for (const [method, path, status] of PATHS[channel]) {
-            const answer = await ask(shop.url, { method, path, body: method === 'POST' ? '{}' : '' });
+            const answer = await ask(gateway.url, { method, path, body: method === 'POST' ? '{}' : '' });
             assert.equal(answer.status, enabled.includes(channel) ? status : 404, `${method} ${path}`);
             if (!enabled.includes(channel))
               assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
           }
       } finally {
-        await shop.close();
+        await gateway.close();
       }
     });
 
@@ -81,9 +81,9 @@ describe('the choice of channels', () => {
       a2a: { enabled: true, mountPath: '/agents/shop' },
     };
     const overrides = { protocols };
-    const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' }, overrides });
     try {
-      const document = (await (await fetch(`${shop.url}/.well-known/agent-commerce`)).json()) as {
+      const document = (await (await fetch(`${gateway.url}/.well-known/agent-commerce`)).json()) as {
         readonly protocols: Readonly<Record<string, { readonly mountPath?: string }>>;
       };
       assert.deepEqual(
@@ -92,15 +92,15 @@ describe('the choice of channels', () => {
       );
       const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
       const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
-      assert.equal((await ask(shop.url, { path: '/tools', headers, body: JSON.stringify(list) })).status, 200);
-      assert.equal((await ask(shop.url, { path: '/mcp', headers, body: JSON.stringify(list) })).status, 404);
-      const card = (await (await fetch(`${shop.url}/agents/shop/.well-known/agent-card.json`)).json()) as {
+      assert.equal((await ask(gateway.url, { path: '/tools', headers, body: JSON.stringify(list) })).status, 200);
+      assert.equal((await ask(gateway.url, { path: '/mcp', headers, body: JSON.stringify(list) })).status, 404);
+      const card = (await (await fetch(`${gateway.url}/agents/shop/.well-known/agent-card.json`)).json()) as {
         readonly supportedInterfaces: readonly { readonly url: string }[];
       };
-      assert.equal(card.supportedInterfaces[0]?.url, `${shop.config.merchant.publicBaseUrl}/agents/shop`);
-      assert.equal((await ask(shop.url, { path: '/agents/shop', headers, body: JSON.stringify(list) })).status, 200);
+      assert.equal(card.supportedInterfaces[0]?.url, `${gateway.config.merchant.publicBaseUrl}/agents/shop`);
+      assert.equal((await ask(gateway.url, { path: '/agents/shop', headers, body: JSON.stringify(list) })).status, 200);
     } finally {
-      await shop.close();
+      await gateway.close();
     }
   });
 });

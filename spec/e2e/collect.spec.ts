@@ -7,8 +7,8 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { eventually, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller, proofFor as signedProof } from '../support/seller.ts';
-import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
+import { openTestbed, proofFor as signedProof, type Testbed } from '../support/seller.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../support/shop.ts';
 import { bring, failure } from './bring.ts';
 import { found } from './proofs.ts';
 
@@ -33,9 +33,9 @@ type Channel = keyof typeof CHANNELS;
 /**
  * The status and text of the answer, without the ids and the time that each of them has of its own.
  */
-async function told(shop: Shop, channel: Channel, call: Call): Promise<string> {
+async function told(gateway: TestGateway, channel: Channel, call: Call): Promise<string> {
   const [path, body, headers = {}] = CHANNELS[channel](call);
-  const answer = await fetch(`${shop.url}${path}`, {
+  const answer = await fetch(`${gateway.url}${path}`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -79,32 +79,32 @@ for (const [store, storage] of Object.entries({
   Redis: { redis: { url: redis.url } },
 }))
   describe(`what was bought of a resource that changed since is collected, on ${store}`, () => {
-    let seller: Seller;
-    let shop: Shop;
+    let testbed: Testbed;
+    let gateway: TestGateway;
     before(async () => {
-      seller = await openSeller({ storage, overrides: { protocols: PROTOCOLS } });
-      shop = seller.shop;
+      testbed = await openTestbed({ storage, overrides: { protocols: PROTOCOLS } });
+      gateway = testbed.gateway;
     });
     afterEach(() => reopen({}));
     after(async () => {
-      await shop?.close();
-      await Promise.all([seller?.chain.stop(), seller?.merchant.stop()]);
+      await gateway?.close();
+      await Promise.all([testbed?.chain.stop(), testbed?.backend.stop()]);
     });
 
     /** The same gateway with other resources, as after a change of its file. */
     const reopen = async (resources: object): Promise<void> => {
-      await shop.close();
-      const { chain, merchant } = seller;
-      const parts: ShopParts = {
-        ...{ chain, storage, merchantUrl: merchant.url, facilitator: { mode: 'local' } },
-        payTo: seller.shop.config.x402?.payTo ?? '',
+      await gateway.close();
+      const { chain, backend } = testbed;
+      const parts: TestGatewayParts = {
+        ...{ chain, storage, backendUrl: backend.url, facilitator: { mode: 'local' } },
+        payTo: testbed.gateway.config.x402?.payTo ?? '',
         overrides: { protocols: PROTOCOLS, resources },
       };
-      shop = await openShop(parts);
+      gateway = await openGateway(parts);
     };
-    const proofFor = (id: string, input: object): Promise<string> => signedProof(shop, seller.buyer, id, input);
+    const proofFor = (id: string, input: object): Promise<string> => signedProof(gateway, testbed.buyer, id, input);
     /** The record is undelivered and its lease has ended. */
-    const undelivered = (requestId: string) => receiptWhen(shop, requestId, false);
+    const undelivered = (requestId: string) => receiptWhen(gateway, requestId, false);
 
     for (const channel of Object.keys(CHANNELS) as Channel[])
       for (const [what, { to, refusal }] of Object.entries(CHANGES))
@@ -112,89 +112,89 @@ for (const [store, storage] of Object.entries({
           const input = { failures: 2 };
           const call: Call = { id: 'flaky', input, proof: await proofFor('flaky', input) };
           const stranger = await proofFor('noisy', {});
-          const income = await seller.income();
+          const income = await testbed.income();
           const requestId = `first-${randomUUID()}`;
-          assert.match(await told(shop, channel, { ...call, requestId }), /BACKEND_ERROR/);
-          assert.equal((await seller.income()) - income, UNITS);
+          assert.match(await told(gateway, channel, { ...call, requestId }), /BACKEND_ERROR/);
+          assert.equal((await testbed.income()) - income, UNITS);
           const receipt = await undelivered(requestId);
           await reopen({ flaky: to });
           if (refusal !== undefined) {
             const { proof: own = '' } = call;
-            const plain = await told(shop, channel, { id: 'flaky', input });
+            const plain = await told(gateway, channel, { id: 'flaky', input });
             assert.match(plain, refusal);
             for (const proof of [found(own), stranger, 'bm9uZQ=='])
-              assert.equal(await told(shop, channel, { ...call, proof }), plain);
+              assert.equal(await told(gateway, channel, { ...call, proof }), plain);
             const other = { failures: 3 };
-            const misfit = await told(shop, channel, { id: 'flaky', input: other });
-            assert.equal(await told(shop, channel, { ...call, input: other }), misfit);
+            const misfit = await told(gateway, channel, { id: 'flaky', input: other });
+            assert.equal(await told(gateway, channel, { ...call, input: other }), misfit);
           }
           // The merchant fails twice in all; the second time may be the reconciler's.
           const collected = await eventually(async () => {
-            const said = await told(shop, channel, call);
+            const said = await told(gateway, channel, call);
             return /BACKEND_ERROR|in_flight/.test(said) ? undefined : said;
           }, 'the answer');
           assert.doesNotMatch(collected, /"code"/);
           assert.match(collected, /^200 /);
           const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
-          const executed = seller.merchant.executions(key);
+          const executed = testbed.backend.executions(key);
           assert.equal(executed, 3);
-          assert.match(await told(shop, channel, call), /^200 /, 'the kept answer');
-          assert.equal(seller.merchant.executions(key), executed);
-          assert.equal((await seller.income()) - income, UNITS, 'no second settlement');
+          assert.match(await told(gateway, channel, call), /^200 /, 'the kept answer');
+          assert.equal(testbed.backend.executions(key), executed);
+          assert.equal((await testbed.income()) - income, UNITS, 'no second settlement');
         });
 
     it('removed: over another channel there is nothing to collect', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
       await undelivered(requestId);
       await reopen({ flaky: undefined });
-      const plain = await told(shop, 'mcp', { id: 'flaky', input });
-      assert.equal(await told(shop, 'mcp', { id: 'flaky', input, proof }), plain);
+      const plain = await told(gateway, 'mcp', { id: 'flaky', input });
+      assert.equal(await told(gateway, 'mcp', { id: 'flaky', input, proof }), plain);
     });
 
     it('removed: a signature that is not the payer’s collects nothing, whatever else it brings', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
       await undelivered(requestId);
       await reopen({ flaky: undefined });
       const forged = JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } };
       forged.payload.signature = `0x${'11'.repeat(64)}1b`;
       const header = Buffer.from(JSON.stringify(forged)).toString('base64');
-      const plain = await told(shop, 'http', { id: 'flaky', input });
-      assert.equal(await told(shop, 'http', { id: 'flaky', input, proof: header }), plain);
+      const plain = await told(gateway, 'http', { id: 'flaky', input });
+      assert.equal(await told(gateway, 'http', { id: 'flaky', input, proof: header }), plain);
     });
 
     it('removed, and its method must not be repeated: 409 with what was paid, and the merchant is not called again', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky_post', input);
       const requestId = `first-${randomUUID()}`;
-      await told(shop, 'http', { id: 'flaky_post', input, proof, requestId });
+      await told(gateway, 'http', { id: 'flaky_post', input, proof, requestId });
       const receipt = await undelivered(requestId);
       await reopen({ flaky_post: undefined });
-      const body = failure(await bring(shop, 'flaky_post', input, { proof }), 409, 'PAYMENT_REPLAYED');
+      const body = failure(await bring(gateway, 'flaky_post', input, { proof }), 409, 'PAYMENT_REPLAYED');
       assert.equal(body.details.state, 'undelivered');
       assert.equal(body.details.payment?.['externalReference'], receipt.payment?.externalReference);
-      assert.equal(seller.merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
+      assert.equal(testbed.backend.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
     });
 
     it('removed: a request that may be repeated is made before its buyer comes back, and its answer is kept', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(shop, 'http', { id: 'flaky', input, proof, requestId });
+      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
       const receipt = await undelivered(requestId);
       await reopen({ flaky: undefined });
       const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
       await eventually(async () => {
-        const record = await shop.store.ledger.read(receipt.payment?.replayKey ?? '');
+        const record = await gateway.store.ledger.read(receipt.payment?.replayKey ?? '');
         return record?.reason === 'answer_kept' ? record : undefined;
       }, 'the answer to be kept');
-      const answer = await bring(shop, 'flaky', input, { proof });
+      const answer = await bring(gateway, 'flaky', input, { proof });
       assert.deepEqual([answer.status, answer.payment?.receiptId], [200, receipt.id]);
-      assert.equal(seller.merchant.executions(key), 2);
+      assert.equal(testbed.backend.executions(key), 2);
     });
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ConfigObject } from '../support/config.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { createWalletBuyer, WALLET_FACTORY, type WalletBuyer } from '../support/wallets.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -32,9 +32,9 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
      */
     const unwraps = !('localSignatureCheck' in overrides);
     let official: Facilitator | undefined;
-    let seller: Seller;
+    let testbed: Testbed;
     before(async () => {
-      seller = await openSeller(async (chain) => {
+      testbed = await openTestbed(async (chain) => {
         official = facilitator === 'local' ? undefined : await startFacilitator(chain, { deploysBy: WALLET_FACTORY });
         return {
           facilitator: official === undefined ? { mode: 'local' } : { mode: 'remote', url: official.url },
@@ -43,33 +43,33 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
       });
     });
     after(async () => {
-      await seller?.close();
+      await testbed?.close();
       await official?.stop();
     });
 
     const buys = async (wallet: WalletBuyer, signature: 'plain' | 'wrapped'): Promise<Response> => {
-      const { body } = await seller.quote('market_report', INPUT);
+      const { body } = await testbed.quote('market_report', INPUT);
       const proof = await wallet.pay(body.payment.envelope, signature);
-      return seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+      return testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': proof });
     };
     const delivered = async (wallet: WalletBuyer, signature: 'plain' | 'wrapped'): Promise<void> => {
-      const [held, earned] = [await seller.chain.balanceOf(wallet.address), await seller.income()];
+      const [held, earned] = [await testbed.chain.balanceOf(wallet.address), await testbed.income()];
       const answer = await buys(wallet, signature);
       assert.equal(answer.status, 200, await answer.text());
-      assert.equal(held - (await seller.chain.balanceOf(wallet.address)), PRICE_UNITS);
-      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      assert.equal(held - (await testbed.chain.balanceOf(wallet.address)), PRICE_UNITS);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
     };
     const refused = async (wallet: WalletBuyer, signature: 'plain' | 'wrapped', reason: string): Promise<void> => {
-      const [earned, executions] = [await seller.income(), seller.merchant.requests.length];
+      const [earned, executions] = [await testbed.income(), testbed.backend.requests.length];
       const answer = await buys(wallet, signature);
       assert.equal(answer.status, 402);
       const { error } = (await answer.json()) as Refused;
       assert.equal(error.reason, reason);
-      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [earned, executions]);
+      assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [earned, executions]);
     };
 
     it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'learns that it cannot be verified here'}`, async () => {
-      const wallet = await createWalletBuyer(seller.chain);
+      const wallet = await createWalletBuyer(testbed.chain);
       await wallet.deploy();
       if (seesWallets) {
         await delivered(wallet, 'plain');
@@ -79,10 +79,10 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
     });
 
     it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'learns why it cannot'}`, async () => {
-      const wallet = await createWalletBuyer(seller.chain);
+      const wallet = await createWalletBuyer(testbed.chain);
       if (deploys) {
         await delivered(wallet, 'wrapped');
-        assert.notEqual(await seller.chain.request('eth_getCode', [wallet.address, 'latest']), '0x');
+        assert.notEqual(await testbed.chain.request('eth_getCode', [wallet.address, 'latest']), '0x');
         await delivered(wallet, unwraps ? 'wrapped' : 'plain');
       } else
         await refused(
@@ -93,15 +93,15 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
     });
 
     it('a wallet whose owner did not sign is refused', async () => {
-      const [wallet, other] = [await createWalletBuyer(seller.chain), await createWalletBuyer(seller.chain)];
+      const [wallet, other] = [await createWalletBuyer(testbed.chain), await createWalletBuyer(testbed.chain)];
       await wallet.deploy();
-      const { body } = await seller.quote('market_report', INPUT);
+      const { body } = await testbed.quote('market_report', INPUT);
       const [own, foreign] = [await wallet.pay(body.payment.envelope), await other.pay(body.payment.envelope)];
       const [payload, stolen] = [own, foreign].map(
         (proof) => JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } },
       );
       const forged = { ...payload, payload: { ...payload?.payload, signature: stolen?.payload.signature } };
-      const answer = await seller.shop.invoke('market_report', INPUT, {
+      const answer = await testbed.gateway.invoke('market_report', INPUT, {
         'payment-signature': Buffer.from(JSON.stringify(forged)).toString('base64'),
       });
       assert.equal(answer.status, 402);

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import { ask, assertEnvelope, isEnvelope } from './ask.ts';
 import { INVOKE, json, ROWS } from './refusals.ts';
 
 describe('every failure is one envelope with the status of its code', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   for (const row of ROWS)
     it(`${row.code} ${row.status}: ${row.rule}`, async () => {
-      const answer = await ask(seller.shop.url, row);
+      const answer = await ask(testbed.gateway.url, row);
       assert.equal(answer.status, row.status, answer.text);
       const body = assertEnvelope(answer, row.code);
       if (row.details !== undefined) assert.deepEqual(body['details'], row.details);
@@ -22,19 +22,19 @@ describe('every failure is one envelope with the status of its code', () => {
     });
 
   it('schema violations name their path, rule and nothing of the input', async () => {
-    const answer = await ask(seller.shop.url, { path: INVOKE, body: json({ city: 7, secret: 'hunter2' }) });
+    const answer = await ask(testbed.gateway.url, { path: INVOKE, body: json({ city: 7, secret: 'hunter2' }) });
     const { details } = JSON.parse(answer.text) as { details: { errors: { path: string; keyword: string }[] } };
     assert.ok(details.errors.some(({ path, keyword }) => path === '$.city' && keyword === 'type'));
     assert.ok(!answer.text.includes('hunter2'));
   });
 
   it('closed operator routes look exactly like no route', async () => {
-    const closed = await openSeller({ overrides: { server: { adminToken: undefined } } });
+    const closed = await openTestbed({ overrides: { server: { adminToken: undefined } } });
     try {
       const headers = { 'x-request-id': 'same', authorization: 'Bearer anything' };
       for (const method of ['GET', 'POST', 'OPTIONS', 'HEAD']) {
         const [route, none] = await Promise.all(
-          ['/api/events', '/api/nowhere'].map((path) => ask(closed.shop.url, { method, path, headers })),
+          ['/api/events', '/api/nowhere'].map((path) => ask(closed.gateway.url, { method, path, headers })),
         );
         const { date: _one, ...routeHeaders } = route?.headers ?? {};
         const { date: _other, ...noneHeaders } = none?.headers ?? {};
@@ -54,7 +54,7 @@ describe('every failure is one envelope with the status of its code', () => {
       ü: false,
     };
     for (const [id, taken] of Object.entries(ids)) {
-      const answer = await ask(seller.shop.url, {
+      const answer = await ask(testbed.gateway.url, {
         method: 'GET',
         path: '/health',
         headers: { 'x-request-id': encodeLatin(id) },
@@ -66,14 +66,14 @@ describe('every failure is one envelope with the status of its code', () => {
 
   it('an empty body is the empty input, with and without a content type', async () => {
     for (const headers of [{ 'content-type': 'application/json' }, {}]) {
-      const answer = await ask(seller.shop.url, { path: '/api/resources/cities/invoke', headers });
+      const answer = await ask(testbed.gateway.url, { path: '/api/resources/cities/invoke', headers });
       assert.equal(answer.status, 200, answer.text);
     }
   });
 
   it('HEAD answers where GET does, without a body', async () => {
     for (const path of ['/health', '/ready', '/api/resources', '/.well-known/agent-commerce']) {
-      const answer = await ask(seller.shop.url, { method: 'HEAD', path, headers: {} });
+      const answer = await ask(testbed.gateway.url, { method: 'HEAD', path, headers: {} });
       assert.deepEqual([answer.status, answer.text], [200, '']);
       assert.ok(Number(answer.headers['content-length']) > 0);
     }
@@ -81,7 +81,7 @@ describe('every failure is one envelope with the status of its code', () => {
 
   it('requests that no parser can read still get the envelope', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
-      const { hostname, port } = new URL(seller.shop.url);
+      const { hostname, port } = new URL(testbed.gateway.url);
       import('node:net').then(({ connect }) => {
         const socket = connect(Number(port), hostname, () => socket.write('GARBAGE\r\n\r\n'));
         let text = '';
@@ -100,7 +100,7 @@ describe('every failure is one envelope with the status of its code', () => {
 
 describe('who may come in', () => {
   it('the next operator token works beside the present one', async () => {
-    const seller = await openSeller({ overrides: { server: { adminTokenNext: 'the-next-token-of-the-tests' } } });
+    const testbed = await openTestbed({ overrides: { server: { adminTokenNext: 'the-next-token-of-the-tests' } } });
     try {
       for (const [token, status] of [
         [OPERATOR_TOKEN, 200],
@@ -108,23 +108,23 @@ describe('who may come in', () => {
         ['neither', 401],
       ] as const) {
         const headers = { authorization: `Bearer ${token}` };
-        assert.equal((await ask(seller.shop.url, { method: 'GET', path: '/api/events', headers })).status, status);
+        assert.equal((await ask(testbed.gateway.url, { method: 'GET', path: '/api/events', headers })).status, status);
       }
-      const many = await ask(seller.shop.url, {
+      const many = await ask(testbed.gateway.url, {
         method: 'GET',
         path: `/api/events?limit=${'9'.repeat(30)}`,
         headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
       });
       assert.equal(many.status, 200, 'a limit beyond the largest is clamped');
     } finally {
-      await seller.close();
+      await testbed.close();
     }
   });
 
   it('a host list keeps others out, but not probes', async () => {
-    const seller = await openSeller({ overrides: { server: { allowedHosts: ['shop.example'] } } });
+    const testbed = await openTestbed({ overrides: { server: { allowedHosts: ['shop.example'] } } });
     try {
-      const get = (path: string, host: string) => ask(seller.shop.url, { method: 'GET', path, headers: { host } });
+      const get = (path: string, host: string) => ask(testbed.gateway.url, { method: 'GET', path, headers: { host } });
       assert.equal((await get('/api/resources', 'shop.example')).status, 200);
       assert.equal((await get('/api/resources', 'SHOP.example')).status, 200);
       const other = await get('/api/resources', 'evil.example');
@@ -132,7 +132,7 @@ describe('who may come in', () => {
       assertEnvelope(other, 'FORBIDDEN');
       assert.equal((await get('/health', '10.0.0.7:8402')).status, 200);
     } finally {
-      await seller.close();
+      await testbed.close();
     }
   });
 });

@@ -12,7 +12,7 @@ import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { askPrice } from '../support/purchase.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { spellingsOfOneAuthorization } from './proofs.ts';
@@ -37,7 +37,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   const agent = new http.Agent({ keepAlive: true });
   const gateways: GatewayProcess[] = [];
   let chain: Chain;
-  let merchant: Merchant;
+  let backend: SampleBackend;
   let redis: TestRedis;
   let official: Facilitator;
   /** Counts what passes and hands it to the official one. */
@@ -45,14 +45,14 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   let buyer: Buyer;
 
   before(async () => {
-    [chain, merchant, redis] = await Promise.all([startChain(), startMerchant(), startRedis()]);
+    [chain, backend, redis] = await Promise.all([startChain(), startSampleBackend(), startRedis()]);
     official = await startFacilitator(chain);
     counter = await startHostileFacilitator('eip155:31337');
     counter.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     buyer = await createBuyer(chain);
     for (let n = 0; n < GATEWAYS; n += 1) {
       const prepared = await prepareGateway(folder, {
-        merchantUrl: merchant.url,
+        backendUrl: backend.url,
         chain,
         payTo,
         storage: { redis: { url: redis.url } },
@@ -66,7 +66,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   after(async () => {
     agent.destroy();
     await Promise.all(gateways.map((gateway) => gateway.stop()));
-    await Promise.all([counter.stop(), official.stop(), merchant.stop(), redis.stop(), chain.stop()]);
+    await Promise.all([counter.stop(), official.stop(), backend.stop(), redis.stop(), chain.stop()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -98,12 +98,12 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
 
   /** All copies are with their gateways before the merchant answers the first. */
   const round = async (key?: string): Promise<readonly Seen[]> => {
-    merchant.hold();
-    merchant.forget();
+    backend.hold();
+    backend.forget();
     const { paymentRequired } = await askPrice(base(0), 'held', '{}');
     const spellings = spellingsOfOneAuthorization(await buyer.pay(paymentRequired));
     assert.equal(new Set(spellings).size, 20);
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const headersOf = (n: number): http.OutgoingHttpHeaders => ({
       'payment-signature': spellings[n % spellings.length] ?? '',
       ...(key === undefined ? {} : { 'idempotency-key': key }),
@@ -114,7 +114,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     await Promise.race([arrived, Promise.all(copies.map(({ seen }) => seen))]);
     // A gateway that answers a connection opened now has taken up those that were opened before it.
     for (let n = 0; n < 2 * GATEWAYS; n += 1) await knock(base(n));
-    merchant.release();
+    backend.release();
     const seen = await Promise.all(copies.map((copy) => copy.seen));
     const first = seen.find(({ status }) => status === 200);
     const joined = seen.filter(({ status }) => status === 200);
@@ -136,7 +136,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
       assert.ok(first?.payment !== undefined);
       for (const answer of answers) assert.deepEqual(answer, first);
       assert.deepEqual(
-        [asked('/verify') - before.verify, asked('/settle') - before.settle, merchant.requests.length],
+        [asked('/verify') - before.verify, asked('/settle') - before.settle, backend.requests.length],
         [1, 1, 1],
         `round ${at}`,
       );
@@ -154,7 +154,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     }
     assert.equal(first?.status, 200);
     assert.deepEqual(
-      [asked('/verify') - before.verify, asked('/settle') - before.settle, merchant.requests.length],
+      [asked('/verify') - before.verify, asked('/settle') - before.settle, backend.requests.length],
       [1, 1, 1],
     );
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
 import { named } from './proofs.ts';
 
@@ -9,16 +9,16 @@ const INPUT = { city: 'Berlin' };
 const IDENTIFIER = 'identifier_of-the-buyer_0001';
 
 describe('a key that is none is INPUT_INVALID, before any money moves', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   /** `fetch` joins repeated fields and refuses strange ones: this sends what it is given. */
   const send = (id: string, input: unknown, headers: http.OutgoingHttpHeaders): Promise<Brought> =>
     new Promise((resolve, reject) => {
-      const url = `${seller.shop.url}/api/resources/${id}/invoke`;
+      const url = `${testbed.gateway.url}/api/resources/${id}/invoke`;
       const all = { 'content-type': 'application/json', ...headers };
       const request = http.request(url, { method: 'POST', headers: all, agent: false }, (response) => {
         const chunks: Buffer[] = [];
@@ -41,32 +41,32 @@ describe('a key that is none is INPUT_INVALID, before any money moves', () => {
   ];
   for (const [what, headers] of wrong)
     it(what, async () => {
-      const proof = await seller.proof('market_report', INPUT);
-      const income = await seller.income();
+      const proof = await testbed.proof('market_report', INPUT);
+      const income = await testbed.income();
       const answer = await send('market_report', INPUT, { 'payment-signature': proof, ...headers });
       assert.equal(failure(answer, 400, 'INPUT_INVALID').details.reason, 'idempotency_key_malformed');
-      assert.equal(await seller.income(), income);
-      assert.equal((await bring(seller.shop, 'market_report', INPUT, { proof })).status, 200, 'the proof is good');
+      assert.equal(await testbed.income(), income);
+      assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200, 'the proof is good');
       const free = await send('free_market_report', INPUT, headers);
       assert.equal(free.status, 200, 'and a free resource does not look at it');
     });
 
   it('differs from the payment-identifier', async () => {
-    const proof = await seller.proof('market_report', INPUT);
-    const answer = await bring(seller.shop, 'market_report', INPUT, {
+    const proof = await testbed.proof('market_report', INPUT);
+    const answer = await bring(testbed.gateway, 'market_report', INPUT, {
       proof: named(proof, IDENTIFIER),
       key: 'another',
     });
     assert.equal(failure(answer, 400, 'INPUT_INVALID').details.reason, 'idempotency_keys_differ');
-    assert.equal((await bring(seller.shop, 'market_report', INPUT, { proof })).status, 200);
+    assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200);
   });
 
   it('a payment-identifier outside its grammar makes the proof unreadable, and nothing moves', async () => {
-    const proof = await seller.proof('market_report', INPUT);
+    const proof = await testbed.proof('market_report', INPUT);
     for (const id of ['short', 'x'.repeat(129), `${'x'.repeat(16)}!`, 7]) {
-      const answer = await bring(seller.shop, 'market_report', INPUT, { proof: named(proof, id) });
+      const answer = await bring(testbed.gateway, 'market_report', INPUT, { proof: named(proof, id) });
       assert.equal(answer.status, 402);
     }
-    assert.equal((await bring(seller.shop, 'market_report', INPUT, { proof })).status, 200);
+    assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200);
   });
 });

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, receiptWhen } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
 import { decode, encode, found, named } from './proofs.ts';
 
@@ -28,11 +28,11 @@ for (const [store, storage] of Object.entries({
   Redis: { redis: { url: redis.url } },
 }))
   describe(`a key opens the answer that was paid for, on ${store}`, () => {
-    let seller: Seller;
+    let testbed: Testbed;
     before(async () => {
-      seller = await openSeller({ storage });
+      testbed = await openTestbed({ storage });
     });
-    after(() => seller.close());
+    after(() => testbed.close());
 
     const answers: readonly (readonly [string, string, unknown])[] = [
       ['JSON', 'market_report', INPUT],
@@ -45,133 +45,141 @@ for (const [store, storage] of Object.entries({
     ];
     for (const [what, id, input] of answers)
       it(`${what}: status, headers, body and PAYMENT-RESPONSE are equal, no money moves, no call is made`, async () => {
-        const proof = await seller.proof(id, input);
-        const first = await bring(seller.shop, id, input, { proof, key: KEY });
+        const proof = await testbed.proof(id, input);
+        const first = await bring(testbed.gateway, id, input, { proof, key: KEY });
         assert.ok(first.status === 200 || first.status === 204, first.bytes.toString());
         assert.equal(first.headers.get('idempotent-replayed'), null);
-        await receiptWhen(seller.shop, first.requestId, true);
-        const income = await seller.income();
-        seller.merchant.forget();
-        const again = await bring(seller.shop, id, input, { proof, key: KEY });
+        await receiptWhen(testbed.gateway, first.requestId, true);
+        const income = await testbed.income();
+        testbed.backend.forget();
+        const again = await bring(testbed.gateway, id, input, { proof, key: KEY });
         assert.deepEqual(visible(again), visible(first));
         assert.equal(again.headers.get('idempotent-replayed'), 'true');
         assert.notEqual(again.requestId, first.requestId);
         assert.equal(again.payment?.requestId, first.requestId, 'the payment of the first call');
-        assert.equal(await seller.income(), income);
-        assert.equal(seller.merchant.requests.length, 0);
+        assert.equal(await testbed.income(), income);
+        assert.equal(testbed.backend.requests.length, 0);
       });
 
     it('one byte above the largest size is delivered and not stored: 409', async () => {
       const input = { size: 262_145 };
-      const proof = await seller.proof('bytes', input);
-      const first = await bring(seller.shop, 'bytes', input, { proof, key: KEY });
+      const proof = await testbed.proof('bytes', input);
+      const first = await bring(testbed.gateway, 'bytes', input, { proof, key: KEY });
       assert.deepEqual([first.status, first.bytes.length], [200, 262_145]);
-      await receiptWhen(seller.shop, first.requestId, true);
-      replayed(await bring(seller.shop, 'bytes', input, { proof, key: KEY }), 'delivered');
+      await receiptWhen(testbed.gateway, first.requestId, true);
+      replayed(await bring(testbed.gateway, 'bytes', input, { proof, key: KEY }), 'delivered');
     });
 
     it('without it: 409 "delivered" with what was paid; with another key the same', async () => {
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
-      await receiptWhen(seller.shop, first.requestId, true);
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
+      await receiptWhen(testbed.gateway, first.requestId, true);
       for (const key of [undefined, 'another key']) {
         const more = key === undefined ? {} : { key };
-        const body = replayed(await bring(seller.shop, 'market_report', INPUT, { proof, ...more }), 'delivered');
+        const body = replayed(await bring(testbed.gateway, 'market_report', INPUT, { proof, ...more }), 'delivered');
         assert.equal(body.details.payment?.['externalReference'], first.payment?.transaction);
       }
     });
 
     it('a key that comes only later opens nothing: the first call was not called by it', async () => {
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof });
-      await receiptWhen(seller.shop, first.requestId, true);
-      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: found(proof), key: KEY }), 'delivered');
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
+      await receiptWhen(testbed.gateway, first.requestId, true);
+      replayed(await bring(testbed.gateway, 'market_report', INPUT, { proof: found(proof), key: KEY }), 'delivered');
     });
 
     it('same key and proof, another input: 409 IDEMPOTENCY_CONFLICT; with another key "used"', async () => {
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
-      await receiptWhen(seller.shop, first.requestId, true);
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
+      await receiptWhen(testbed.gateway, first.requestId, true);
       const other = { city: 'Lisboa' };
       const body = failure(
-        await bring(seller.shop, 'market_report', other, { proof, key: KEY }),
+        await bring(testbed.gateway, 'market_report', other, { proof, key: KEY }),
         409,
         'IDEMPOTENCY_CONFLICT',
       );
       assert.deepEqual([body.retryable, body.details], [false, undefined]);
-      replayed(await bring(seller.shop, 'market_report', other, { proof, key: 'another key' }), 'used');
-      assert.equal((await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY })).status, 200);
+      replayed(await bring(testbed.gateway, 'market_report', other, { proof, key: 'another key' }), 'used');
+      assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY })).status, 200);
     });
 
     it('the payment-identifier of the proof is a key, and equal to the header of the same text', async () => {
-      const proof = named(await seller.proof('market_report', INPUT), IDENTIFIER);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof });
-      await receiptWhen(seller.shop, first.requestId, true);
+      const proof = named(await testbed.proof('market_report', INPUT), IDENTIFIER);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
+      await receiptWhen(testbed.gateway, first.requestId, true);
       const bare = encode({ ...decode(proof), extensions: {} });
       for (const way of [{ proof }, { proof: bare, key: IDENTIFIER }, { proof, key: IDENTIFIER }]) {
-        const again = await bring(seller.shop, 'market_report', INPUT, way);
+        const again = await bring(testbed.gateway, 'market_report', INPUT, way);
         assert.deepEqual(visible(again), visible(first));
       }
-      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: bare }), 'delivered');
-      replayed(await bring(seller.shop, 'market_report', INPUT, { proof: named(proof, 'x'.repeat(16)) }), 'delivered');
+      replayed(await bring(testbed.gateway, 'market_report', INPUT, { proof: bare }), 'delivered');
+      replayed(
+        await bring(testbed.gateway, 'market_report', INPUT, { proof: named(proof, 'x'.repeat(16)) }),
+        'delivered',
+      );
     });
 
     it('undelivered: who has no key cannot collect, who has it can', async () => {
       const input = { failures: 1 };
-      const proof = await seller.proof('flaky_post', input);
-      const idempotent = await bring(seller.shop, 'flaky_post', input, { proof, key: KEY });
+      const proof = await testbed.proof('flaky_post', input);
+      const idempotent = await bring(testbed.gateway, 'flaky_post', input, { proof, key: KEY });
       const body = failure(idempotent, 502, 'BACKEND_ERROR');
       assert.equal(body.details.state, 'undelivered');
-      const getProof = await seller.proof('flaky', input);
-      failure(await bring(seller.shop, 'flaky', input, { proof: getProof, key: KEY }), 502, 'BACKEND_ERROR');
+      const getProof = await testbed.proof('flaky', input);
+      failure(await bring(testbed.gateway, 'flaky', input, { proof: getProof, key: KEY }), 502, 'BACKEND_ERROR');
       for (const more of [{}, { key: 'another key' }]) {
-        const refused = replayed(await bring(seller.shop, 'flaky', input, { proof: getProof, ...more }), 'undelivered');
+        const refused = replayed(
+          await bring(testbed.gateway, 'flaky', input, { proof: getProof, ...more }),
+          'undelivered',
+        );
         assert.equal(refused.details.payment?.['status'], 'settled');
       }
-      const collected = await bring(seller.shop, 'flaky', input, { proof: getProof, key: KEY });
+      const collected = await bring(testbed.gateway, 'flaky', input, { proof: getProof, key: KEY });
       assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
       assert.equal(collected.headers.get('idempotent-replayed'), null, 'it had not been delivered before');
     });
 
     it('a stored answer is one event, resource.requested, and no second receipt', async () => {
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
-      const receipt = await receiptWhen(seller.shop, first.requestId, true);
-      const again = await bring(seller.shop, 'market_report', INPUT, { proof, key: KEY });
-      const events = await eventsUntil(seller.shop, again.requestId, 'resource.requested');
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
+      const receipt = await receiptWhen(testbed.gateway, first.requestId, true);
+      const again = await bring(testbed.gateway, 'market_report', INPUT, { proof, key: KEY });
+      const events = await eventsUntil(testbed.gateway, again.requestId, 'resource.requested');
       assert.deepEqual(
         events.map(({ type }) => type),
         ['resource.requested'],
       );
-      const answer = await seller.shop.operator(`/api/receipts?requestId=${again.requestId}`);
+      const answer = await testbed.gateway.operator(`/api/receipts?requestId=${again.requestId}`);
       assert.deepEqual(((await answer.json()) as { receipts: Receipt[] }).receipts, []);
-      assert.deepEqual(await receiptWhen(seller.shop, first.requestId, true), receipt, 'unchanged');
+      assert.deepEqual(await receiptWhen(testbed.gateway, first.requestId, true), receipt, 'unchanged');
     });
 
     it('is a secret: not in the log, the events, the receipts, the store or an answer', async () => {
       const key = 'never-to-be-seen-again-5f1c';
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await bring(seller.shop, 'market_report', INPUT, { proof, key });
-      await receiptWhen(seller.shop, first.requestId, true);
-      const again = await bring(seller.shop, 'market_report', INPUT, { proof, key });
-      const refused = await bring(seller.shop, 'market_report', INPUT, { proof: named(proof, IDENTIFIER), key });
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await bring(testbed.gateway, 'market_report', INPUT, { proof, key });
+      await receiptWhen(testbed.gateway, first.requestId, true);
+      const again = await bring(testbed.gateway, 'market_report', INPUT, { proof, key });
+      const refused = await bring(testbed.gateway, 'market_report', INPUT, { proof: named(proof, IDENTIFIER), key });
       failure(refused, 400, 'INPUT_INVALID');
-      const { events } = await seller.shop.store.feed.page({ limit: 500 });
-      const { receipts } = await seller.shop.store.receipts.page({ limit: 500 });
-      const record = await seller.shop.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
+      const { events } = await testbed.gateway.store.feed.page({ limit: 500 });
+      const { receipts } = await testbed.gateway.store.receipts.page({ limit: 500 });
+      const record = await testbed.gateway.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
       assert.ok(record !== undefined && again.status === 200);
       const sent = [first, again, refused].map((answer) => [...answer.headers, answer.bytes.toString()]);
-      const told = JSON.stringify([seller.shop.logLines, events, receipts, record, sent]);
+      const told = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);
       assert.ok(!told.includes(key));
-      assert.ok(seller.shop.logLines.length > 0 && told.includes(record.keyDigest ?? 'none'));
+      assert.ok(testbed.gateway.logLines.length > 0 && told.includes(record.keyDigest ?? 'none'));
     });
 
     it('is ignored on a free resource: every call is a call', async () => {
-      seller.merchant.forget();
+      testbed.backend.forget();
       for (let call = 0; call < 2; call += 1) {
-        const answer = await read(await seller.shop.invoke('free_market_report', INPUT, { 'idempotency-key': KEY }));
+        const answer = await read(
+          await testbed.gateway.invoke('free_market_report', INPUT, { 'idempotency-key': KEY }),
+        );
         assert.deepEqual([answer.status, answer.headers.get('idempotent-replayed')], [200, null]);
       }
-      assert.equal(seller.merchant.requests.length, 2);
+      assert.equal(testbed.backend.requests.length, 2);
     });
   });

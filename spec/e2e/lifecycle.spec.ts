@@ -9,34 +9,34 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 
 describe('the end of a gateway', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-lifecycle-'));
   let chain: Chain;
-  let merchant: Merchant;
+  let backend: SampleBackend;
   let buyer: Buyer;
   let gateway: GatewayProcess;
   let managementUrl: string;
 
   before(async () => {
-    [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+    [chain, backend] = await Promise.all([startChain(), startSampleBackend()]);
     buyer = await createBuyer(chain);
   });
   after(async () => {
-    await Promise.all([chain.stop(), merchant.stop()]);
+    await Promise.all([chain.stop(), backend.stop()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
   beforeEach(async () => {
-    const parts = { merchantUrl: merchant.url, chain, facilitator: { mode: 'local' as const } };
+    const parts = { backendUrl: backend.url, chain, facilitator: { mode: 'local' as const } };
     const prepared = await prepareGateway(folder, parts);
     gateway = await prepared.start({ env: { GATEWAY_DRAIN_SECONDS: '1' } });
     managementUrl = prepared.managementUrl;
-    merchant.hold();
+    backend.hold();
   });
   afterEach(async () => {
-    merchant.release();
+    backend.release();
     await gateway.kill();
   });
 
@@ -59,7 +59,7 @@ describe('the end of a gateway', () => {
     });
 
   it('SIGTERM: a paid call that runs is delivered, new calls are still served for a while, exit 0', async () => {
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const paid = invoke('held');
     await arrived;
     process.kill(gateway.pid, 'SIGTERM');
@@ -73,14 +73,14 @@ describe('the end of a gateway', () => {
     assert.deepEqual(body.adapters, [{ name: 'http', status: 'fail', detail: 'draining' }]);
     // The paid call is not.
     await listenerGone();
-    merchant.release();
+    backend.release();
     const answer = await paid;
     assert.deepEqual([answer.status, await answer.json()], [200, { held: true }]);
     assert.deepEqual(await gateway.ended, { code: 0, signal: null });
   });
 
   it('/drain blocks until the last call has ended; SIGTERM after it ends the process at once', async () => {
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const free = invoke('free_held');
     await arrived;
     let drained = false;
@@ -90,7 +90,7 @@ describe('the end of a gateway', () => {
     });
     await new Promise((resolve) => setTimeout(resolve, 1_300));
     assert.equal(drained, false);
-    merchant.release();
+    backend.release();
     await (await free).arrayBuffer();
     assert.equal((await hook).status, 200);
     const at = performance.now();
@@ -119,7 +119,7 @@ describe('the end of a gateway', () => {
   });
 
   it('a second signal ends it at once', async () => {
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const free = invoke('free_held');
     const cut = assert.rejects(free);
     await arrived;

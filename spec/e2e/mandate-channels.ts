@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { isResult } from '../adapters/a2a/post.ts';
-import type { Shop } from '../support/shop.ts';
+import type { TestGateway } from '../support/shop.ts';
 
 /** One call, before it is put in the words of a channel. */
 export interface Order {
@@ -49,7 +49,7 @@ export interface Required {
 }
 
 /** Sends one call over one channel. */
-export type Send = (shop: Shop, order: Order) => Promise<Reply>;
+export type Send = (gateway: TestGateway, order: Order) => Promise<Reply>;
 
 const RECEIPT = 'agent-commerce/authorizationReceipt';
 const MANDATE = 'agent-authorization';
@@ -59,8 +59,8 @@ const MANDATE = 'agent-authorization';
  * asked for.
  */
 export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
-  async http(shop, { resourceId, input, proof, mandate, headers = {} }) {
-    const answer = await shop.invoke(resourceId, input, {
+  async http(gateway, { resourceId, input, proof, mandate, headers = {} }) {
+    const answer = await gateway.invoke(resourceId, input, {
       ...(proof === undefined ? {} : { 'payment-signature': proof }),
       ...(mandate === undefined ? {} : { [MANDATE]: mandate }),
       ...headers,
@@ -69,8 +69,8 @@ export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
     const receipt = answer.headers.get('agent-authorization-receipt') ?? undefined;
     return reply(answer, raw, JSON.parse(raw) as Body, receipt, answer.status >= 400);
   },
-  async mcp(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {}, meta = {} }) {
-    const { answer, raw, result } = await rpc(shop, '/mcp', headers, 'tools/call', {
+  async mcp(gateway, { resourceId, input, proof, mandate, inside = mandate, headers = {}, meta = {} }) {
+    const { answer, raw, result } = await rpc(gateway, '/mcp', headers, 'tools/call', {
       name: resourceId,
       arguments: { ...input, ...(inside === undefined ? {} : { _authorization: inside }) },
       _meta: { ...meta, ...(proof === undefined ? {} : { 'x402/payment': proof }) },
@@ -78,12 +78,12 @@ export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
     const { structuredContent, isError, _meta } = result as McpResult;
     return reply(answer, raw, structuredContent, _meta?.[RECEIPT] as string | undefined, isError === true);
   },
-  async a2a(shop, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
+  async a2a(gateway, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
     const data = {
       resource: resourceId,
       input: { ...input, ...(inside === undefined ? {} : { _authorization: inside }) },
     };
-    const { answer, raw, result } = await rpc(shop, '/a2a', { 'a2a-version': '1.0', ...headers }, 'SendMessage', {
+    const { answer, raw, result } = await rpc(gateway, '/a2a', { 'a2a-version': '1.0', ...headers }, 'SendMessage', {
       message: {
         messageId: randomUUID(),
         role: 'ROLE_USER',
@@ -119,13 +119,13 @@ function reply(answer: Response, raw: string, body: Body, receipt: string | unde
 }
 
 async function rpc(
-  shop: Shop,
+  gateway: TestGateway,
   path: string,
   headers: Readonly<Record<string, string>>,
   method: string,
   params: object,
 ): Promise<{ readonly answer: Response; readonly raw: string; readonly result: unknown }> {
-  const answer = await fetch(`${shop.url}${path}`, {
+  const answer = await fetch(`${gateway.url}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),

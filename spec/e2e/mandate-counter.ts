@@ -29,17 +29,17 @@ export interface MandateCounter extends MandateSeller {
 
 /** Opens a seller whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
 export async function openMandateCounter(send: Send, more: ConfigObject = {}): Promise<MandateCounter> {
-  const seller = await openMandateSeller([TOOL, 'flaky', 'free_market_report'], more);
-  const { shop, buyer } = seller;
-  const report = (input: object = INPUT): Purchase => seller.purchaseOf(TOOL, 'Market report', input, '0.01');
+  const testbed = await openMandateSeller([TOOL, 'flaky', 'free_market_report'], more);
+  const { gateway, buyer } = testbed;
+  const report = (input: object = INPUT): Purchase => testbed.purchaseOf(TOOL, 'Market report', input, '0.01');
   return {
-    ...seller,
+    ...testbed,
     report,
-    send: (order) => send(shop, order),
+    send: (order) => send(gateway, order),
     pays: (input) => ({ purchase: report(input), payment: true }),
     proofFor: (body) => buyer.pay(body.payment?.envelope),
     async challenged(input = INPUT) {
-      const asked = await send(shop, { resourceId: TOOL, input });
+      const asked = await send(gateway, { resourceId: TOOL, input });
       assert.equal(asked.code, 'PAYMENT_REQUIRED', asked.raw);
       return asked.body;
     },

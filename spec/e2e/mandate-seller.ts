@@ -8,12 +8,12 @@ import { PROVIDER } from '../support/ap2/keys.ts';
 import { createMint, type Mint } from '../support/ap2/mint.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
-import type { Shop, ShopParts } from '../support/shop.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
+import type { TestGateway, TestGatewayParts } from '../support/shop.ts';
 import type { Body, Reply } from './mandate-channels.ts';
 
 /** A seller some of whose resources need mandates, and who makes them. */
-export interface MandateSeller extends Seller {
+export interface MandateSeller extends Testbed {
   readonly mint: Mint;
   /**
    * A mandate for what a challenge asks for, made now, by an agent that pays with the seller's
@@ -49,14 +49,14 @@ export function trusting({ parties }: Mint, resources: readonly string[], more: 
 export async function openMandateSeller(
   resources: readonly string[],
   more: ConfigObject = {},
-  parts: Partial<ShopParts> = {},
+  parts: Partial<TestGatewayParts> = {},
   mint: Mint = createMint(),
 ): Promise<MandateSeller> {
   const overrides = { ...trusting(mint, resources, more), ...parts.overrides };
-  const seller = await openSeller({ ...parts, overrides });
-  const { shop, buyer } = seller;
-  const profile = shop.config.authorization.ap2?.profile ?? assert.fail('no mandates are accepted');
-  const { network = '', asset = '', payTo = '' } = shop.config.x402 ?? {};
+  const testbed = await openTestbed({ ...parts, overrides });
+  const { gateway, buyer } = testbed;
+  const profile = gateway.config.authorization.ap2?.profile ?? assert.fail('no mandates are accepted');
+  const { network = '', asset = '', payTo = '' } = gateway.config.x402 ?? {};
   const purchaseOf = (resourceId: string, title: string, input: object, price?: string): Purchase => ({
     ...{ resourceId, title, input: input as Purchase['input'] },
     price: { amount: price ?? '0', currency: 'TUSD' },
@@ -66,7 +66,7 @@ export async function openMandateSeller(
         : { method: 'x402', network, asset, payTo, payer: buyer.address.toLowerCase(), nonce: undefined },
   });
   return {
-    ...seller,
+    ...testbed,
     mint,
     profile,
     purchaseOf,
@@ -74,14 +74,17 @@ export async function openMandateSeller(
       const { checkoutJwt } = body.authorization?.required[0] ?? assert.fail(`no challenge: ${JSON.stringify(body)}`);
       return mint.autonomous({ now: now(), profile, checkoutJwt, ...wishes });
     },
-    receiptOf: (reply) => verifiedReceipt(shop, reply),
+    receiptOf: (reply) => verifiedReceipt(gateway, reply),
   };
 }
 
-async function verifiedReceipt(shop: Shop, { receipt, raw }: Reply): Promise<Readonly<Record<string, unknown>>> {
+async function verifiedReceipt(
+  gateway: TestGateway,
+  { receipt, raw }: Reply,
+): Promise<Readonly<Record<string, unknown>>> {
   const [head = '', body = '', signature = ''] = receipt?.split('.') ?? assert.fail(`no receipt: ${raw}`);
   const header = JSON.parse(Buffer.from(head, 'base64url').toString()) as Record<string, string>;
-  const answer = await fetch(`${shop.url}/.well-known/jwks.json`);
+  const answer = await fetch(`${gateway.url}/.well-known/jwks.json`);
   const { keys } = (await answer.json()) as { readonly keys: readonly { readonly kid: string }[] };
   const jwk = keys.find(({ kid }) => kid === header['kid']) ?? assert.fail('the key of receipts is not published');
   const key = createPublicKey({ key: jwk as webcrypto.JsonWebKey, format: 'jwk' });

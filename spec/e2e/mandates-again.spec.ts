@@ -7,58 +7,58 @@ import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './ma
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a payment that was admitted with a mandate, over ${channel}`, () => {
-    let desk: MandateCounter;
+    let checkouts: MandateCounter;
     before(async () => {
-      desk = await openMandateCounter(send);
+      checkouts = await openMandateCounter(send);
     });
-    after(() => desk?.close());
+    after(() => checkouts?.close());
 
     it('what was paid for is collected without a second mandate', async () => {
       const input = { failures: 1 };
-      const asked = await desk.send({ resourceId: 'flaky', input });
-      const proof = await desk.buyer.pay(asked.body.payment?.envelope);
-      const before = await desk.buyer.balance();
-      const flaky = desk.purchaseOf('flaky', 'Flaky', input, '0.001');
-      const mandate = desk.mandateFor(asked.body, { purchase: flaky, payment: true });
-      const failed = await desk.send({ resourceId: 'flaky', input, proof, mandate: mandate.header });
+      const asked = await checkouts.send({ resourceId: 'flaky', input });
+      const proof = await checkouts.buyer.pay(asked.body.payment?.envelope);
+      const before = await checkouts.buyer.balance();
+      const flaky = checkouts.purchaseOf('flaky', 'Flaky', input, '0.001');
+      const mandate = checkouts.mandateFor(asked.body, { purchase: flaky, payment: true });
+      const failed = await checkouts.send({ resourceId: 'flaky', input, proof, mandate: mandate.header });
       assert.equal(failed.code, 'BACKEND_ERROR', failed.raw);
-      assert.equal((await desk.receiptOf(failed))['status'], 'Success', 'the mandate was used');
-      const collected = await desk.send({ resourceId: 'flaky', input, proof });
+      assert.equal((await checkouts.receiptOf(failed))['status'], 'Success', 'the mandate was used');
+      const collected = await checkouts.send({ resourceId: 'flaky', input, proof });
       assert.equal(collected.code, undefined, collected.raw);
       assert.equal(collected.receipt, undefined, 'no mandate came, so none is receipted');
-      assert.equal(before - (await desk.buyer.balance()), 1_000n);
-      const events = await eventsUntil(desk.shop, collected.requestId, 'resource.delivered');
+      assert.equal(before - (await checkouts.buyer.balance()), 1_000n);
+      const events = await eventsUntil(checkouts.gateway, collected.requestId, 'resource.delivered');
       assert.ok(!events.some(({ type }) => type.startsWith('authorization.')));
-      const { authorization } = await receiptWhen(desk.shop, collected.requestId, true);
+      const { authorization } = await receiptWhen(checkouts.gateway, collected.requestId, true);
       assert.equal(authorization?.reference, leaf(mandate));
     });
 
     it('an answer is given again to its key, whatever became of the mandate', async () => {
       const headers = { 'idempotency-key': `again-${channel}` };
-      const asked = await desk.challenged();
-      const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
-      const mandate = desk.mandateFor(asked, desk.pays());
-      const first = await desk.send({ ...order, mandate: mandate.header });
+      const asked = await checkouts.challenged();
+      const order = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
+      const mandate = checkouts.mandateFor(asked, checkouts.pays());
+      const first = await checkouts.send({ ...order, mandate: mandate.header });
       assert.equal(first.code, undefined, first.raw);
-      const before = await desk.buyer.balance();
+      const before = await checkouts.buyer.balance();
       for (const other of [undefined, mandate.header, Buffer.from('{}').toString('base64url')]) {
-        const again = await desk.send({ ...order, ...(other === undefined ? {} : { mandate: other }) });
+        const again = await checkouts.send({ ...order, ...(other === undefined ? {} : { mandate: other }) });
         assert.equal(again.code, undefined, again.raw);
         assert.equal(again.body['city'], 'Berlin');
         if (other === mandate.header)
-          assert.equal((await desk.receiptOf(again))['reference'], leaf(mandate), 'it is the one that counted');
+          assert.equal((await checkouts.receiptOf(again))['reference'], leaf(mandate), 'it is the one that counted');
         else assert.equal(again.receipt, undefined);
       }
-      assert.equal(await desk.buyer.balance(), before);
+      assert.equal(await checkouts.buyer.balance(), before);
     });
 
     it('what was added to a mandate after it was checked is not receipted as accepted', async () => {
       const headers = { 'idempotency-key': `added-${channel}` };
-      const asked = await desk.challenged();
-      const order = { resourceId: TOOL, input: INPUT, headers, proof: await desk.proofFor(asked) };
-      const mandate = desk.mandateFor(asked, desk.pays());
-      assert.equal((await desk.send({ ...order, mandate: mandate.header })).code, undefined);
-      const again = await desk.send({ ...order, mandate: withAnotherDisclosure(mandate) });
+      const asked = await checkouts.challenged();
+      const order = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
+      const mandate = checkouts.mandateFor(asked, checkouts.pays());
+      assert.equal((await checkouts.send({ ...order, mandate: mandate.header })).code, undefined);
+      const again = await checkouts.send({ ...order, mandate: withAnotherDisclosure(mandate) });
       assert.deepEqual([again.code, again.receipt], [undefined, undefined], again.raw);
     });
   });

@@ -16,18 +16,20 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
 ];
 
 describe('a merchant who wants a payment mandate that is bound to its payment', () => {
-  let desk: MandateCounter;
+  let checkouts: MandateCounter;
   before(async () => {
-    desk = await openMandateCounter(CHANNELS.http, { policy: { paymentMandate: 'required', bindPaymentNonce: true } });
+    checkouts = await openMandateCounter(CHANNELS.http, {
+      policy: { paymentMandate: 'required', bindPaymentNonce: true },
+    });
   });
-  after(() => desk?.close());
+  after(() => checkouts?.close());
 
   /** A payment with this nonce, signed with viem alone. */
   const signed = async (asked: Body, nonce: Hex): Promise<string> => {
-    const { payload, accepted, ...rest } = decode(await desk.proofFor(asked));
+    const { payload, accepted, ...rest } = decode(await checkouts.proofFor(asked));
     const { network, asset, extra } = accepted;
     const { from, to, value, validAfter, validBefore } = payload.authorization as Readonly<Record<string, string>>;
-    const signature = await desk.buyer.account.signTypedData({
+    const signature = await checkouts.buyer.account.signTypedData({
       domain: {
         name: String(extra['name']),
         version: String(extra['version']),
@@ -49,30 +51,38 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
   };
 
   it('states that in its challenge', async () => {
-    const { required } = (await desk.challenged()).authorization ?? assert.fail('no challenge');
+    const { required } = (await checkouts.challenged()).authorization ?? assert.fail('no challenge');
     assert.deepEqual([required[0]['paymentMandate'], required[0]['bindPaymentNonce']], ['required', true]);
   });
 
   it('refuses a checkout mandate alone', async () => {
-    const asked = await desk.challenged();
-    const mandate = desk.mandateFor(asked, { purchase: desk.report() }).header;
-    const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof: await desk.proofFor(asked), mandate });
+    const asked = await checkouts.challenged();
+    const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
+    const refused = await checkouts.send({
+      resourceId: TOOL,
+      input: INPUT,
+      proof: await checkouts.proofFor(asked),
+      mandate,
+    });
     assert.equal(refused.code, 'AUTHORIZATION_INVALID');
     assert.equal(refused.body.details?.['reason'], 'payment_mandate_required');
   });
 
   it('refuses any other payment of the same payer, and takes the one', async () => {
-    const asked = await desk.challenged();
-    const { header: mandate, paymentMandate = '' } = desk.mandateFor(asked, desk.pays());
-    const before = await desk.buyer.balance();
+    const asked = await checkouts.challenged();
+    const { header: mandate, paymentMandate = '' } = checkouts.mandateFor(asked, checkouts.pays());
+    const before = await checkouts.buyer.balance();
     const order = { resourceId: TOOL, input: INPUT, mandate };
-    const refused = await desk.send({ ...order, proof: await desk.proofFor(asked) });
+    const refused = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
     const { reason, mandate: which } = refused.body.details ?? {};
     assert.deepEqual([refused.code, reason, which], ['AUTHORIZATION_INVALID', 'payment_binding_mismatch', 'payment']);
-    assert.equal(await desk.buyer.balance(), before);
-    const bought = await desk.send({ ...order, proof: await signed(asked, keccak256(stringToBytes(paymentMandate))) });
+    assert.equal(await checkouts.buyer.balance(), before);
+    const bought = await checkouts.send({
+      ...order,
+      proof: await signed(asked, keccak256(stringToBytes(paymentMandate))),
+    });
     assert.equal(bought.code, undefined, bought.raw);
-    assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+    assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
   });
 
   it('a budget is spent by what was settled, and by nothing else', async () => {

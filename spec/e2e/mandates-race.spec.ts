@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { createMint, type Mint } from '../support/ap2/mint.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openShop, type Shop } from '../support/shop.ts';
+import { openGateway, type TestGateway } from '../support/shop.ts';
 import { CHANNELS, type Reply } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
@@ -18,23 +18,23 @@ const MAY_BE_TOLD: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'del
 
 describe('one mandate at two gateways that share a store', () => {
   let redis: TestRedis;
-  let seller: MandateSeller;
-  let other: Shop;
+  let testbed: MandateSeller;
+  let other: TestGateway;
   let mint: Mint;
   before(async () => {
     redis = await startRedis();
     mint = createMint();
     const storage = { redis: { url: redis.url } };
-    seller = await openMandateSeller([TOOL, 'free_market_report'], {}, { storage }, mint);
-    const { payTo = '' } = seller.shop.config.x402 ?? {};
-    other = await openShop({
-      ...{ chain: seller.chain, merchantUrl: seller.merchant.url, storage, payTo, facilitator: { mode: 'local' } },
+    testbed = await openMandateSeller([TOOL, 'free_market_report'], {}, { storage }, mint);
+    const { payTo = '' } = testbed.gateway.config.x402 ?? {};
+    other = await openGateway({
+      ...{ chain: testbed.chain, backendUrl: testbed.backend.url, storage, payTo, facilitator: { mode: 'local' } },
       overrides: trusting(mint, [TOOL, 'free_market_report']),
     });
   });
   after(async () => {
     await other?.close();
-    await seller?.close();
+    await testbed?.close();
     await redis?.stop();
   });
 
@@ -43,36 +43,36 @@ describe('one mandate at two gateways that share a store', () => {
     for (const { code = 'delivered' } of replies) counts[code] = (counts[code] ?? 0) + 1;
     return counts;
   };
-  const shopOf = (at: number): Shop => (at % 2 === 0 ? seller.shop : other);
+  const shopOf = (at: number): TestGateway => (at % 2 === 0 ? testbed.gateway : other);
 
   it(`${AT_ONCE} payments at once under one mandate: one is settled, no other buyer pays`, async () => {
-    const asked = await CHANNELS.http(seller.shop, { resourceId: TOOL, input: INPUT });
-    const mandate = seller.mandateFor(asked.body, {
-      purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
+    const asked = await CHANNELS.http(testbed.gateway, { resourceId: TOOL, input: INPUT });
+    const mandate = testbed.mandateFor(asked.body, {
+      purchase: testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
     });
     const buyers = [];
-    for (let i = 0; i < AT_ONCE; i += 1) buyers.push(await createBuyer(seller.chain));
+    for (let i = 0; i < AT_ONCE; i += 1) buyers.push(await createBuyer(testbed.chain));
     const proofs = await Promise.all(buyers.map((buyer) => buyer.pay(asked.body.payment?.envelope)));
-    const before = await seller.income();
+    const before = await testbed.income();
     const replies = await Promise.all(
       proofs.map((proof, at) =>
         CHANNELS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
-    assert.equal((await seller.income()) - before, 10_000n);
+    assert.equal((await testbed.income()) - before, 10_000n);
     const paid = [];
     for (const [at, buyer] of buyers.entries()) if ((await buyer.balance()) !== 10_000_000n) paid.push(at);
     assert.deepEqual(paid, [replies.findIndex(({ code }) => code === undefined)]);
   });
 
   it('copies of one call share one mandate and one settlement', async () => {
-    const asked = await CHANNELS.http(seller.shop, { resourceId: TOOL, input: INPUT });
-    const mandate = seller.mandateFor(asked.body, {
-      purchase: seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
+    const asked = await CHANNELS.http(testbed.gateway, { resourceId: TOOL, input: INPUT });
+    const mandate = testbed.mandateFor(asked.body, {
+      purchase: testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01'),
     });
-    const proof = await seller.buyer.pay(asked.body.payment?.envelope);
-    const before = await seller.income();
+    const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
+    const before = await testbed.income();
     const headers = { 'idempotency-key': 'copies-of-one' };
     const replies = await Promise.all(
       Array.from({ length: 6 }, (_, at) =>
@@ -80,26 +80,26 @@ describe('one mandate at two gateways that share a store', () => {
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 6 });
-    assert.equal((await seller.income()) - before, 10_000n);
-    for (const reply of replies) assert.equal((await seller.receiptOf(reply))['status'], 'Success');
+    assert.equal((await testbed.income()) - before, 10_000n);
+    for (const reply of replies) assert.equal((await testbed.receiptOf(reply))['status'], 'Success');
   });
 
   it('copies of one payment that bring a mandate each use up one of them, and the others are as good as before', async () => {
     const order = { resourceId: TOOL, input: INPUT };
-    const asked = await Promise.all(Array.from({ length: 6 }, () => CHANNELS.http(seller.shop, order)));
-    const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
-    const mandates = asked.map(({ body }) => seller.mandateFor(body, { purchase }).header);
-    const proof = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
-    const before = await seller.income();
+    const asked = await Promise.all(Array.from({ length: 6 }, () => CHANNELS.http(testbed.gateway, order)));
+    const purchase = testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
+    const mandates = asked.map(({ body }) => testbed.mandateFor(body, { purchase }).header);
+    const proof = await testbed.buyer.pay(asked[0]?.body.payment?.envelope);
+    const before = await testbed.income();
     const headers = { 'idempotency-key': 'copies-that-differ' };
     const copies = mandates.map((mandate, at) => CHANNELS.http(shopOf(at), { ...order, proof, mandate, headers }));
     const replies = await Promise.all(copies);
     assert.deepEqual(codes(replies), { delivered: 6 });
-    assert.equal((await seller.income()) - before, 10_000n);
+    assert.equal((await testbed.income()) - before, 10_000n);
     const counted = replies.map(({ receipt }) => receipt !== undefined);
     assert.equal(counted.filter(Boolean).length, 1, 'one of them is receipted');
     for (const [at, mandate] of mandates.entries()) {
-      const other = await seller.buyer.pay(asked[0]?.body.payment?.envelope);
+      const other = await testbed.buyer.pay(asked[0]?.body.payment?.envelope);
       const { code } = await CHANNELS.http(shopOf(at), { ...order, proof: other, mandate });
       assert.equal(code, counted[at] === true ? 'AUTHORIZATION_REPLAYED' : undefined);
     }
@@ -107,28 +107,28 @@ describe('one mandate at two gateways that share a store', () => {
 
   it('copies without a mandate begin no purchase beside the one that has it, and are asked for no other payment', async () => {
     const order = { resourceId: TOOL, input: INPUT };
-    const asked = await CHANNELS.http(seller.shop, order);
-    const purchase = seller.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
-    const mandate = seller.mandateFor(asked.body, { purchase }).header;
-    const proof = await seller.buyer.pay(asked.body.payment?.envelope);
-    const before = await seller.income();
+    const asked = await CHANNELS.http(testbed.gateway, order);
+    const purchase = testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
+    const mandate = testbed.mandateFor(asked.body, { purchase }).header;
+    const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
+    const before = await testbed.income();
     const bare = (at: number): Promise<Reply> => CHANNELS.http(shopOf(at), { ...order, proof });
     const early = await Promise.all([0, 1, 2].map(bare));
     assert.deepEqual(codes(early), { AUTHORIZATION_REQUIRED: 3 });
-    const running = CHANNELS.http(seller.shop, { ...order, proof, mandate });
+    const running = CHANNELS.http(testbed.gateway, { ...order, proof, mandate });
     const beside: Reply[] = [];
     for (let at = 0; at < 8; at += 1) beside.push(...(await Promise.all([bare(0), bare(1)])));
     assert.equal((await running).code, undefined);
     const told = new Set(beside.map(({ code = 'delivered' }) => code));
     for (const code of told) assert.ok(MAY_BE_TOLD.has(code), code);
-    assert.equal((await seller.income()) - before, 10_000n);
+    assert.equal((await testbed.income()) - before, 10_000n);
   });
 
   it('free calls at once under one mandate: one is delivered', async () => {
     const order = { resourceId: 'free_market_report', input: INPUT };
-    const asked = await CHANNELS.http(seller.shop, order);
-    const purchase = seller.purchaseOf('free_market_report', 'Market report', INPUT);
-    const mandate = seller.mandateFor(asked.body, { purchase, now: now() }).header;
+    const asked = await CHANNELS.http(testbed.gateway, order);
+    const purchase = testbed.purchaseOf('free_market_report', 'Market report', INPUT);
+    const mandate = testbed.mandateFor(asked.body, { purchase, now: now() }).header;
     const replies = await Promise.all(
       Array.from({ length: AT_ONCE }, (_, at) => CHANNELS.http(shopOf(at), { ...order, mandate })),
     );

@@ -8,71 +8,72 @@ import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS,
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a mandate that is refused, over ${channel}`, () => {
-    let desk: MandateCounter;
+    let checkouts: MandateCounter;
     before(async () => {
-      desk = await openMandateCounter(send);
+      checkouts = await openMandateCounter(send);
     });
-    after(() => desk?.close());
+    after(() => checkouts?.close());
 
     it('the same mandate buys once; the second payment is not touched and buys with another', async () => {
-      const asked = await desk.challenged();
-      const mandate = desk.mandateFor(asked, desk.pays());
+      const asked = await checkouts.challenged();
+      const mandate = checkouts.mandateFor(asked, checkouts.pays());
       const order = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
-      const first = await desk.send({ ...order, proof: await desk.proofFor(asked) });
+      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
       assert.equal(first.code, undefined, first.raw);
-      const before = await desk.buyer.balance();
-      const proof = await desk.proofFor(await desk.challenged());
-      const second = await desk.send({ ...order, proof });
+      const before = await checkouts.buyer.balance();
+      const proof = await checkouts.proofFor(await checkouts.challenged());
+      const second = await checkouts.send({ ...order, proof });
       assert.equal(second.code, 'AUTHORIZATION_REPLAYED', second.raw);
       assert.equal(second.body.details?.['reason'], 'replayed');
-      assert.equal(await desk.buyer.balance(), before);
-      const claims = await desk.receiptOf(second);
+      assert.equal(await checkouts.buyer.balance(), before);
+      const claims = await checkouts.receiptOf(second);
       assert.deepEqual(
         [claims['status'], claims['error'], claims['error_description'], claims['reference'], claims['order_id']],
         ['Error', 'invalid_mandate', 'replayed', leaf(mandate), undefined],
       );
       assert.equal(second.body.details['receipt'], second.receipt);
-      const other = desk.mandateFor(second.body, desk.pays()).header;
-      const bought = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate: other });
+      const other = checkouts.mandateFor(second.body, checkouts.pays()).header;
+      const bought = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate: other });
       assert.equal(bought.code, undefined, bought.raw);
-      assert.equal(before - (await desk.buyer.balance()), PRICE_UNITS);
+      assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
     });
 
     it('one open mandate, closed twice, buys once', async () => {
-      const asked = await desk.challenged();
-      const wishes = { now: now(), profile: desk.profile, ...desk.pays() };
-      const open = desk.mint.open(wishes);
+      const asked = await checkouts.challenged();
+      const wishes = { now: now(), profile: checkouts.profile, ...checkouts.pays() };
+      const open = checkouts.mint.open(wishes);
       const close = (body: typeof asked): string =>
-        desk.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' }).header;
+        checkouts.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' })
+          .header;
       const order = { resourceId: TOOL, input: INPUT };
-      const first = await desk.send({ ...order, proof: await desk.proofFor(asked), mandate: close(asked) });
+      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked), mandate: close(asked) });
       assert.equal(first.code, undefined, first.raw);
-      const again = await desk.challenged();
-      const before = await desk.buyer.balance();
-      const second = await desk.send({ ...order, proof: await desk.proofFor(again), mandate: close(again) });
+      const again = await checkouts.challenged();
+      const before = await checkouts.buyer.balance();
+      const second = await checkouts.send({ ...order, proof: await checkouts.proofFor(again), mandate: close(again) });
       assert.deepEqual(
         [second.code, second.body.details?.['reason']],
         ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'],
       );
-      assert.equal(await desk.buyer.balance(), before);
+      assert.equal(await checkouts.buyer.balance(), before);
     });
 
     it('a payment that turns out to be worth nothing gives its mandate back', async () => {
-      const asked = await desk.challenged();
+      const asked = await checkouts.challenged();
       // Names no payer, so that another buyer can pay.
-      const mandate = desk.mandateFor(asked, { purchase: desk.report() }).header;
+      const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
       const order = { resourceId: TOOL, input: INPUT, mandate };
-      const poor = await createBuyer(desk.chain, 0n);
-      const refused = await desk.send({ ...order, proof: await poor.pay(asked.payment?.envelope) });
+      const poor = await createBuyer(checkouts.chain, 0n);
+      const refused = await checkouts.send({ ...order, proof: await poor.pay(asked.payment?.envelope) });
       assert.deepEqual([refused.code, refused.receipt], ['PAYMENT_REQUIRED', undefined], refused.raw);
       assert.ok(refused.body.authorization, 'a fresh challenge, for both');
-      const events = await eventsUntil(desk.shop, refused.requestId, 'payment.required');
+      const events = await eventsUntil(checkouts.gateway, refused.requestId, 'payment.required');
       const types = ['resource.requested', 'authorization.verified', 'payment.rejected', 'payment.required'];
       assert.deepEqual(
         events.map(({ type }) => type),
         types,
       );
-      const bought = await desk.send({ ...order, proof: await desk.proofFor(asked) });
+      const bought = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
       assert.equal(bought.code, undefined, bought.raw);
     });
 
@@ -80,44 +81,51 @@ for (const [channel, send] of Object.entries(CHANNELS))
       [
         'for another input',
         'input_mismatch',
-        async () => desk.mandateFor(await desk.challenged({ city: 'Paris' }), desk.pays({ city: 'Paris' })).header,
+        async () =>
+          checkouts.mandateFor(await checkouts.challenged({ city: 'Paris' }), checkouts.pays({ city: 'Paris' })).header,
       ],
       [
         'for a checkout that is over',
         'checkout_expired',
         async () => {
-          const { jwt } = desk.mint.checkout({ now: now() - 1_000, profile: desk.profile, purchase: desk.report() });
-          return desk.mandateFor(await desk.challenged(), { ...desk.pays(), checkoutJwt: jwt }).header;
+          const { jwt } = checkouts.mint.checkout({
+            now: now() - 1_000,
+            profile: checkouts.profile,
+            purchase: checkouts.report(),
+          });
+          return checkouts.mandateFor(await checkouts.challenged(), { ...checkouts.pays(), checkoutJwt: jwt }).header;
         },
       ],
       [
         'for another payer',
         'payer_mismatch',
         async () => {
-          const { address } = await createBuyer(desk.chain, 0n);
-          const paid = desk.report();
+          const { address } = await createBuyer(checkouts.chain, 0n);
+          const paid = checkouts.report();
           const other = paid.payment && { ...paid, payment: { ...paid.payment, payer: address.toLowerCase() } };
-          return desk.mandateFor(await desk.challenged(), { payment: true, ...(other ? { purchase: other } : {}) })
-            .header;
+          return checkouts.mandateFor(await checkouts.challenged(), {
+            payment: true,
+            ...(other ? { purchase: other } : {}),
+          }).header;
         },
       ],
       [
         'of a provider that nobody trusts',
         'untrusted_issuer',
         async () =>
-          desk.mandateFor(await desk.challenged(), {
-            ...desk.pays(),
-            issuer: { key: desk.mint.parties.stranger, iss: 'https://stranger.example' },
+          checkouts.mandateFor(await checkouts.challenged(), {
+            ...checkouts.pays(),
+            issuer: { key: checkouts.mint.parties.stranger, iss: 'https://stranger.example' },
           }).header,
       ],
       ['that is none', 'envelope_json', async () => Buffer.from('not a mandate').toString('base64url')],
     ];
     for (const [what, reason, make] of wrong)
       it(`a mandate ${what} is refused as ${reason}, and no money moves`, async () => {
-        const before = await desk.buyer.balance();
+        const before = await checkouts.buyer.balance();
         const mandate = await make();
-        const proof = await desk.proofFor(await desk.challenged());
-        const refused = await desk.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+        const proof = await checkouts.proofFor(await checkouts.challenged());
+        const refused = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate });
         assert.deepEqual(
           [refused.code, refused.body.details?.['reason']],
           ['AUTHORIZATION_INVALID', reason],
@@ -125,7 +133,7 @@ for (const [channel, send] of Object.entries(CHANNELS))
         );
         assert.ok(isEnvelope(refused.body), JSON.stringify(isEnvelope.errors));
         assert.ok(refused.body.authorization, 'a fresh checkout comes along');
-        if (reason !== 'envelope_json') assert.equal((await desk.receiptOf(refused))['error_description'], reason);
-        assert.equal(await desk.buyer.balance(), before);
+        if (reason !== 'envelope_json') assert.equal((await checkouts.receiptOf(refused))['error_description'], reason);
+        assert.equal(await checkouts.buyer.balance(), before);
       });
   });

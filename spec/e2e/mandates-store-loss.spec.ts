@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openShop } from '../support/shop.ts';
+import { openGateway } from '../support/shop.ts';
 import { type Body, CHANNELS, type Reply, type Send } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
@@ -15,13 +15,13 @@ const FIRST_SALES = 5;
 const SOON_MS = 5_000;
 
 let redis: TestRedis;
-let seller: MandateSeller;
+let testbed: MandateSeller;
 before(async () => {
   redis = await startRedis();
-  seller = await openMandateSeller(RESOURCES, {}, { storage: { redis: { url: redis.url } } });
+  testbed = await openMandateSeller(RESOURCES, {}, { storage: { redis: { url: redis.url } } });
 });
 after(async () => {
-  await seller?.close();
+  await testbed?.close();
   await redis?.stop();
 });
 
@@ -33,8 +33,8 @@ const onRedis = async (act: (client: Redis) => Promise<unknown>): Promise<void> 
 const forget = () => onRedis((client) => client.flushall());
 /** What an operator does who accepts open mandates from before a loss. */
 const accept = () =>
-  onRedis((client) => client.hset(`{acg:${seller.shop.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
-const report = () => seller.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01');
+  onRedis((client) => client.hset(`{acg:${testbed.gateway.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
+const report = () => testbed.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01');
 /**
  * Signed by the user for this very purchase, and now; an open mandate would be from before the
  * loss.
@@ -42,52 +42,52 @@ const report = () => seller.purchaseOf(ORDER.resourceId, 'Market report', INPUT,
 const direct = (body: Body, purchase = report()): string => {
   const { checkoutJwt } = body.authorization?.required[0] ?? assert.fail(`no challenge: ${JSON.stringify(body)}`);
   const payment = purchase.payment !== undefined;
-  return seller.mint.direct({ now: now(), profile: seller.profile, checkoutJwt, purchase, payment }).header;
+  return testbed.mint.direct({ now: now(), profile: testbed.profile, checkoutJwt, purchase, payment }).header;
 };
 const reasonOf = ({ code, body }: Reply) => [code, body.details?.['reason']];
 
 describe('a payment that the store forgot, for a resource that needs a mandate', () => {
   for (const [channel, send] of Object.entries(CHANNELS))
     it(`is not given away without one, nor asked for again: another mandate collects it, over ${channel}`, async () => {
-      const asked = await send(seller.shop, ORDER);
-      const proof = await seller.buyer.pay(asked.body.payment?.envelope);
-      const bought = await send(seller.shop, { ...ORDER, proof, mandate: direct(asked.body) });
+      const asked = await send(testbed.gateway, ORDER);
+      const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
+      const bought = await send(testbed.gateway, { ...ORDER, proof, mandate: direct(asked.body) });
       assert.equal(bought.code, undefined, bought.raw);
-      const [before, earned] = [await seller.buyer.balance(), await seller.income()];
+      const [before, earned] = [await testbed.buyer.balance(), await testbed.income()];
       await forget();
-      const bare = await send(seller.shop, { ...ORDER, proof });
+      const bare = await send(testbed.gateway, { ...ORDER, proof });
       assert.equal(bare.code, 'AUTHORIZATION_REQUIRED', bare.raw);
       const collected = await soon(send, bare, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
-      assert.equal((await seller.receiptOf(collected))['status'], 'Success');
-      assert.deepEqual([await seller.buyer.balance(), await seller.income()], [before, earned]);
+      assert.equal((await testbed.receiptOf(collected))['status'], 'Success');
+      assert.deepEqual([await testbed.buyer.balance(), await testbed.income()], [before, earned]);
     });
 });
 
 describe('a mandate that the store forgot', () => {
   for (const [channel, send] of Object.entries(CHANNELS)) {
     it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${channel}`, async () => {
-      const asked = await send(seller.shop, ORDER);
+      const asked = await send(testbed.gateway, ORDER);
       const mandate = direct(asked.body);
-      const used = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate });
+      const used = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate });
       assert.equal(used.code, undefined, used.raw);
       await forget();
-      const earned = await seller.income();
+      const earned = await testbed.income();
       const proof = await paid(asked);
-      const refused = await send(seller.shop, { ...ORDER, proof, mandate });
+      const refused = await send(testbed.gateway, { ...ORDER, proof, mandate });
       assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
-      assert.equal(await seller.income(), earned, 'nobody paid');
+      assert.equal(await testbed.income(), earned, 'nobody paid');
       await soon(send, refused, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
-      const again = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate });
+      const again = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate });
       assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);
     });
 
     it(`is refused for what is free too, over ${channel}`, async () => {
-      const purchase = seller.purchaseOf(FREE.resourceId, 'Market report', INPUT);
-      const mandate = direct((await send(seller.shop, FREE)).body, purchase);
-      const used = await send(seller.shop, { ...FREE, mandate });
+      const purchase = testbed.purchaseOf(FREE.resourceId, 'Market report', INPUT);
+      const mandate = direct((await send(testbed.gateway, FREE)).body, purchase);
+      const used = await send(testbed.gateway, { ...FREE, mandate });
       assert.equal(used.code, undefined, used.raw);
       await forget();
-      const refused = await send(seller.shop, { ...FREE, mandate });
+      const refused = await send(testbed.gateway, { ...FREE, mandate });
       assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
       await soon(send, refused, (body) => ({ ...FREE, mandate: direct(body, purchase) }));
     });
@@ -96,23 +96,23 @@ describe('a mandate that the store forgot', () => {
   it('is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it', async () => {
     const send = CHANNELS.http;
     await accept();
-    const asked = await send(seller.shop, ORDER);
-    const wishes = { purchase: report(), payment: true, now: now(), profile: seller.profile };
-    const open = seller.mint.open(wishes);
+    const asked = await send(testbed.gateway, ORDER);
+    const wishes = { purchase: report(), payment: true, now: now(), profile: testbed.profile };
+    const open = testbed.mint.open(wishes);
     const closed = ({ authorization }: Body): string => {
       const { checkoutJwt } = authorization?.required[0] ?? assert.fail('no challenge');
-      return seller.mint.close(open, { ...wishes, now: now(), checkoutJwt }).header;
+      return testbed.mint.close(open, { ...wishes, now: now(), checkoutJwt }).header;
     };
-    const used = await send(seller.shop, { ...ORDER, proof: await paid(asked), mandate: closed(asked.body) });
+    const used = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate: closed(asked.body) });
     assert.equal(used.code, undefined, used.raw);
     await forget();
-    await seller.shop.store.check();
-    const fresh = await send(seller.shop, ORDER);
-    const refused = await send(seller.shop, { ...ORDER, proof: await paid(fresh), mandate: closed(fresh.body) });
+    await testbed.gateway.store.check();
+    const fresh = await send(testbed.gateway, ORDER);
+    const refused = await send(testbed.gateway, { ...ORDER, proof: await paid(fresh), mandate: closed(fresh.body) });
     assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'], refused.raw);
-    assert.ok(seller.shop.logLines.some((line) => line.includes('redis lost its data')));
+    assert.ok(testbed.gateway.logLines.some((line) => line.includes('redis lost its data')));
     await accept();
-    const taken = await send(seller.shop, { ...ORDER, proof: await paid(fresh), mandate: closed(refused.body) });
+    const taken = await send(testbed.gateway, { ...ORDER, proof: await paid(fresh), mandate: closed(refused.body) });
     assert.equal(taken.code, undefined, taken.raw);
   });
 });
@@ -124,21 +124,21 @@ describe('the first purchase of a fresh gateway with a fresh Redis', () => {
     try {
       for (let sale = 0; sale < FIRST_SALES; sale += 1) {
         await client.flushall();
-        const shop = await openShop({
-          chain: seller.chain,
-          merchantUrl: seller.merchant.url,
+        const gateway = await openGateway({
+          chain: testbed.chain,
+          backendUrl: testbed.backend.url,
           facilitator: { mode: 'local' },
           storage: { redis: { url: other.url } },
           payTo: report().payment?.payTo ?? assert.fail('it is free'),
-          overrides: trusting(seller.mint, RESOURCES),
+          overrides: trusting(testbed.mint, RESOURCES),
         });
         try {
-          const asked = await CHANNELS.http(shop, ORDER);
-          const mandate = seller.mandateFor(asked.body, { purchase: report(), payment: true }).header;
-          const bought = await CHANNELS.http(shop, { ...ORDER, proof: await paid(asked), mandate });
+          const asked = await CHANNELS.http(gateway, ORDER);
+          const mandate = testbed.mandateFor(asked.body, { purchase: report(), payment: true }).header;
+          const bought = await CHANNELS.http(gateway, { ...ORDER, proof: await paid(asked), mandate });
           assert.equal(bought.code, undefined, bought.raw);
         } finally {
-          await shop.close();
+          await gateway.close();
         }
       }
     } finally {
@@ -149,7 +149,7 @@ describe('the first purchase of a fresh gateway with a fresh Redis', () => {
 });
 
 function paid({ body }: Reply): Promise<string> {
-  return seller.buyer.pay(body.payment?.envelope ?? assert.fail('no offer'));
+  return testbed.buyer.pay(body.payment?.envelope ?? assert.fail('no offer'));
 }
 
 /**
@@ -158,9 +158,9 @@ function paid({ body }: Reply): Promise<string> {
  */
 async function soon(send: Send, first: Reply, order: (body: Body) => Parameters<Send>[1]): Promise<Reply> {
   const start = performance.now();
-  let answer = await send(seller.shop, order(first.body));
+  let answer = await send(testbed.gateway, order(first.body));
   while (answer.code === 'AUTHORIZATION_REPLAYED' && performance.now() - start < SOON_MS)
-    answer = await send(seller.shop, order(answer.body));
+    answer = await send(testbed.gateway, order(answer.body));
   assert.equal(answer.code, undefined, answer.raw);
   return answer;
 }

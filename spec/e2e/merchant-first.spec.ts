@@ -3,8 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { PAYMENT_CHANNEL, type PaymentStep } from '../../src/payments/steps.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { scrape } from '../telemetry/scrape.ts';
 import { bring, failure } from './bring.ts';
 import { CHANNELS } from './mandate-channels.ts';
@@ -17,10 +17,10 @@ const INPUT = { city: 'Berlin' };
 const TIMEOUT_MS = 1_500;
 
 describe('the merchant before the money', () => {
-  let seller: Seller;
-  let returned: Merchant | undefined;
+  let testbed: Testbed;
+  let returned: SampleBackend | undefined;
   beforeEach(async () => {
-    seller = await openSeller({
+    testbed = await openTestbed({
       overrides: {
         protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
         resources: { held_post: { backend: { timeoutMs: TIMEOUT_MS } } },
@@ -28,14 +28,14 @@ describe('the merchant before the money', () => {
     });
   });
   afterEach(async () => {
-    await seller.close();
+    await testbed.close();
     await returned?.stop();
     returned = undefined;
   });
   const reachable = async (): Promise<number | undefined> =>
-    (await scrape(seller.shop.managementUrl)).get('acg_backend_reachable');
+    (await scrape(testbed.gateway.managementUrl)).get('acg_backend_reachable');
   const back = async (): Promise<void> => {
-    returned = await startMerchant({ port: Number(new URL(seller.merchant.url).port) });
+    returned = await startSampleBackend({ port: Number(new URL(testbed.backend.url).port) });
     returned.release();
   };
   /** Ends the merchant in the moment in which a payment passes this step. */
@@ -43,49 +43,49 @@ describe('the merchant before the money', () => {
     const leave = (told: unknown): void => {
       if ((told as { readonly step: string }).step !== step) return;
       unsubscribe(PAYMENT_CHANNEL, leave);
-      void seller.merchant.stop();
+      void testbed.backend.stop();
     };
     subscribe(PAYMENT_CHANNEL, leave);
   };
 
   for (const [channel, send] of Object.entries(CHANNELS))
     it(`${channel}: without the backend 503 before money moves, and the same proof and key buy when it is back`, async () => {
-      const proof = await seller.proof('market_report', INPUT);
+      const proof = await testbed.proof('market_report', INPUT);
       const order = { resourceId: 'market_report', input: INPUT, proof, headers: { 'idempotency-key': 'mine' } };
-      await seller.merchant.stop();
+      await testbed.backend.stop();
       for (let attempt = 0; attempt < 3; attempt += 1) {
-        const reply = await send(seller.shop, order);
+        const reply = await send(testbed.gateway, order);
         assert.equal(reply.code, 'GATEWAY_BUSY', reply.raw);
         assert.deepEqual([reply.body.details, reply.body['retryable']], [{ reason: 'backend_unreachable' }, true]);
         assert.equal(reply.headers.get('payment-response'), null);
         assert.ok(!/payment-response|x402\.payment\.receipts/.test(reply.raw), reply.raw);
         if (channel === 'http') assert.equal(reply.headers.get('retry-after'), '1');
       }
-      assert.equal(await seller.income(), 0n);
-      assert.deepEqual(await seller.shop.store.ledger.due(10), []);
+      assert.equal(await testbed.income(), 0n);
+      assert.deepEqual(await testbed.gateway.store.ledger.due(10), []);
       await back();
       while ((await reachable()) !== 1) await pause(20);
-      const sold = await send(seller.shop, order);
+      const sold = await send(testbed.gateway, order);
       assert.equal(sold.code, undefined, sold.raw);
-      assert.ok((await seller.income()) > 0n);
+      assert.ok((await testbed.income()) > 0n);
     });
 
   it('is seen in readiness, which warns and goes on, in the metrics and in the log', async () => {
     const status = async (): Promise<unknown> => {
-      const ready = await fetch(`${seller.shop.url}/ready`);
+      const ready = await fetch(`${testbed.gateway.url}/ready`);
       const { adapters } = (await ready.json()) as { readonly adapters: readonly unknown[] };
       return [ready.status, adapters[0]];
     };
     const degraded = async (): Promise<unknown> =>
-      (await scrape(seller.shop.managementUrl)).get('acg_adapter_degraded{cause="backend"}');
-    const logged = (text: string): boolean => seller.shop.logLines.some((line) => line.includes(`"${text}`));
+      (await scrape(testbed.gateway.managementUrl)).get('acg_adapter_degraded{cause="backend"}');
+    const logged = (text: string): boolean => testbed.gateway.logLines.some((line) => line.includes(`"${text}`));
     assert.deepEqual(
       [await status(), await reachable(), await degraded()],
       [[200, { name: 'http', status: 'pass' }], 1, 0],
     );
-    await seller.merchant.stop();
+    await testbed.backend.stop();
     failure(
-      await bring(seller.shop, 'market_report', INPUT, { proof: await seller.proof('market_report', INPUT) }),
+      await bring(testbed.gateway, 'market_report', INPUT, { proof: await testbed.proof('market_report', INPUT) }),
       503,
       'GATEWAY_BUSY',
     );
@@ -100,9 +100,9 @@ describe('the merchant before the money', () => {
 
   for (const step of ['settling', 'settled'] as const)
     it(`leaves at "${step}" and comes back in time: a POST is delivered, once`, async () => {
-      const proof = await seller.proof('held_post');
+      const proof = await testbed.proof('held_post');
       leaveAt(step);
-      const answer = bring(seller.shop, 'held_post', {}, { proof });
+      const answer = bring(testbed.gateway, 'held_post', {}, { proof });
       while ((await reachable()) !== 0) await pause(10);
       await back();
       assert.equal((await answer).status, 200);
@@ -110,15 +110,15 @@ describe('the merchant before the money', () => {
     });
 
   it('leaves while the money moves and stays away: nothing was written, so any method is collected later', async () => {
-    const proof = await seller.proof('held_post');
+    const proof = await testbed.proof('held_post');
     leaveAt('settling');
     for (let attempt = 0; attempt < 2; attempt += 1) {
-      const body = failure(await bring(seller.shop, 'held_post', {}, { proof }), 502, 'BACKEND_ERROR');
+      const body = failure(await bring(testbed.gateway, 'held_post', {}, { proof }), 502, 'BACKEND_ERROR');
       assert.deepEqual([body.retryable, body.details.reason, body.details.state], [true, 'transport', 'undelivered']);
     }
-    assert.equal(await seller.income(), 1_000n);
+    assert.equal(await testbed.income(), 1_000n);
     await back();
-    assert.equal((await bring(seller.shop, 'held_post', {}, { proof })).status, 200);
-    assert.equal(await seller.income(), 1_000n);
+    assert.equal((await bring(testbed.gateway, 'held_post', {}, { proof })).status, 200);
+    assert.equal(await testbed.income(), 1_000n);
   });
 });

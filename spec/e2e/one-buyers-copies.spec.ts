@@ -3,7 +3,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { createBuyer } from '../support/buyer.ts';
 import { buy } from '../support/purchase.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 /**
  * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places
@@ -15,20 +15,24 @@ const OTHER_BUYERS = Number(process.env['ACG_BUYERS'] ?? 3);
 const PLACES = Number(process.env['ACG_PLACES'] ?? 30);
 
 describe('one proof on many connections', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   const agent = new http.Agent({ keepAlive: true });
   before(async () => {
-    seller = await openSeller({ overrides: { limits: { maxInFlight: PLACES } } });
+    testbed = await openTestbed({ overrides: { limits: { maxInFlight: PLACES } } });
   });
   after(async () => {
     agent.destroy();
-    await seller?.close();
+    await testbed?.close();
   });
 
   const send = (proof: string): Promise<number> =>
     new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json', 'payment-signature': proof };
-      const request = http.request(`${seller.shop.url}/api/resources/held/invoke`, { method: 'POST', agent, headers });
+      const request = http.request(`${testbed.gateway.url}/api/resources/held/invoke`, {
+        method: 'POST',
+        agent,
+        headers,
+      });
       request.on('response', (response) => {
         response.resume();
         response.on('end', () => resolve(response.statusCode ?? 0));
@@ -38,11 +42,11 @@ describe('one proof on many connections', () => {
     });
 
   it('all other buyers are served while its copies come again and again', async (context) => {
-    const { shop, merchant, chain } = seller;
-    const proof = await seller.proof('held');
+    const { gateway, backend, chain } = testbed;
+    const proof = await testbed.proof('held');
     const buyers = await Promise.all(Array.from({ length: OTHER_BUYERS }, () => createBuyer(chain)));
-    merchant.hold();
-    const arrived = merchant.nextRequest('/held');
+    backend.hold();
+    const arrived = backend.nextRequest('/held');
     const running = send(proof).catch(() => 0);
     await arrived;
     let attacking = true;
@@ -55,12 +59,12 @@ describe('one proof on many connections', () => {
     });
     try {
       for (const buyer of buyers) {
-        const bought = await insist(() => buy(buyer, shop.url, 'market_report', '{"city":"Berlin"}'));
+        const bought = await insist(() => buy(buyer, gateway.url, 'market_report', '{"city":"Berlin"}'));
         assert.equal(bought.status, 200);
       }
     } finally {
       attacking = false;
-      merchant.release();
+      backend.release();
     }
     await Promise.all([running, ...copies]);
     context.diagnostic(`${CONNECTIONS} connections, answers ${JSON.stringify(Object.fromEntries(seen))}`);

@@ -5,22 +5,22 @@ import { refusalSentence } from '../../src/pipeline/steps/payment-required.ts';
 import { eventsUntil } from '../support/books.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { decode, encode, MUTATIONS, mutate, TOLERATED } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 
 describe('a proof is believed only when all of it is right', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let facilitator: HostileFacilitator;
   before(async () => {
     facilitator = await startHostileFacilitator('eip155:31337');
     // This facilitator approves everything, so whatever is refused here was refused by the gateway
     // itself.
-    seller = await openSeller({ facilitator: { mode: 'remote', url: facilitator.url } });
+    testbed = await openTestbed({ facilitator: { mode: 'remote', url: facilitator.url } });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     await facilitator.stop();
   });
 
@@ -29,12 +29,12 @@ describe('a proof is believed only when all of it is right', () => {
 
   for (const { field, reason, at, to } of MUTATIONS)
     it(`refuses ${field} with ${reason} and a fresh challenge, whatever the facilitator would answer`, async () => {
-      const payload = decode(await seller.proof('market_report', INPUT));
+      const payload = decode(await testbed.proof('market_report', INPUT));
       mutate(payload, at, to);
       const asked = payments().length;
       const requestId = `mutation-${MUTATIONS.findIndex((row) => row.field === field)}`;
       const headers = { 'payment-signature': encode(payload), 'x-request-id': requestId };
-      const answer = await seller.shop.invoke('market_report', INPUT, headers);
+      const answer = await testbed.gateway.invoke('market_report', INPUT, headers);
       const body = (await answer.json()) as {
         status: string;
         code: string;
@@ -55,7 +55,7 @@ describe('a proof is believed only when all of it is right', () => {
       ) as object;
       assert.deepEqual(document, body.payment.envelope);
       assert.equal(payments().length, asked, 'the facilitator was not asked');
-      const events = await eventsUntil(seller.shop, requestId, 'payment.required');
+      const events = await eventsUntil(testbed.gateway, requestId, 'payment.required');
       assert.deepEqual(
         events.map((event) => event.type),
         ['resource.requested', 'payment.rejected', 'payment.required'],
@@ -66,7 +66,7 @@ describe('a proof is believed only when all of it is right', () => {
   describe('and what the official schema tolerates', () => {
     let official: Facilitator;
     before(async () => {
-      official = await startFacilitator(seller.chain);
+      official = await startFacilitator(testbed.chain);
       facilitator.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     });
     after(async () => {
@@ -76,10 +76,10 @@ describe('a proof is believed only when all of it is right', () => {
 
     for (const { field, at, to } of TOLERATED)
       it(`buys with ${field}, and the facilitator never sees it`, async () => {
-        const payload = decode(await seller.proof('market_report', INPUT));
+        const payload = decode(await testbed.proof('market_report', INPUT));
         mutate(payload, at, to);
         const before = facilitator.calls.length;
-        const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': encode(payload) });
+        const answer = await testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': encode(payload) });
         assert.equal(answer.status, 200, await answer.text());
         const sent = facilitator.calls.slice(before).filter(({ path }) => path !== '/supported');
         assert.deepEqual(
@@ -93,8 +93,8 @@ describe('a proof is believed only when all of it is right', () => {
   });
 
   it('refuses a header that came twice, and one over 8 KiB', async () => {
-    const proof = await seller.proof('market_report', INPUT);
-    const url = `${seller.shop.url}/api/resources/market_report/invoke`;
+    const proof = await testbed.proof('market_report', INPUT);
+    const url = `${testbed.gateway.url}/api/resources/market_report/invoke`;
     const twice = new Headers({ 'content-type': 'application/json' });
     const status = await new Promise<string>((resolve, reject) => {
       const request = http.request(url, { method: 'POST' }, (response) => {
@@ -116,7 +116,7 @@ describe('a proof is believed only when all of it is right', () => {
   });
 
   it('ignores a proof on a free resource', async () => {
-    const answer = await seller.shop.invoke('free_market_report', INPUT, { 'payment-signature': 'nonsense' });
+    const answer = await testbed.gateway.invoke('free_market_report', INPUT, { 'payment-signature': 'nonsense' });
     assert.equal(answer.status, 200);
     await answer.arrayBuffer();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 interface Discovery {
   readonly merchant: { readonly id: string };
@@ -13,30 +13,30 @@ interface Discovery {
 }
 
 describe('what is public', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   for (const path of ['/api/resources', '/.well-known/agent-commerce'])
     it(`${path}: strong ETag, revalidated with 304`, async () => {
-      const first = await fetch(`${seller.shop.url}${path}`);
+      const first = await fetch(`${testbed.gateway.url}${path}`);
       assert.deepEqual([first.status, first.headers.get('cache-control')], [200, 'no-cache']);
       const etag = first.headers.get('etag') ?? '';
       assert.match(etag, /^"[^"]+"$/);
       await first.arrayBuffer();
       for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-        const again = await fetch(`${seller.shop.url}${path}`, { headers: { 'if-none-match': tag } });
+        const again = await fetch(`${testbed.gateway.url}${path}`, { headers: { 'if-none-match': tag } });
         assert.deepEqual([again.status, again.headers.get('etag'), await again.text()], [304, etag, ''], tag);
       }
-      const changed = await fetch(`${seller.shop.url}${path}`, { headers: { 'if-none-match': '"other"' } });
+      const changed = await fetch(`${testbed.gateway.url}${path}`, { headers: { 'if-none-match': '"other"' } });
       assert.equal(changed.status, 200);
       await changed.arrayBuffer();
     });
 
   it('discovery states what is mounted, its state, and where the money goes; not how to reach the chain or the backend', async () => {
-    const answer = await fetch(`${seller.shop.url}/.well-known/agent-commerce`);
+    const answer = await fetch(`${testbed.gateway.url}/.well-known/agent-commerce`);
     const text = await answer.text();
     const document = JSON.parse(text) as Discovery;
     assert.deepEqual(
@@ -53,13 +53,13 @@ describe('what is public', () => {
       [['http', 'pass']],
     );
     const { mode, payTo, facilitator } = document.payments.x402;
-    assert.deepEqual([mode, payTo, facilitator], ['local', seller.shop.config.x402?.payTo, { mode: 'local' }]);
-    for (const withheld of [seller.chain.rpcUrl, seller.merchant.url, seller.chain.relayerKey])
+    assert.deepEqual([mode, payTo, facilitator], ['local', testbed.gateway.config.x402?.payTo, { mode: 'local' }]);
+    for (const withheld of [testbed.chain.rpcUrl, testbed.backend.url, testbed.chain.relayerKey])
       assert.ok(!text.includes(withheld.replace('http://', '')));
   });
 
   it('the listing names prices and only what is mounted', async () => {
-    const answer = await fetch(`${seller.shop.url}/api/resources`);
+    const answer = await fetch(`${testbed.gateway.url}/api/resources`);
     const { resources } = (await answer.json()) as {
       resources: { id: string; exposedVia: string[]; pricing: object }[];
     };
@@ -70,14 +70,14 @@ describe('what is public', () => {
 
   it('the operator pages through events and receipts, newest first, without a gap', async () => {
     for (let n = 0; n < 5; n += 1) {
-      const answer = await seller.shop.invoke('cities', {}, { 'x-request-id': `page-${n}` });
+      const answer = await testbed.gateway.invoke('cities', {}, { 'x-request-id': `page-${n}` });
       await answer.arrayBuffer();
     }
     const list = async (path: string): Promise<readonly { id: string; requestId: string }[]> => {
       const seen: { id: string; requestId: string }[] = [];
       let cursor = '';
       do {
-        const answer = await seller.shop.operator(`${path}?limit=2&resourceId=cities${cursor}`);
+        const answer = await testbed.gateway.operator(`${path}?limit=2&resourceId=cities${cursor}`);
         const page = (await answer.json()) as Record<string, unknown> & { nextCursor?: string };
         seen.push(...((page['events'] ?? page['receipts']) as typeof seen));
         cursor = page.nextCursor === undefined ? '' : `&cursor=${page.nextCursor}`;
@@ -103,10 +103,10 @@ describe('what is public', () => {
 describe('readiness', () => {
   it('follows the store: 503 while Redis is away, 200 again when it is back; /health does not care', async () => {
     const redis = await startRedis();
-    const seller = await openSeller({ storage: { redis: { url: redis.url } } });
+    const testbed = await openTestbed({ storage: { redis: { url: redis.url } } });
     const ready = async (): Promise<{ status: number; store: { status: string; detail?: string } }> => {
       const at = performance.now();
-      const answer = await fetch(`${seller.shop.managementUrl}/ready`);
+      const answer = await fetch(`${testbed.gateway.managementUrl}/ready`);
       const body = (await answer.json()) as { store: { status: string; detail?: string } };
       assert.ok(performance.now() - at < 1_000, 'a probe is answered from memory');
       return { status: answer.status, store: body.store };
@@ -119,11 +119,11 @@ describe('readiness', () => {
         return now.store.status === 'pass' ? undefined : now;
       }, 'the first failed look');
       assert.deepEqual([away.status, away.store.status, away.store.detail], [200, 'warn', 'store-unreachable']);
-      assert.equal((await fetch(`${seller.shop.url}/health`)).status, 200);
+      assert.equal((await fetch(`${testbed.gateway.url}/health`)).status, 200);
       await redis.restart();
       await eventually(async () => ((await ready()).store.status === 'pass' ? true : undefined), 'ready again');
     } finally {
-      await seller.close();
+      await testbed.close();
       await redis.stop();
     }
   });

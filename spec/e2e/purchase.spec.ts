@@ -12,35 +12,35 @@ import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
-import { openShop, type Shop, type ShopParts } from '../support/shop.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../support/shop.ts';
 
 /** `market_report` costs 0.01 of a token with six decimals. */
 const PRICE_UNITS = 10_000n;
 
 describe('the official x402 client buys a resource', () => {
   let chain: Chain;
-  let merchant: Merchant;
+  let backend: SampleBackend;
   let facilitator: Facilitator;
   let redis: Awaited<ReturnType<typeof startRedis>>;
   const folder = mkdtempSync(join(tmpdir(), 'acg-purchase-'));
 
   before(async () => {
-    [chain, merchant, redis] = await Promise.all([startChain(), startMerchant(), startRedis()]);
+    [chain, backend, redis] = await Promise.all([startChain(), startSampleBackend(), startRedis()]);
     facilitator = await startFacilitator(chain);
   });
   after(async () => {
     await facilitator?.stop();
-    await Promise.all([chain?.stop(), merchant?.stop(), redis?.stop()]);
+    await Promise.all([chain?.stop(), backend?.stop(), redis?.stop()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const stores: Readonly<Record<string, () => NonNullable<ShopParts['storage']>>> = {
+  const stores: Readonly<Record<string, () => NonNullable<TestGatewayParts['storage']>>> = {
     Redis: () => ({ redis: { url: redis.url } }),
     SQLite: () => ({ sqlite: { path: join(folder, `${Math.random()}.db`) } }),
   };
-  const rails: Readonly<Record<string, () => ShopParts['facilitator']>> = {
+  const rails: Readonly<Record<string, () => TestGatewayParts['facilitator']>> = {
     'the local rail': () => ({ mode: 'local' }),
     'a remote facilitator of the official packages': () => ({ mode: 'remote', url: facilitator.url }),
   };
@@ -49,9 +49,9 @@ describe('the official x402 client buys a resource', () => {
     for (const [railName, rail] of Object.entries(rails))
       it(`on ${storeName}, through ${railName}: exact balances, summary, receipt and six kinds of events`, async () => {
         const payTo = privateKeyToAddress(generatePrivateKey());
-        const shop = await openShop({
+        const gateway = await openGateway({
           chain,
-          merchantUrl: merchant.url,
+          backendUrl: backend.url,
           storage: storage(),
           facilitator: rail(),
           payTo,
@@ -61,7 +61,7 @@ describe('the official x402 client buys a resource', () => {
           const before = await buyer.balance();
           const requestId = `purchase-${storeName}-${rail().mode}`;
           const pay = wrapFetchWithPayment(fetch, buyer.client);
-          const answer = await pay(`${shop.url}/api/resources/market_report/invoke`, {
+          const answer = await pay(`${gateway.url}/api/resources/market_report/invoke`, {
             method: 'POST',
             headers: { 'content-type': 'application/json', 'x-request-id': requestId },
             body: JSON.stringify({ city: 'São Paulo' }),
@@ -77,7 +77,7 @@ describe('the official x402 client buys a resource', () => {
           const summary = decodePaymentResponseHeader(
             answer.headers.get('payment-response') ?? '',
           ) as unknown as Record<string, unknown>;
-          const receipt = await receiptWhen(shop, requestId, true);
+          const receipt = await receiptWhen(gateway, requestId, true);
           assert.deepEqual(summary, {
             success: true,
             transaction: receipt.payment?.externalReference,
@@ -97,7 +97,7 @@ describe('the official x402 client buys a resource', () => {
           assert.equal(receipt.backendStatus, 200);
           assert.equal(receipt.payment?.payee.toLowerCase(), payTo.toLowerCase());
 
-          const events = await eventsUntil(shop, requestId, 'resource.delivered');
+          const events = await eventsUntil(gateway, requestId, 'resource.delivered');
           assert.deepEqual(
             events.map((event) => event.type),
             [
@@ -112,9 +112,9 @@ describe('the official x402 client buys a resource', () => {
           );
           assert.equal(new Set(events.map((event) => event.type)).size, 6);
           for (const event of events) assert.deepEqual([event.resourceId, event.adapter], ['market_report', 'http']);
-          await oneCallIsOne(shop, requestId, events, receipt);
+          await oneCallIsOne(gateway, requestId, events, receipt);
         } finally {
-          await shop.close();
+          await gateway.close();
         }
       });
 });
@@ -124,7 +124,7 @@ describe('the official x402 client buys a resource', () => {
  * distinguish them.
  */
 async function oneCallIsOne(
-  shop: Shop,
+  gateway: TestGateway,
   requestId: string,
   events: readonly CommerceEvent[],
   receipt: Receipt,
@@ -136,14 +136,14 @@ async function oneCallIsOne(
     events.map(({ callId }) => callId),
     [challenged, challenged, ...Array.from({ length: 5 }, () => paid)],
   );
-  const stranger = await fetch(`${shop.url}/api/resources/cities/invoke`, {
+  const stranger = await fetch(`${gateway.url}/api/resources/cities/invoke`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-request-id': requestId },
     body: '{}',
   });
   assert.equal(stranger.status, 200);
   const listed = async (path: string) =>
-    (await (await shop.operator(path)).json()) as { events?: CommerceEvent[]; receipts?: Receipt[] };
+    (await (await gateway.operator(path)).json()) as { events?: CommerceEvent[]; receipts?: Receipt[] };
   const shared = await eventually(async () => {
     const { receipts } = await listed(`/api/receipts?requestId=${requestId}`);
     return receipts?.length === 2 ? receipts : undefined;
@@ -151,5 +151,5 @@ async function oneCallIsOne(
   assert.equal(new Set(shared.map(({ metadata }) => metadata?.callId)).size, 2);
   assert.deepEqual((await listed(`/api/receipts?callId=${paid}`)).receipts, [receipt]);
   assert.deepEqual((await listed(`/api/events?callId=${paid}`)).events?.toReversed(), events.slice(2));
-  assert.equal((await shop.operator('/api/events?callId=of-mine')).status, 400);
+  assert.equal((await gateway.operator('/api/events?callId=of-mine')).status, 400);
 }

@@ -8,27 +8,27 @@ import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
-import { type HostileSeller, openHostileSeller, openSeller, type Seller } from '../support/seller.ts';
+import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/seller.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };
 
 describe('a settlement of which the end is unknown', () => {
-  let world: HostileSeller;
-  let seller: HostileSeller['seller'];
-  let hostile: HostileSeller['hostile'];
-  let official: HostileSeller['official'];
+  let world: ScriptedTestbed;
+  let testbed: ScriptedTestbed['testbed'];
+  let hostile: ScriptedTestbed['hostile'];
+  let official: ScriptedTestbed['official'];
   before(async () => {
-    world = await openHostileSeller();
-    ({ seller, hostile, official } = world);
+    world = await openScriptedTestbed();
+    ({ testbed: testbed, hostile, official } = world);
   });
   after(() => world?.close());
 
   it('is answered with 502, never 402, with PAYMENT-RESPONSE "pending" and no time at which to sign anew', async () => {
     hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
-    const proof = await seller.proof('market_report', INPUT);
-    const answer = await bring(seller.shop, 'market_report', INPUT, { proof });
+    const proof = await testbed.proof('market_report', INPUT);
+    const answer = await bring(testbed.gateway, 'market_report', INPUT, { proof });
     const body = failure(answer, 502, 'PAYMENT_SETTLEMENT_FAILED');
     assert.deepEqual([body.retryable, body.details], [true, { settlementUncertain: true }]);
     assert.equal(answer.headers.get('retry-after'), '2');
@@ -40,7 +40,7 @@ describe('a settlement of which the end is unknown', () => {
       provider: 'x402',
       amount: '0.01',
       currency: 'TUSD',
-      payer: seller.buyer.address.toLowerCase(),
+      payer: testbed.buyer.address.toLowerCase(),
       requestId: answer.requestId,
       errorReason: 'settlement_pending',
     });
@@ -54,63 +54,63 @@ describe('a settlement of which the end is unknown', () => {
       return { kind: 'reset' };
     };
     hostile.script({ verify: relayTo(official.url), settle });
-    const income = await seller.income();
-    const proof = await seller.proof('market_report', INPUT);
-    const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+    const income = await testbed.income();
+    const proof = await testbed.proof('market_report', INPUT);
+    const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
     failure(first, 502, 'PAYMENT_SETTLEMENT_FAILED');
     // The facilitator had it all the time, and broadcasts it late.
     const [late] = sent;
     assert.ok(late !== undefined);
     await relayTo(official.url)(late);
-    const events = await eventsUntil(seller.shop, first.requestId, 'backend.called');
+    const events = await eventsUntil(testbed.gateway, first.requestId, 'backend.called');
     assert.deepEqual(
       events.map(({ type }) => type),
       ['resource.requested', 'payment.verified', 'payment.settled', 'backend.called'],
     );
-    const receipt = await receiptWhen(seller.shop, first.requestId, false);
-    const collected = await bring(seller.shop, 'market_report', INPUT, { proof });
+    const receipt = await receiptWhen(testbed.gateway, first.requestId, false);
+    const collected = await bring(testbed.gateway, 'market_report', INPUT, { proof });
     assert.equal(collected.status, 200);
     assert.equal(JSON.parse(collected.bytes.toString()).city, 'Berlin');
     assert.equal(collected.payment?.transaction, receipt.payment?.externalReference);
-    assert.equal(seller.merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
-    assert.equal((await seller.income()) - income, 10_000n);
+    assert.equal(testbed.backend.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 1);
+    assert.equal((await testbed.income()) - income, 10_000n);
   });
 
   it('and was never paid: once the chain is past its validity, 402 with the first reason and a fresh challenge', async () => {
     hostile.script({ verify: relayTo(official.url), settle: () => ({ kind: 'reset' }) });
-    const income = await seller.income();
-    const proof = await seller.proof('market_report', INPUT);
-    const first = await bring(seller.shop, 'market_report', INPUT, { proof });
+    const income = await testbed.income();
+    const proof = await testbed.proof('market_report', INPUT);
+    const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
     failure(first, 502, 'PAYMENT_SETTLEMENT_FAILED');
     const validBefore = Number(decode(proof).payload.authorization['validBefore']);
-    await seller.chain.request('evm_setNextBlockTimestamp', [validBefore + 1]);
-    await seller.chain.request('evm_mine', []);
-    await eventsUntil(seller.shop, first.requestId, 'payment.rejected');
-    const answer = await bring(seller.shop, 'market_report', INPUT, { proof });
+    await testbed.chain.request('evm_setNextBlockTimestamp', [validBefore + 1]);
+    await testbed.chain.request('evm_mine', []);
+    await eventsUntil(testbed.gateway, first.requestId, 'payment.rejected');
+    const answer = await bring(testbed.gateway, 'market_report', INPUT, { proof });
     assert.equal(answer.status, 402, answer.bytes.toString());
     const body = JSON.parse(answer.bytes.toString()) as { error: { code: string; reason: string } };
     assert.equal(body.error.code, 'PAYMENT_SETTLEMENT_FAILED');
     assert.deepEqual([answer.payment?.success, answer.payment?.errorReason], [false, body.error.reason]);
-    assert.equal(await seller.income(), income);
+    assert.equal(await testbed.income(), income);
   });
 });
 
 describe('a call that its merchant failed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-reconcile-'));
   const path = join(folder, 'gateway.db');
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ storage: { sqlite: { path } } });
+    testbed = await openTestbed({ storage: { sqlite: { path } } });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
   const openReceipt = (requestId: string, metadata: object): Promise<Receipt> =>
     eventually(
       async () => {
-        const answer = await seller.shop.operator('/api/receipts?delivered=false');
+        const answer = await testbed.gateway.operator('/api/receipts?delivered=false');
         const { receipts } = (await answer.json()) as { receipts: Receipt[] };
         const receipt = receipts.find((one) => one.requestId === requestId);
         const said = receipt && metadataOf(receipt);
@@ -121,29 +121,29 @@ describe('a call that its merchant failed', () => {
 
   it('and that may be repeated is fetched without its buyer and delivered when the buyer comes', async () => {
     const input = { failures: 1 };
-    const proof = await seller.proof('flaky', input);
-    const first = await bring(seller.shop, 'flaky', input, { proof });
+    const proof = await testbed.proof('flaky', input);
+    const first = await bring(testbed.gateway, 'flaky', input, { proof });
     failure(first, 502, 'BACKEND_ERROR');
     const receipt = await openReceipt(first.requestId, { answerKept: true });
     const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
-    assert.equal(seller.merchant.executions(key), 2);
-    const collected = await bring(seller.shop, 'flaky', input, { proof });
+    assert.equal(testbed.backend.executions(key), 2);
+    const collected = await bring(testbed.gateway, 'flaky', input, { proof });
     assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
-    assert.equal(seller.merchant.executions(key), 2);
+    assert.equal(testbed.backend.executions(key), 2);
   });
 
   it('and that is not collected is due for a refund after a day, and stays on the merchant’s list', async () => {
-    const proof = await seller.proof('failing_post', { status: 500 });
-    const first = await bring(seller.shop, 'failing_post', { status: 500 }, { proof });
+    const proof = await testbed.proof('failing_post', { status: 500 });
+    const first = await bring(testbed.gateway, 'failing_post', { status: 500 }, { proof });
     failure(first, 502, 'BACKEND_ERROR');
     const { payment } = await openReceipt(first.requestId, { backendErrorCode: 'BACKEND_ERROR' });
     dayPasses(path, payment?.replayKey ?? '');
     const due = await openReceipt(first.requestId, { refundDue: true });
     assert.deepEqual(
       [due.delivered, due.payment?.payer, due.payment?.amount, due.payment?.externalReference],
-      [false, seller.buyer.address.toLowerCase(), '0.001', first.payment?.transaction],
+      [false, testbed.buyer.address.toLowerCase(), '0.001', first.payment?.transaction],
     );
-    const body = replayed(await bring(seller.shop, 'failing_post', { status: 500 }, { proof }), 'refundDue');
+    const body = replayed(await bring(testbed.gateway, 'failing_post', { status: 500 }, { proof }), 'refundDue');
     assert.equal(body.details.payment?.['externalReference'], first.payment?.transaction);
   });
 });

@@ -8,7 +8,7 @@ import {
   startHostileFacilitator,
 } from '../support/hostile-facilitator.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { bring } from './bring.ts';
 
 /** `RACE_ROUNDS=1000 make test SPEC=spec/e2e/refused-race.spec.ts` for the long run. */
@@ -33,13 +33,13 @@ for (const store of ['sqlite', 'redis'] as const)
     let redis: TestRedis | undefined;
     let hostile: HostileFacilitator;
     let official: Facilitator;
-    let seller: Seller;
+    let testbed: Testbed;
     before(async () => {
       hostile = await startHostileFacilitator('eip155:31337');
       if (store === 'redis') redis = await startRedis({ args: ['--appendonly', 'no'] });
       const storage = redis === undefined ? {} : { storage: { redis: { url: redis.url } } };
-      seller = await openSeller({ facilitator: { mode: 'remote', url: hostile.url }, ...storage });
-      official = await startFacilitator(seller.chain);
+      testbed = await openTestbed({ facilitator: { mode: 'remote', url: hostile.url }, ...storage });
+      official = await startFacilitator(testbed.chain);
       const asked = new Map<string, number>();
       hostile.script({
         async verify(call) {
@@ -54,18 +54,18 @@ for (const store of ['sqlite', 'redis'] as const)
       });
     });
     after(async () => {
-      await seller?.close();
+      await testbed?.close();
       await Promise.all([hostile?.stop(), official?.stop(), redis?.stop()]);
     });
 
     /** Whether the proof was settled after its buyer was asked to pay anew. */
     const raced = async (round: number): Promise<void> => {
       const input = { city: `Berlin-${round}` };
-      const proof = await seller.proof(RESOURCE, input);
+      const proof = await testbed.proof(RESOURCE, input);
       const leaving = new AbortController();
-      const first = bring(seller.shop, RESOURCE, input, { proof });
+      const first = bring(testbed.gateway, RESOURCE, input, { proof });
       await pause(FIRST_ASKS_MS);
-      const gone = fetch(`${seller.shop.url}/api/resources/${RESOURCE}/invoke`, {
+      const gone = fetch(`${testbed.gateway.url}/api/resources/${RESOURCE}/invoke`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'payment-signature': proof },
         body: JSON.stringify(input),
@@ -74,12 +74,12 @@ for (const store of ['sqlite', 'redis'] as const)
         (answer) => answer.status,
         () => 0,
       );
-      const staying = bring(seller.shop, RESOURCE, input, { proof });
+      const staying = bring(testbed.gateway, RESOURCE, input, { proof });
       await pause(COPY_LEAVES_MS);
       leaving.abort();
       const answers = [(await first).status, await gone, (await staying).status];
       assert.ok(answers.includes(402), `no call was refused: ${answers.join()}`);
-      answers.push((await bring(seller.shop, RESOURCE, input, { proof })).status);
+      answers.push((await bring(testbed.gateway, RESOURCE, input, { proof })).status);
       assert.deepEqual(
         answers.filter((status) => status !== 402 && status !== 0),
         [],
@@ -94,6 +94,6 @@ for (const store of ['sqlite', 'redis'] as const)
       await Promise.all(Array.from({ length: AT_ONCE }, racer));
       const settled = hostile.calls.filter(({ path }) => path === '/settle').length;
       t.diagnostic(`${ROUNDS} rounds, ${settled} settled after a 402`);
-      assert.deepEqual([settled, await seller.income()], [0, 0n]);
+      assert.deepEqual([settled, await testbed.income()], [0, 0n]);
     });
   });

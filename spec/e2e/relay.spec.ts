@@ -4,24 +4,24 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
 import { ARCHIVE } from '../support/merchant.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 /** Both prices of an operation: `free_<id>` and `<id>`. */
 const PRICES = ['free', 'paid'] as const;
 type Price = (typeof PRICES)[number];
 
 describe('what the merchant answers reaches the agent', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const invoke = async (price: Price, id: string, input: unknown = {}, requestId?: string): Promise<Response> => {
     const identity = requestId === undefined ? {} : { 'x-request-id': requestId };
-    if (price === 'free') return seller.shop.invoke(`free_${id}`, input, identity);
-    const proof = await seller.proof(id, input);
-    return seller.shop.invoke(id, input, { ...identity, 'payment-signature': proof });
+    if (price === 'free') return testbed.gateway.invoke(`free_${id}`, input, identity);
+    const proof = await testbed.proof(id, input);
+    return testbed.gateway.invoke(id, input, { ...identity, 'payment-signature': proof });
   };
 
   for (const price of PRICES) {
@@ -85,8 +85,8 @@ describe('what the merchant answers reaches the agent', () => {
 
       it('the input reaches the merchant in its own bytes', async () => {
         const text = '{ "amount" : 1.0, "city":"S\\u00e3o Paulo" }';
-        const path = `${seller.shop.url}/api/resources/${price === 'free' ? 'free_' : ''}echo/invoke`;
-        const proof = price === 'free' ? {} : { 'payment-signature': await seller.proof('echo', JSON.parse(text)) };
+        const path = `${testbed.gateway.url}/api/resources/${price === 'free' ? 'free_' : ''}echo/invoke`;
+        const proof = price === 'free' ? {} : { 'payment-signature': await testbed.proof('echo', JSON.parse(text)) };
         const answer = await fetch(path, {
           method: 'POST',
           headers: { 'content-type': 'application/json', ...proof },
@@ -103,9 +103,13 @@ describe('what the merchant answers reaches the agent', () => {
           'agent-commerce-payer': 'me',
         };
         const input = {};
-        const proof = price === 'free' ? {} : { 'payment-signature': await seller.proof('request_headers', input) };
+        const proof = price === 'free' ? {} : { 'payment-signature': await testbed.proof('request_headers', input) };
         const id = price === 'free' ? 'free_request_headers' : 'request_headers';
-        const answer = await seller.shop.invoke(id, input, { ...secrets, ...proof, 'x-request-id': `list-${price}` });
+        const answer = await testbed.gateway.invoke(id, input, {
+          ...secrets,
+          ...proof,
+          'x-request-id': `list-${price}`,
+        });
         const { rawHeaders } = (await answer.json()) as { rawHeaders: string[] };
         const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
         const expected = [
@@ -125,7 +129,7 @@ describe('what the merchant answers reaches the agent', () => {
         );
         for (const name of price === 'paid' ? [...expected, ...paid] : expected)
           assert.ok(names.includes(name), `${name} is sent`);
-        if (price === 'paid') assert.ok(rawHeaders.includes(seller.buyer.address.toLowerCase()));
+        if (price === 'paid') assert.ok(rawHeaders.includes(testbed.buyer.address.toLowerCase()));
       });
     });
   }
@@ -181,10 +185,10 @@ describe('what the merchant answers reaches the agent', () => {
         status: string;
       };
       assert.equal(summary.status, 'settled');
-      const receipt = await receiptWhen(seller.shop, requestId, false);
+      const receipt = await receiptWhen(testbed.gateway, requestId, false);
       assert.equal(receipt.backendStatus, says['status'] ?? 0);
       assert.equal(receipt.metadata?.backendErrorCode, 'BACKEND_ERROR');
-      const events = await eventsUntil(seller.shop, requestId, 'backend.failed');
+      const events = await eventsUntil(testbed.gateway, requestId, 'backend.failed');
       assert.deepEqual(
         events.map((event) => event.type),
         ['resource.requested', 'payment.verified', 'payment.settled', 'backend.failed'],
@@ -196,9 +200,9 @@ describe('what the merchant answers reaches the agent', () => {
     it(`${price}: an answer that breaks off breaks the connection and is no delivery`, async () => {
       const requestId = `broken-${price}`;
       await assert.rejects(async () => (await invoke(price, 'broken', {}, requestId)).arrayBuffer());
-      const events = await eventsUntil(seller.shop, requestId, 'backend.failed');
+      const events = await eventsUntil(testbed.gateway, requestId, 'backend.failed');
       assert.ok(!events.some((event) => event.type === 'resource.delivered'));
-      if (price === 'paid') await receiptWhen(seller.shop, requestId, false);
+      if (price === 'paid') await receiptWhen(testbed.gateway, requestId, false);
     });
 
   it('an answer over the cap without a declared length is cut, not completed', async () => {
@@ -208,11 +212,11 @@ describe('what the merchant answers reaches the agent', () => {
   });
 
   it('a merchant that is not there is a transport failure of a free call, and no money is taken for a paid one', async () => {
-    const nowhere = await openSeller({ overrides: { backend: { baseUrl: 'http://127.0.0.1:1' } } });
+    const nowhere = await openTestbed({ overrides: { backend: { baseUrl: 'http://127.0.0.1:1' } } });
     try {
-      const free = await nowhere.shop.invoke('free_echo');
+      const free = await nowhere.gateway.invoke('free_echo');
       assert.equal(free.status, 502);
-      const paid = await nowhere.shop.invoke('echo', {}, { 'payment-signature': await nowhere.proof('echo') });
+      const paid = await nowhere.gateway.invoke('echo', {}, { 'payment-signature': await nowhere.proof('echo') });
       const body = (await paid.json()) as { code: string; retryable: boolean };
       assert.deepEqual([paid.status, body.code, body.retryable], [503, 'GATEWAY_BUSY', true]);
       assert.equal(await nowhere.income(), 0n);
@@ -222,11 +226,11 @@ describe('what the merchant answers reaches the agent', () => {
   });
 
   it('a free call ends at the merchant when its caller leaves', async () => {
-    seller.merchant.hold();
-    const arrived = seller.merchant.nextRequest('/held');
+    testbed.backend.hold();
+    const arrived = testbed.backend.nextRequest('/held');
     const leaving = new AbortController();
     const requestId = 'leaving-free';
-    const call = fetch(`${seller.shop.url}/api/resources/free_held/invoke`, {
+    const call = fetch(`${testbed.gateway.url}/api/resources/free_held/invoke`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-request-id': requestId },
       body: '{}',
@@ -235,17 +239,17 @@ describe('what the merchant answers reaches the agent', () => {
     await arrived;
     leaving.abort();
     await assert.rejects(call);
-    const events = await eventsUntil(seller.shop, requestId, 'backend.failed');
+    const events = await eventsUntil(testbed.gateway, requestId, 'backend.failed');
     assert.deepEqual(events.at(-1)?.data, { code: 'BACKEND_ERROR', reason: 'aborted' });
-    seller.merchant.release();
+    testbed.backend.release();
   });
 
   it('a paid call runs to its end without its caller, and the same proof collects the answer', async () => {
-    seller.merchant.hold();
-    const arrived = seller.merchant.nextRequest('/held');
-    const proof = await seller.proof('held');
+    testbed.backend.hold();
+    const arrived = testbed.backend.nextRequest('/held');
+    const proof = await testbed.proof('held');
     const requestId = 'leaving-paid';
-    const request = http.request(`${seller.shop.url}/api/resources/held/invoke`, {
+    const request = http.request(`${testbed.gateway.url}/api/resources/held/invoke`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'payment-signature': proof, 'x-request-id': requestId },
     });
@@ -254,31 +258,39 @@ describe('what the merchant answers reaches the agent', () => {
     await arrived;
     request.destroy();
     await new Promise((resolve) => request.once('close', resolve));
-    seller.merchant.release();
+    testbed.backend.release();
     const receipt = await eventually(async () => {
-      const written = await receiptWhen(seller.shop, requestId, false);
+      const written = await receiptWhen(testbed.gateway, requestId, false);
       return written.backendStatus === 0 ? undefined : written;
     }, 'the receipt to say how far it came');
     assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);
 
-    const before = await seller.income();
-    const called = seller.merchant.requests.filter(({ url }) => url.startsWith('/held')).length;
+    const before = await testbed.income();
+    const called = testbed.backend.requests.filter(({ url }) => url.startsWith('/held')).length;
     const again = await eventually(async () => {
-      const answer = await seller.shop.invoke('held', {}, { 'payment-signature': proof, 'x-request-id': 'collecting' });
+      const answer = await testbed.gateway.invoke(
+        'held',
+        {},
+        { 'payment-signature': proof, 'x-request-id': 'collecting' },
+      );
       return answer.status === 409 ? undefined : answer;
     }, 'the lease to be given up');
     assert.equal(again.status, 200);
     assert.deepEqual(await again.json(), { held: true });
-    assert.equal(await seller.income(), before, 'nothing is paid twice');
-    const events = await eventsUntil(seller.shop, 'collecting', 'resource.delivered');
+    assert.equal(await testbed.income(), before, 'nothing is paid twice');
+    const events = await eventsUntil(testbed.gateway, 'collecting', 'resource.delivered');
     assert.deepEqual(
       events.map((event) => event.type),
       ['resource.requested', 'resource.delivered'],
       'the merchant had answered, and the answer was kept',
     );
-    assert.equal(seller.merchant.requests.filter(({ url }) => url.startsWith('/held')).length, called);
-    const collected = await receiptWhen(seller.shop, 'collecting', true);
+    assert.equal(testbed.backend.requests.filter(({ url }) => url.startsWith('/held')).length, called);
+    const collected = await receiptWhen(testbed.gateway, 'collecting', true);
     assert.deepEqual([collected.id, collected.metadata?.resumedFrom], [receipt.id, requestId]);
-    assert.equal((await receiptWhen(seller.shop, requestId, true)).id, receipt.id, 'found by the paying request too');
+    assert.equal(
+      (await receiptWhen(testbed.gateway, requestId, true)).id,
+      receipt.id,
+      'found by the paying request too',
+    );
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/books.ts';
 import { relayTo } from '../support/hostile-facilitator.ts';
-import { type HostileSeller, openHostileSeller, openSeller, type Seller } from '../support/seller.ts';
+import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/seller.ts';
 import { ask } from './ask.ts';
 import { found } from './proofs.ts';
 
@@ -15,14 +15,14 @@ interface Conflict {
 const INPUT = { city: 'Berlin' };
 
 describe('the same proof again is answered by its record', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const bring = (id: string, input: unknown, proof: string): Promise<Response> =>
-    seller.shop.invoke(id, input, { 'payment-signature': proof });
+    testbed.gateway.invoke(id, input, { 'payment-signature': proof });
   const conflict = async (answer: Response): Promise<Conflict> => {
     assert.equal(answer.status, 409);
     const body = (await answer.json()) as Conflict;
@@ -31,11 +31,11 @@ describe('the same proof again is answered by its record', () => {
   };
 
   it('delivered: 409 with what was paid, and nothing moves again', async () => {
-    const proof = await seller.proof('market_report', INPUT);
+    const proof = await testbed.proof('market_report', INPUT);
     const first = await bring('market_report', INPUT, proof);
     assert.equal(first.status, 200);
     await first.arrayBuffer();
-    const before = await seller.income();
+    const before = await testbed.income();
     const body = await eventually(async () => {
       const again = await conflict(await bring('market_report', INPUT, found(proof)));
       return again.details.state === 'delivered' ? again : undefined;
@@ -43,36 +43,36 @@ describe('the same proof again is answered by its record', () => {
     assert.equal(body.retryable, false);
     assert.equal(body.details.payment?.['amount'], '0.01');
     assert.match(String(body.details.payment?.['externalReference']), /^0x[0-9a-f]{64}$/);
-    assert.equal(await seller.income(), before);
+    assert.equal(await testbed.income(), before);
   });
 
   it('another input or another resource of the same price: 409 "used", and nothing about the payment', async () => {
-    const proof = await seller.proof('market_report', INPUT);
+    const proof = await testbed.proof('market_report', INPUT);
     const first = await bring('market_report', INPUT, proof);
     await first.arrayBuffer();
     for (const input of [{ city: 'Lisboa' }, { city: 'berlin' }]) {
       const body = await conflict(await bring('market_report', input, proof));
       assert.deepEqual(body.details, { state: 'used' });
     }
-    const cheap = await seller.proof('noisy');
+    const cheap = await testbed.proof('noisy');
     await (await bring('noisy', {}, cheap)).arrayBuffer();
     const elsewhere = await conflict(await bring('greeting', {}, cheap));
     assert.deepEqual(elsewhere.details, { state: 'used' });
   });
 
   it('a proof for another resource of the same price is refused before anything moves', async () => {
-    const before = await seller.income();
-    const answer = await bring('greeting', {}, await seller.proof('noisy'));
+    const before = await testbed.income();
+    const answer = await bring('greeting', {}, await testbed.proof('noisy'));
     const body = (await answer.json()) as { error: { reason: string } };
     assert.deepEqual([answer.status, body.error.reason], [402, 'invalid_payment_requirements']);
-    assert.equal(await seller.income(), before);
+    assert.equal(await testbed.income(), before);
   });
 
   it('running: waits for it and has its answer; after three seconds 409 "in_flight", retryable', async () => {
-    const { merchant } = seller;
-    merchant.hold();
-    const arrived = merchant.nextRequest('/held');
-    const proof = await seller.proof('held');
+    const { backend } = testbed;
+    backend.hold();
+    const arrived = backend.nextRequest('/held');
+    const proof = await testbed.proof('held');
     const first = bring('held', {}, proof);
     await arrived;
     const since = performance.now();
@@ -83,8 +83,8 @@ describe('the same proof again is answered by its record', () => {
     assert.deepEqual([body.details.state, body.retryable], ['in_flight', true]);
     const joined = bring('held', {}, proof);
     // Answered on a connection that was opened last: the other one is with the gateway.
-    await ask(seller.shop.url, { method: 'GET', path: '/health', headers: {} });
-    merchant.release();
+    await ask(testbed.gateway.url, { method: 'GET', path: '/health', headers: {} });
+    backend.release();
     const answers = await Promise.all([first, joined]);
     assert.deepEqual(
       answers.map(({ status }) => status),
@@ -96,8 +96,8 @@ describe('the same proof again is answered by its record', () => {
   });
 
   it('undelivered, a method that may be repeated: collected with the same proof and the same Idempotency-Key', async () => {
-    const proof = await seller.proof('flaky', { failures: 2 });
-    const before = await seller.income();
+    const proof = await testbed.proof('flaky', { failures: 2 });
+    const before = await testbed.income();
     const statuses: number[] = [];
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const answer = await bring('flaky', { failures: 2 }, proof);
@@ -113,8 +113,8 @@ describe('the same proof again is answered by its record', () => {
       await answer.arrayBuffer();
     }
     assert.deepEqual(statuses, [502, 502, 200]);
-    assert.equal((await seller.income()) - before, 1_000n);
-    const keys = seller.merchant.requests
+    assert.equal((await testbed.income()) - before, 1_000n);
+    const keys = testbed.backend.requests
       .filter(({ url }) => url.startsWith('/flaky'))
       .map((request) => request.idempotencyKey);
     assert.equal(new Set(keys).size, 1);
@@ -122,7 +122,7 @@ describe('the same proof again is answered by its record', () => {
   });
 
   it('undelivered, a method that may not be repeated: 409 "undelivered" with what was paid', async () => {
-    const proof = await seller.proof('flaky_post', { failures: 1 });
+    const proof = await testbed.proof('flaky_post', { failures: 1 });
     const first = await bring('flaky_post', { failures: 1 }, proof);
     assert.equal(first.status, 502);
     await first.arrayBuffer();
@@ -133,13 +133,13 @@ describe('the same proof again is answered by its record', () => {
 });
 
 describe('a settlement whose outcome was lost on the way', () => {
-  let world: HostileSeller;
-  let seller: HostileSeller['seller'];
-  let hostile: HostileSeller['hostile'];
-  let official: HostileSeller['official'];
+  let world: ScriptedTestbed;
+  let testbed: ScriptedTestbed['testbed'];
+  let hostile: ScriptedTestbed['hostile'];
+  let official: ScriptedTestbed['official'];
   before(async () => {
-    world = await openHostileSeller();
-    ({ seller, hostile, official } = world);
+    world = await openScriptedTestbed();
+    ({ testbed, hostile, official } = world);
   });
   after(() => world?.close());
 
@@ -149,27 +149,27 @@ describe('a settlement whose outcome was lost on the way', () => {
       return { kind: 'reset' } as const;
     };
     hostile.script({ verify: relayTo(official.url), settle: settleThenBreak });
-    const before = await seller.income();
-    const proof = await seller.proof('market_report', INPUT);
+    const before = await testbed.income();
+    const proof = await testbed.proof('market_report', INPUT);
     const statuses: number[] = [];
     for (let attempt = 0; attempt < 2; attempt += 1) {
-      const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+      const answer = await testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': proof });
       statuses.push(answer.status);
       await answer.arrayBuffer();
       if (answer.status === 200) break;
     }
     assert.ok(!statuses.includes(402));
     assert.equal(statuses.at(-1), 200);
-    assert.equal((await seller.income()) - before, 10_000n);
+    assert.equal((await testbed.income()) - before, 10_000n);
   });
 
   it('a facilitator that lies about success is not believed: the chain shows no transfer', async () => {
     hostile.script({});
-    const proof = await seller.proof('market_report', INPUT);
-    const before = seller.merchant.requests.length;
-    const answer = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+    const proof = await testbed.proof('market_report', INPUT);
+    const before = testbed.backend.requests.length;
+    const answer = await testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': proof });
     const body = (await answer.json()) as { code: string };
     assert.deepEqual([answer.status, body.code], [502, 'PAYMENT_SETTLEMENT_FAILED']);
-    assert.equal(seller.merchant.requests.length, before, 'the merchant was not called');
+    assert.equal(testbed.backend.requests.length, before, 'the merchant was not called');
   });
 });

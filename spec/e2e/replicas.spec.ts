@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 const RESOURCE = 'market_report';
 const INPUT = { city: 'Zurich' };
@@ -12,11 +12,11 @@ let group: ReplicatedRedis;
 let official: Facilitator;
 /** The official one, with a book of what it was asked. */
 let facilitator: HostileFacilitator;
-let seller: Seller;
+let testbed: Testbed;
 
 before(async () => {
   group = await startReplicatedRedis(2);
-  seller = await openSeller(async (chain) => {
+  testbed = await openTestbed(async (chain) => {
     official = await startFacilitator(chain);
     facilitator = await startHostileFacilitator(`eip155:${chain.chainId}`);
     const relay = relayTo(official.url);
@@ -30,7 +30,7 @@ before(async () => {
   });
 });
 after(async () => {
-  await seller?.close();
+  await testbed?.close();
   await facilitator?.stop();
   await official?.stop();
   await group?.stop();
@@ -40,9 +40,9 @@ const settleCalls = () => facilitator.calls.filter(({ path }) => path === '/sett
 
 describe('a gateway whose store keeps two replicas', () => {
   it('sends nothing to the facilitator while no replica can know of it, and sells again as soon as one can', async () => {
-    const { shop } = seller;
-    const proof = await seller.proof(RESOURCE, INPUT);
-    const pay = () => shop.invoke(RESOURCE, INPUT, { 'payment-signature': proof });
+    const { gateway } = testbed;
+    const proof = await testbed.proof(RESOURCE, INPUT);
+    const pay = () => gateway.invoke(RESOURCE, INPUT, { 'payment-signature': proof });
     group.cutOff();
     const refused = await pay();
     const body = (await refused.json()) as { readonly code?: string; readonly details?: object };
@@ -68,7 +68,7 @@ describe('a gateway whose store keeps two replicas', () => {
     await endLease();
     await until(async () => Number(await admin.hget(key, 'fence')) > 2, 'nobody took the record over again');
     assert.equal(settleCalls(), 0);
-    assert.equal(await seller.income(), 0n);
+    assert.equal(await testbed.income(), 0n);
 
     await group.reach();
     await endLease();
@@ -80,6 +80,6 @@ describe('a gateway whose store keeps two replicas', () => {
     }, 'the proof was never taken');
     assert.equal(answer.status, 200);
     assert.equal(settleCalls(), 1);
-    assert.ok((await seller.income()) > 0n);
+    assert.ok((await testbed.income()) > 0n);
   });
 });

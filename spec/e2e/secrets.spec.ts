@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { eventsUntil, eventually } from '../support/books.ts';
 import { startRedis } from '../support/redis.ts';
-import { openSeller } from '../support/seller.ts';
+import { openTestbed } from '../support/seller.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 
 /** Words that stand for secrets; none may come out anywhere but where it was meant to go. */
@@ -19,7 +19,7 @@ const CANARY = {
 describe('secrets', () => {
   it('come out in no log line, event, receipt, error or stored value', async () => {
     const redis = await startRedis();
-    const seller = await openSeller({
+    const testbed = await openTestbed({
       storage: { redis: { url: redis.url } },
       overrides: { backend: { headers: { 'x-api-key': CANARY.backendKey } } },
     });
@@ -29,49 +29,49 @@ describe('secrets', () => {
         'agent-authorization': CANARY.mandate,
         cookie: `a=${CANARY.cookie}`,
       };
-      const proof = await seller.proof('failing', { status: 500 });
+      const proof = await testbed.proof('failing', { status: 500 });
       const answers: string[] = [];
       const calls = [
-        await seller.shop.invoke(
+        await testbed.gateway.invoke(
           'failing',
           { status: 500 },
           { ...headers, 'payment-signature': proof, 'x-request-id': 'canary' },
         ),
-        await seller.shop.invoke('market_report', { city: 'Berlin' }, headers),
-        await seller.shop.invoke(
+        await testbed.gateway.invoke('market_report', { city: 'Berlin' }, headers),
+        await testbed.gateway.invoke(
           'market_report',
           { city: 'Berlin' },
           { ...headers, 'payment-signature': CANARY.bearer },
         ),
-        await seller.shop.invoke('nowhere', {}, headers),
-        await fetch(`${seller.shop.url}/api/events?token=${CANARY.query}`, { headers }),
-        await seller.shop.operator('/api/receipts'),
+        await testbed.gateway.invoke('nowhere', {}, headers),
+        await fetch(`${testbed.gateway.url}/api/events?token=${CANARY.query}`, { headers }),
+        await testbed.gateway.operator('/api/receipts'),
       ];
       for (const call of calls) answers.push(await call.text(), JSON.stringify([...call.headers]));
-      await eventsUntil(seller.shop, 'canary', 'backend.failed');
-      answers.push(await (await seller.shop.operator('/api/events?limit=500')).text());
-      const sent = seller.merchant.requests.find(({ url }) => url === '/fail/500');
+      await eventsUntil(testbed.gateway, 'canary', 'backend.failed');
+      answers.push(await (await testbed.gateway.operator('/api/events?limit=500')).text());
+      const sent = testbed.backend.requests.find(({ url }) => url === '/fail/500');
       assert.equal(sent?.headers['x-api-key'], CANARY.backendKey, 'the merchant does get its own key');
       await eventually(
         async () =>
-          seller.shop.logLines.filter((line) => line.includes('request completed')).length >= 6 ? true : undefined,
+          testbed.gateway.logLines.filter((line) => line.includes('request completed')).length >= 6 ? true : undefined,
         'the log',
       );
 
       const stored = await everythingIn(redis.socketPath);
-      const sinks = { answers: answers.join('\n'), log: seller.shop.logLines.join('\n'), store: stored };
+      const sinks = { answers: answers.join('\n'), log: testbed.gateway.logLines.join('\n'), store: stored };
       for (const [sink, text] of Object.entries(sinks)) {
         assert.ok(text.length > 200, `${sink} has something in it`);
         for (const [secret, word] of Object.entries({
           ...CANARY,
           operatorToken: OPERATOR_TOKEN,
-          relayerKey: seller.chain.relayerKey,
+          relayerKey: testbed.chain.relayerKey,
         }))
           assert.ok(!text.includes(word), `${secret} is in ${sink}`);
       }
       assert.ok(!sinks.log.includes(proof.slice(0, 40)), 'the proof is in the log');
     } finally {
-      await seller.close();
+      await testbed.close();
       await redis.stop();
     }
   });

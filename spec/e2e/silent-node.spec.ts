@@ -5,8 +5,8 @@ import { eventually } from '../support/books.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
-import { openShop, type Shop } from '../support/shop.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { openGateway, type TestGateway } from '../support/shop.ts';
 import { type Silence, type SilentNode, startSilentNode } from '../support/silent-node.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
@@ -40,31 +40,31 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
   for (const silence of ['stuck', 'logless', 'dead'] as const satisfies readonly Silence[])
     describe(`a node that is ${silence}, with a facilitator that settles`, () => {
       let chain: Chain;
-      let merchant: Merchant;
+      let backend: SampleBackend;
       let facilitator: Facilitator;
       let node: SilentNode;
-      let shop: Shop;
+      let gateway: TestGateway;
       let closed = false;
       before(async () => {
-        [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+        [chain, backend] = await Promise.all([startChain(), startSampleBackend()]);
         [facilitator, node] = await Promise.all([startFacilitator(chain), startSilentNode(chain.rpcUrl)]);
-        shop = await openShop({
+        gateway = await openGateway({
           chain: { ...chain, rpcUrl: node.url },
-          merchantUrl: merchant.url,
+          backendUrl: backend.url,
           facilitator: { mode: 'remote', url: facilitator.url },
           overrides: { payments: { x402: { maxTimeoutSeconds: VALID_FOR_S } } },
         });
       });
       after(async () => {
         closed = true;
-        await shop.close();
-        await Promise.all([node.stop(), facilitator.stop(), merchant.stop(), chain.stop()]);
+        await gateway.close();
+        await Promise.all([node.stop(), facilitator.stop(), backend.stop(), chain.stop()]);
       });
 
       /** The challenge, asked for again while the gateway has no place. */
       const quote = async (): Promise<unknown> => {
         for (;;) {
-          const answer = await shop.invoke('market_report', INPUT);
+          const answer = await gateway.invoke('market_report', INPUT);
           if (answer.status === 402) return envelope(await answer.json());
           await answer.arrayBuffer();
           await delay(1_000);
@@ -79,7 +79,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         for (let signed = 1; ; signed += 1) {
           const proof = await buyer.pay(await quote());
           for (;;) {
-            const answer = await shop
+            const answer = await gateway
               .invoke('market_report', INPUT, { 'payment-signature': proof })
               .catch(() => undefined);
             const text = await answer?.text();
@@ -140,19 +140,19 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
           const [first, late] = [await createBuyer(chain, FUNDS), await createBuyer(chain, FUNDS)];
           const proof = await first.pay(await quote());
           await node.become(silence);
-          const bring = (brought: string) => shop.invoke('market_report', INPUT, { 'payment-signature': brought });
+          const bring = (brought: string) => gateway.invoke('market_report', INPUT, { 'payment-signature': brought });
           assert.equal((await bring(proof)).status, 502);
           await eventually(async () => {
-            const ready = await fetch(`${shop.url}/ready`);
+            const ready = await fetch(`${gateway.url}/ready`);
             const { paymentProviders } = (await ready.json()) as { readonly paymentProviders: readonly unknown[] };
             if (ready.status === 200) return undefined;
             const failing = { name: 'x402', status: 'fail', detail: 'payment-provider-unreachable' };
             assert.deepEqual(paymentProviders, [failing]);
             return true;
           }, 'a provider that fails');
-          assert.equal((await scrape(shop.managementUrl)).get('acg_chain_fault{cause="missing"}'), 1);
+          assert.equal((await scrape(gateway.managementUrl)).get('acg_chain_fault{cause="missing"}'), 1);
           assert.ok(
-            shop.logLines.some((line) => line.includes('cannot be believed') && line.includes('without its logs')),
+            gateway.logLines.some((line) => line.includes('cannot be believed') && line.includes('without its logs')),
           );
           const answer = await bring(await late.pay(await quote()));
           const body = (await answer.json()) as { readonly code: string };

@@ -14,10 +14,10 @@ import { eventsUntil, metadataOf, receiptWhen } from '../support/books.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
 import { quoteOf, proofFor as signedProof } from '../support/seller.ts';
-import { openShop, type Shop } from '../support/shop.ts';
+import { openGateway, type TestGateway } from '../support/shop.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { forgetfulStores } from './forgetful-stores.ts';
 import { decode, encode, found, seconds } from './proofs.ts';
@@ -36,53 +36,53 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
   for (const rail of ['local', 'remote'] as const)
     describe(`${how} between payment and retry, ${rail} facilitator`, () => {
       let chain: Chain;
-      let merchant: Merchant;
+      let backend: SampleBackend;
       let facilitator: Facilitator;
       let buyer: Buyer;
-      let shop: Shop;
+      let gateway: TestGateway;
       let policy: 'deliver' | 'refuse' = 'deliver';
       let payToExclusive = true;
       const payTo = privateKeyToAddress(generatePrivateKey());
 
-      const open = (): Promise<Shop> =>
-        openShop({
+      const open = (): Promise<TestGateway> =>
+        openGateway({
           chain,
-          merchantUrl: merchant.url,
+          backendUrl: backend.url,
           storage,
           payTo,
           facilitator: rail === 'local' ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
           overrides: { payments: { x402: { onStoreLoss: policy, payToExclusive } } },
         });
       const reopen = async (next: 'deliver' | 'refuse'): Promise<void> => {
-        await shop.close();
+        await gateway.close();
         policy = next;
-        shop = await open();
+        gateway = await open();
       };
       const forget = async (): Promise<void> => {
-        shop = await lose(shop, open);
+        gateway = await lose(gateway, open);
       };
       before(async () => {
-        [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+        [chain, backend] = await Promise.all([startChain(), startSampleBackend()]);
         facilitator = await startFacilitator(chain);
         buyer = await createBuyer(chain);
-        shop = await open();
+        gateway = await open();
       });
       after(async () => {
-        await shop.close();
-        await Promise.all([chain.stop(), merchant.stop(), facilitator.stop()]);
+        await gateway.close();
+        await Promise.all([chain.stop(), backend.stop(), facilitator.stop()]);
       });
 
-      const proofFor = (id: string, input?: unknown): Promise<string> => signedProof(shop, buyer, id, input);
+      const proofFor = (id: string, input?: unknown): Promise<string> => signedProof(gateway, buyer, id, input);
       /** The token of a 402 of another caller. */
       const tokenFor = async (id: string, input: unknown): Promise<string> => {
-        const { payment } = (await quoteOf(shop, id, input)).body;
+        const { payment } = (await quoteOf(gateway, id, input)).body;
         return payment.envelope.extensions?.['agent-commerce-buyer']?.info.token ?? '';
       };
       /** The same proof over other words of the authorization, signed anew. */
       const signedAnew = async (proof: string, changes: Partial<Eip3009Authorization>): Promise<string> => {
         const payload = decode(proof);
         const authorization = { ...payload.payload.authorization, ...changes } as unknown as Eip3009Authorization;
-        const { x402 } = shop.config;
+        const { x402 } = gateway.config;
         assert.ok(x402 !== undefined);
         return encode({
           ...payload,
@@ -94,33 +94,33 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
       it('paid and not delivered: the buyer gets the answer once, and is not charged again', async () => {
         const before = await income();
         const proof = await proofFor('flaky', { failures: 1 });
-        failure(await bring(shop, 'flaky', { failures: 1 }, { proof }), 502, 'BACKEND_ERROR');
+        failure(await bring(gateway, 'flaky', { failures: 1 }, { proof }), 502, 'BACKEND_ERROR');
         await forget();
-        const collected = await bring(shop, 'flaky', { failures: 1 }, { proof });
+        const collected = await bring(gateway, 'flaky', { failures: 1 }, { proof });
         assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"delivered":true}']);
         assert.equal(collected.payment?.success, true);
-        const receipt = await receiptWhen(shop, collected.requestId, true);
+        const receipt = await receiptWhen(gateway, collected.requestId, true);
         assert.deepEqual(metadataOf(receipt), { recovered: 'chain' });
         assert.equal(receipt.payment?.externalReference, collected.payment?.transaction);
-        assert.equal(merchant.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 2);
-        const events = await eventsUntil(shop, collected.requestId, 'resource.delivered');
+        assert.equal(backend.executions(backendIdempotencyKey(receipt.payment?.replayKey ?? '')), 2);
+        const events = await eventsUntil(gateway, collected.requestId, 'resource.delivered');
         assert.deepEqual(
           events.map(({ type }) => type),
           ['resource.requested', 'payment.settled', 'backend.called', 'resource.delivered'],
         );
-        replayed(await bring(shop, 'flaky', { failures: 1 }, { proof: found(proof) }), 'delivered');
+        replayed(await bring(gateway, 'flaky', { failures: 1 }, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, 1_000n);
       });
 
       it('delivered before: delivered at most once more, never charged again', async () => {
         const before = await income();
         const proof = await proofFor('market_report', INPUT);
-        assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+        assert.equal((await bring(gateway, 'market_report', INPUT, { proof })).status, 200);
         await forget();
-        const again = await bring(shop, 'market_report', INPUT, { proof });
+        const again = await bring(gateway, 'market_report', INPUT, { proof });
         assert.equal(again.status, 200);
-        assert.deepEqual(metadataOf(await receiptWhen(shop, again.requestId, true)), { recovered: 'chain' });
-        replayed(await bring(shop, 'market_report', INPUT, { proof: found(proof) }), 'delivered');
+        assert.deepEqual(metadataOf(await receiptWhen(gateway, again.requestId, true)), { recovered: 'chain' });
+        replayed(await bring(gateway, 'market_report', INPUT, { proof: found(proof) }), 'delivered');
         assert.equal((await income()) - before, PRICE_UNITS);
       });
 
@@ -129,25 +129,25 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         await reopen('deliver');
         try {
           const [proof, prefetched] = [await proofFor('market_report', INPUT), await tokenFor('market_report', INPUT)];
-          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+          assert.equal((await bring(gateway, 'market_report', INPUT, { proof })).status, 200);
           await forget();
-          merchant.forget();
+          backend.forget();
           const strange = [
             found(proof),
             found(proof, prefetched),
             found(proof, await tokenFor('market_report', INPUT)),
           ];
           for (const stranger of strange)
-            replayed(await bring(shop, 'market_report', INPUT, { proof: stranger }), 'used');
-          assert.equal(merchant.requests.length, 0);
-          assert.ok(shop.logLines.some((line) => line.includes('is not known to be this buyer')));
-          const own = await bring(shop, 'market_report', INPUT, { proof });
+            replayed(await bring(gateway, 'market_report', INPUT, { proof: stranger }), 'used');
+          assert.equal(backend.requests.length, 0);
+          assert.ok(gateway.logLines.some((line) => line.includes('is not known to be this buyer')));
+          const own = await bring(gateway, 'market_report', INPUT, { proof });
           if (rail === 'remote') replayed(own, 'used');
           else assert.equal(own.status, 200, own.bytes.toString());
-          assert.equal(merchant.requests.length, rail === 'remote' ? 0 : 1);
+          assert.equal(backend.requests.length, rail === 'remote' ? 0 : 1);
           for (const stranger of strange)
             replayed(
-              await bring(shop, 'market_report', INPUT, { proof: stranger }),
+              await bring(gateway, 'market_report', INPUT, { proof: stranger }),
               rail === 'remote' ? 'used' : 'delivered',
             );
         } finally {
@@ -158,9 +158,9 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
 
       it('another gateway with the same payee delivers nothing for it', async () => {
         payToExclusive = false;
-        const other = await openShop({
+        const other = await openGateway({
           chain,
-          merchantUrl: merchant.url,
+          backendUrl: backend.url,
           payTo,
           facilitator: rail === 'local' ? { mode: 'local' } : { mode: 'remote', url: facilitator.url },
           overrides: { payments: { x402: { payToExclusive: false } } },
@@ -168,15 +168,15 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         await reopen('deliver');
         try {
           const proof = await proofFor('market_report', INPUT);
-          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
-          merchant.forget();
+          assert.equal((await bring(gateway, 'market_report', INPUT, { proof })).status, 200);
+          backend.forget();
           const { payment } = (await quoteOf(other, 'market_report', INPUT)).body;
           const token = payment.envelope.extensions?.['agent-commerce-buyer']?.info.token;
           // The same relayer may serve both; then the buyer's own proof is known by its mark, and a
           // stranger's is not.
           for (const brought of [found(proof), found(proof, token)])
             replayed(await bring(other, 'market_report', INPUT, { proof: brought }), 'used');
-          assert.equal(merchant.requests.length, 0);
+          assert.equal(backend.requests.length, 0);
         } finally {
           payToExclusive = true;
           await other.close();
@@ -189,15 +189,15 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         try {
           const before = await income();
           const proof = await proofFor('market_report', INPUT);
-          assert.equal((await bring(shop, 'market_report', INPUT, { proof })).status, 200);
+          assert.equal((await bring(gateway, 'market_report', INPUT, { proof })).status, 200);
           await forget();
-          merchant.forget();
+          backend.forget();
           for (let attempt = 0; attempt < 2; attempt += 1) {
-            const answer = await bring(shop, 'market_report', INPUT, { proof });
+            const answer = await bring(gateway, 'market_report', INPUT, { proof });
             assert.equal(replayed(answer, 'used').details.payment, undefined);
             assert.equal(answer.headers.get('payment-required'), null);
           }
-          assert.equal(merchant.requests.length, 0);
+          assert.equal(backend.requests.length, 0);
           assert.equal((await income()) - before, PRICE_UNITS);
         } finally {
           await reopen('deliver');
@@ -221,16 +221,16 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         assert.equal((await income()) - before, PRICE_UNITS);
         const validBefore = Number(authorization['validBefore']) * 1_000;
         await delay(Math.max(0, validBefore - Date.now() + 10));
-        const collected = await bring(shop, 'market_report', INPUT, { proof: short });
+        const collected = await bring(gateway, 'market_report', INPUT, { proof: short });
         assert.equal(collected.status, 200, collected.bytes.toString());
-        assert.deepEqual(metadataOf(await receiptWhen(shop, collected.requestId, true)), { recovered: 'chain' });
+        assert.deepEqual(metadataOf(await receiptWhen(gateway, collected.requestId, true)), { recovered: 'chain' });
         assert.equal((await income()) - before, PRICE_UNITS);
       });
 
       it('too old and never paid: 402 with a fresh challenge', async () => {
         const before = await income();
         const late = await signedAnew(await proofFor('market_report', INPUT), { validBefore: String(seconds() - 60) });
-        const answer = await bring(shop, 'market_report', INPUT, { proof: late });
+        const answer = await bring(gateway, 'market_report', INPUT, { proof: late });
         assert.equal(answer.status, 402, answer.bytes.toString());
         const { error } = JSON.parse(answer.bytes.toString()) as { error: unknown };
         assert.deepEqual(error, {
@@ -242,6 +242,6 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
         });
         assert.equal(await income(), before);
         const fresh = await proofFor('market_report', INPUT);
-        assert.equal((await bring(shop, 'market_report', INPUT, { proof: fresh })).status, 200);
+        assert.equal((await bring(gateway, 'market_report', INPUT, { proof: fresh })).status, 200);
       });
     });

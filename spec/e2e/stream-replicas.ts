@@ -6,7 +6,7 @@ import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
-import { startMerchant } from '../support/merchant.ts';
+import { startSampleBackend } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -30,13 +30,13 @@ export async function startReplicas(
   const directory = await temporaryDirectory(ends, 'acg-replicas-');
   const redis = ends.adopt(await startRedis(), ({ stop }) => stop());
   const chain = ends.adopt(await startChain(), ({ stop }) => stop());
-  const merchant = ends.adopt(await startMerchant(), ({ stop }) => stop());
+  const backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
   const limits = { eventsMaxLength: 10_000, receiptsMaxLength: 100 };
   const opening = openRedisStore({ url: redis.url, merchantId: 'market-shop', limits });
   const store = ends.adopt(await opening, ({ close }) => close());
   const token = randomBytes(24).toString('base64url');
   const storage = { redis: { url: redis.url } };
-  const parts = { merchantUrl: merchant.url, chain, storage, adminToken: token, overrides };
+  const parts = { backendUrl: backend.url, chain, storage, adminToken: token, overrides };
   const gateways = await Promise.all(
     Array.from({ length: count }, async () => {
       const prepared = await prepareGateway(directory, { ...parts, facilitator: { mode: 'local' } });

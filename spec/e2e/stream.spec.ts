@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createBuyer } from '../support/buyer.ts';
 import { readStream } from '../support/event-stream.ts';
-import { type RedisLine, startLine } from '../support/redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../support/redis-proxy.ts';
 import { type Replicas, startReplicas } from './stream-replicas.ts';
 
 const CALLS = 1_667;
@@ -40,7 +40,7 @@ async function ring(): Promise<readonly string[]> {
  * Reads over a proxy that is cut after each number of events in `cuts`, and resumes with the last
  * whole event. Resolves once `wanted` events came; a silent connection fails by itself.
  */
-async function subscriber(line: RedisLine, cuts: readonly number[], wanted: number) {
+async function subscriber(line: TcpProxy, cuts: readonly number[], wanted: number) {
   const got: string[] = [];
   let gaps = 0;
   let resumed = 0;
@@ -70,7 +70,7 @@ describe('the event stream of two processes over one Redis', () => {
     const wanted = CALLS * EVENTS_A_CALL;
     const places = [0, 0, 1, 1];
     const lines = await Promise.all(
-      places.map((i) => startLine({ host: '127.0.0.1', port: Number(new URL(gatewayUrl(i)).port) })),
+      places.map((i) => startTcpProxy({ host: '127.0.0.1', port: Number(new URL(gatewayUrl(i)).port) })),
     );
     t.after(() => Promise.all(lines.map((line) => line.stop())));
     const cuts = lines.map(() =>

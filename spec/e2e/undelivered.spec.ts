@@ -3,23 +3,23 @@ import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { found } from './proofs.ts';
 
 /** The receipts that a merchant has to look into, newest first. */
-async function openReceipts({ shop }: Seller): Promise<readonly Receipt[]> {
-  const answer = await shop.operator('/api/receipts?delivered=false&limit=500');
+async function openReceipts({ gateway }: Testbed): Promise<readonly Receipt[]> {
+  const answer = await gateway.operator('/api/receipts?delivered=false&limit=500');
   assert.equal(answer.status, 200);
   return ((await answer.json()) as { receipts: Receipt[] }).receipts;
 }
 
 describe('a buyer who leaves while the merchant works', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   /**
    * Sends the call, leaves once the backend has it (or `until` resolves), and lets the backend
@@ -33,10 +33,10 @@ describe('a buyer who leaves while the merchant works', () => {
     key?: string,
     until: (call: Promise<Response>) => Promise<unknown> = () => Promise.resolve(),
   ): Promise<Receipt> => {
-    const { shop, merchant } = seller;
-    merchant.hold();
-    merchant.forget();
-    const arrived = merchant.nextRequest('/');
+    const { gateway, backend } = testbed;
+    backend.hold();
+    backend.forget();
+    const arrived = backend.nextRequest('/');
     const leaving = new AbortController();
     const headers = {
       'content-type': 'application/json',
@@ -45,7 +45,7 @@ describe('a buyer who leaves while the merchant works', () => {
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     };
     const body = JSON.stringify(input);
-    const url = `${shop.url}/api/resources/${id}/invoke`;
+    const url = `${gateway.url}/api/resources/${id}/invoke`;
     const call = fetch(url, { method: 'POST', headers, body, signal: leaving.signal });
     const gone = call.catch(() => undefined);
     await arrived;
@@ -54,10 +54,10 @@ describe('a buyer who leaves while the merchant works', () => {
     await gone;
     // The gateway has seen the end of that connection when it has answered on others that were
     // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
-    merchant.release();
+    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+    backend.release();
     return eventually(async () => {
-      const receipt = await receiptWhen(shop, requestId, false);
+      const receipt = await receiptWhen(gateway, requestId, false);
       return receipt.metadata?.backendErrorCode === 'CLIENT_GONE' ? receipt : undefined;
     }, 'the delivery to be given up');
   };
@@ -67,104 +67,104 @@ describe('a buyer who leaves while the merchant works', () => {
     ['held_post', 'POST'],
   ] as const)
     it(`${method}: collects later what the merchant answered, without a second execution`, async () => {
-      const proof = await seller.proof(id);
-      const income = await seller.income();
+      const proof = await testbed.proof(id);
+      const income = await testbed.income();
       const requestId = `left-${id}`;
       const receipt = await leave(id, {}, proof, requestId);
       assert.equal(receipt.backendStatus, 200);
-      const left = await eventsUntil(seller.shop, requestId, 'backend.called');
+      const left = await eventsUntil(testbed.gateway, requestId, 'backend.called');
       assert.deepEqual(left.at(-1)?.data, { status: 200, clientGone: true });
-      assert.ok((await openReceipts(seller)).some((open) => open.id === receipt.id));
+      assert.ok((await openReceipts(testbed)).some((open) => open.id === receipt.id));
 
-      const collected = await bring(seller.shop, id, {}, { proof });
+      const collected = await bring(testbed.gateway, id, {}, { proof });
       assert.deepEqual([collected.status, collected.bytes.toString()], [200, '{"held":true}']);
       assert.equal(collected.headers.get('idempotent-replayed'), null, 'delivered for the first time');
       assert.deepEqual([collected.payment?.success, collected.payment?.receiptId], [true, receipt.id]);
       const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
-      assert.equal(seller.merchant.executions(key), 1);
-      assert.equal((await seller.income()) - income, 1_000n);
+      assert.equal(testbed.backend.executions(key), 1);
+      assert.equal((await testbed.income()) - income, 1_000n);
 
-      const closed = await receiptWhen(seller.shop, collected.requestId, true);
+      const closed = await receiptWhen(testbed.gateway, collected.requestId, true);
       assert.deepEqual([closed.id, metadataOf(closed)], [receipt.id, { resumedFrom: requestId }]);
-      assert.ok(!(await openReceipts(seller)).some((open) => open.id === receipt.id), 'off the list');
-      const events = await eventsUntil(seller.shop, collected.requestId, 'resource.delivered');
+      assert.ok(!(await openReceipts(testbed)).some((open) => open.id === receipt.id), 'off the list');
+      const events = await eventsUntil(testbed.gateway, collected.requestId, 'resource.delivered');
       assert.deepEqual(
         events.map(({ type }) => type),
         ['resource.requested', 'resource.delivered'],
       );
-      replayed(await bring(seller.shop, id, {}, { proof: found(proof) }), 'delivered');
+      replayed(await bring(testbed.gateway, id, {}, { proof: found(proof) }), 'delivered');
     });
 
   it('in the middle of a streamed answer: collects all of it', async () => {
     const input = { chunks: 20, everyMs: 10 };
-    const proof = await seller.proof('slow', input);
+    const proof = await testbed.proof('slow', input);
     await leave('slow', input, proof, 'left-slow', undefined, async (call) => {
       await (await call).body?.getReader().read();
     });
-    seller.merchant.forget();
-    const collected = await bring(seller.shop, 'slow', input, { proof });
+    testbed.backend.forget();
+    const collected = await bring(testbed.gateway, 'slow', input, { proof });
     assert.deepEqual([collected.status, collected.bytes.length], [200, 200]);
     assert.match(collected.bytes.toString(), /^000000000\n(?:\d{9}\n)*000000019\n$/);
-    assert.equal(seller.merchant.requests.length, 0);
+    assert.equal(testbed.backend.requests.length, 0);
   });
 
   it('too large to keep: the merchant is asked again, under the same key, and it is paid once', async () => {
-    const proof = await seller.proof('archive');
+    const proof = await testbed.proof('archive');
     // Its body is left unread: 5 MiB do not fit into the buffers on the way.
-    const income = await seller.income();
+    const income = await testbed.income();
     const receipt = await leave('archive', {}, proof, 'left-archive', undefined, (call) => call);
     const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
-    const collected = await bring(seller.shop, 'archive', {}, { proof });
+    const collected = await bring(testbed.gateway, 'archive', {}, { proof });
     assert.deepEqual([collected.status, collected.bytes.length], [200, 5 * 1024 * 1024]);
-    assert.ok(seller.merchant.executions(key) >= 2);
-    assert.equal((await seller.income()) - income, 20_000n);
+    assert.ok(testbed.backend.executions(key) >= 2);
+    assert.equal((await testbed.income()) - income, 20_000n);
   });
 
   it('and had a key: no call collects without it', async () => {
-    const proof = await seller.proof('held');
+    const proof = await testbed.proof('held');
     await leave('held', {}, proof, 'left-guarded', 'my key');
-    const body = replayed(await bring(seller.shop, 'held', {}, { proof }), 'undelivered');
+    const body = replayed(await bring(testbed.gateway, 'held', {}, { proof }), 'undelivered');
     assert.equal(body.details.payment?.['status'], 'settled');
     assert.match(body.message, /with its Idempotency-Key, or else with the whole payment proof/);
-    replayed(await bring(seller.shop, 'held', {}, { proof, key: 'another key' }), 'undelivered');
-    const collected = await bring(seller.shop, 'held', {}, { proof, key: 'my key' });
+    replayed(await bring(testbed.gateway, 'held', {}, { proof, key: 'another key' }), 'undelivered');
+    const collected = await bring(testbed.gateway, 'held', {}, { proof, key: 'my key' });
     assert.equal(collected.status, 200);
-    await receiptWhen(seller.shop, collected.requestId, true);
-    const again = await bring(seller.shop, 'held', {}, { proof, key: 'my key' });
+    await receiptWhen(testbed.gateway, collected.requestId, true);
+    const again = await bring(testbed.gateway, 'held', {}, { proof, key: 'my key' });
     assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
   });
 });
 
 describe('a merchant who fails after the payment', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const DAY_MS = 24 * 60 * 60 * 1_000;
 
   it('a method that may be repeated: retryable, with the time until which it can be collected', async () => {
     const input = { failures: 1 };
-    const proof = await seller.proof('flaky', input);
-    const body = failure(await bring(seller.shop, 'flaky', input, { proof }), 502, 'BACKEND_ERROR');
+    const proof = await testbed.proof('flaky', input);
+    const body = failure(await bring(testbed.gateway, 'flaky', input, { proof }), 502, 'BACKEND_ERROR');
     assert.deepEqual([body.retryable, body.details.state], [true, 'undelivered']);
     const left = Date.parse(body.details.retryUntil ?? '') - Date.now();
     assert.ok(left > DAY_MS - 60_000 && left <= DAY_MS, `${left} ms`);
-    assert.equal((await bring(seller.shop, 'flaky', input, { proof })).status, 200);
+    assert.equal((await bring(testbed.gateway, 'flaky', input, { proof })).status, 200);
   });
 
   it('a method that may not be repeated: not retryable, on the list of refunds with payer, amount and transaction', async () => {
-    const proof = await seller.proof('failing_post', { status: 500 });
-    const answer = await bring(seller.shop, 'failing_post', { status: 500 }, { proof });
+    const proof = await testbed.proof('failing_post', { status: 500 });
+    const answer = await bring(testbed.gateway, 'failing_post', { status: 500 }, { proof });
     const body = failure(answer, 502, 'BACKEND_ERROR');
     assert.deepEqual([body.retryable, body.details.retryUntil], [false, undefined]);
     assert.equal(answer.payment?.success, true, 'the money has moved');
-    replayed(await bring(seller.shop, 'failing_post', { status: 500 }, { proof }), 'undelivered');
-    const [open] = await openReceipts(seller);
+    replayed(await bring(testbed.gateway, 'failing_post', { status: 500 }, { proof }), 'undelivered');
+    const [open] = await openReceipts(testbed);
     assert.deepEqual(
       [open?.requestId, open?.payment?.payer, open?.payment?.amount, open?.payment?.externalReference],
-      [answer.requestId, seller.buyer.address.toLowerCase(), '0.001', answer.payment?.transaction],
+      [answer.requestId, testbed.buyer.address.toLowerCase(), '0.001', answer.payment?.transaction],
     );
     assert.deepEqual([open?.delivered, open && metadataOf(open)], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
   });

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
 import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
 import { eventually } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { INPUT, message, TOOL, tool } from '../telemetry/callers.ts';
 import { scrape } from '../telemetry/scrape.ts';
 import { decode } from './proofs.ts';
@@ -32,23 +32,23 @@ interface Said {
 }
 
 describe('a relayer without gas under buyers', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+    testbed = await openTestbed({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
-  const relayer = (): string => privateKeyToAddress(seller.chain.relayerKey);
+  const relayer = (): string => privateKeyToAddress(testbed.chain.relayerKey);
   const call = async (channel: Channel, proof: string): Promise<Said> => {
-    const { shop } = seller;
+    const { gateway } = testbed;
     const post = (path: string, body: string) =>
-      fetch(`${shop.url}${path}`, {
+      fetch(`${gateway.url}${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
         body,
       });
     const answer = await (channel === 'http'
-      ? shop.invoke(TOOL, INPUT, { 'payment-signature': proof })
+      ? gateway.invoke(TOOL, INPUT, { 'payment-signature': proof })
       : channel === 'mcp'
         ? post('/mcp', tool(TOOL, INPUT, proof))
         : post('/a2a', message(TOOL, INPUT, proof)));
@@ -67,18 +67,18 @@ describe('a relayer without gas under buyers', () => {
   };
   const stateOf = async (proof: string): Promise<string | undefined> => {
     const { from, nonce } = decode(proof).payload.authorization as { readonly from: string; readonly nonce: string };
-    const { chainId, asset = '' } = seller.shop.config.x402 ?? {};
+    const { chainId, asset = '' } = testbed.gateway.config.x402 ?? {};
     const payId = replayKey({ chainId: chainId ?? 0, asset, from, nonce });
-    return (await seller.shop.store.ledger.read(payId))?.state;
+    return (await testbed.gateway.store.ledger.read(payId))?.state;
   };
 
   for (const channel of CHANNELS)
     it(`over ${channel}: 503 and come again, then the same proof is served`, async () => {
-      const before = await seller.income();
-      const proof = await seller.proof(TOOL, INPUT);
-      await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+      const before = await testbed.income();
+      const proof = await testbed.proof(TOOL, INPUT);
+      await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);
       assertPostponed(channel, await call(channel, proof));
-      await seller.chain.fundGas(relayer());
+      await testbed.chain.fundGas(relayer());
       const served = await eventually(async () => {
         const said = await call(channel, proof);
         if (isDelivered(said)) return said;
@@ -86,29 +86,29 @@ describe('a relayer without gas under buyers', () => {
         return undefined;
       }, 'an answer');
       assert.equal(served.status, 200);
-      assert.equal((await seller.income()) - before, PRICE_UNITS);
+      assert.equal((await testbed.income()) - before, PRICE_UNITS);
     });
 
   it('readiness warns and stays ready, and the metrics show how long the gas lasts', async () => {
     const look = async (status: string): Promise<number> =>
       eventually(async () => {
-        const answer = await fetch(`${seller.shop.managementUrl}/ready`);
+        const answer = await fetch(`${testbed.gateway.managementUrl}/ready`);
         const { paymentProviders } = (await answer.json()) as { readonly paymentProviders: readonly object[] };
         assert.equal(answer.status, 200);
         const detail = status === 'warn' ? { detail: 'payment-provider-degraded' } : {};
         const [found] = paymentProviders as readonly [{ readonly status: string }];
         if (found.status !== status) return undefined;
         assert.deepEqual(found, { name: 'x402', status, ...detail });
-        return (await scrape(seller.shop.managementUrl)).get('acg_relayer_transfers_left') ?? Number.NaN;
+        return (await scrape(testbed.gateway.managementUrl)).get('acg_relayer_transfers_left') ?? Number.NaN;
       }, `status ${status}`);
-    await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+    await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);
     assert.equal(await look('warn'), 0);
-    await seller.chain.fundGas(relayer());
+    await testbed.chain.fundGas(relayer());
     assert.ok((await look('pass')) > 100);
   });
 
   it(`${OUTAGE_MS / 1_000} s without gas under ${BUYERS} buyers: no payment beyond what was delivered`, async (t) => {
-    const before = await seller.income();
+    const before = await testbed.income();
     const counts = { calls: 0, postponed: 0, delivered: 0 };
     const abandoned: string[] = [];
     let hasGas = true;
@@ -118,7 +118,7 @@ describe('a relayer without gas under buyers', () => {
      */
     const buy = async (channel: Channel, listens: boolean): Promise<void> => {
       for (let done = false; !done; ) {
-        const proof = await seller.proof(TOOL, INPUT);
+        const proof = await testbed.proof(TOOL, INPUT);
         for (;;) {
           const endedBefore = hasGas;
           const said = await call(channel, proof);
@@ -140,18 +140,18 @@ describe('a relayer without gas under buyers', () => {
     };
     const buyers = Array.from({ length: BUYERS }, (_, n) => buy(CHANNELS[n % CHANNELS.length] ?? 'http', n % 2 === 0));
     hasGas = false;
-    await seller.chain.request('anvil_setBalance', [relayer(), '0x0']);
+    await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);
     await delay(OUTAGE_MS);
-    await seller.chain.fundGas(relayer());
+    await testbed.chain.fundGas(relayer());
     hasGas = true;
     await Promise.all(buyers);
     // Nothing is left to send: a reconciler sends only what is `settling`.
     const states = await Promise.all(abandoned.map(stateOf));
     for (const state of states) assert.ok(state === undefined || state === 'withdrawn', `left as ${state}`);
-    assert.equal((await seller.shop.store.census()).uncertain, 0);
+    assert.equal((await testbed.gateway.store.census()).uncertain, 0);
     const withdrawn = states.filter((state) => state === 'withdrawn').length;
     t.diagnostic(`${JSON.stringify(counts)}, ${abandoned.length} proofs abandoned, ${withdrawn} of them withdrawn`);
     assert.ok(counts.postponed > BUYERS && abandoned.length > 0);
-    assert.equal((await seller.income()) - before, BigInt(counts.delivered) * PRICE_UNITS);
+    assert.equal((await testbed.income()) - before, BigInt(counts.delivered) * PRICE_UNITS);
   });
 });

@@ -10,7 +10,7 @@ import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { stringify } from 'yaml';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { type Merchant, startMerchant } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { freePorts } from '../support/ports.ts';
 import { OPERATOR_TOKEN } from '../support/shop.ts';
 import { ADDITIONS } from './additions.ts';
@@ -47,11 +47,11 @@ function names(section: string, file: string): boolean {
 
 describe('a gateway with everything of "How to add"', () => {
   let copy: PatchedCopy;
-  let merchant: Merchant;
+  let merchant: SampleBackend;
   let gateway: GatewayProcess;
   before(async () => {
     copy = patchedCopy(ADDITIONS);
-    merchant = await startMerchant();
+    merchant = await startSampleBackend();
     const [agents, management] = await freePorts(2);
     const configPath = path.join(copy.directory, 'gateway.yaml');
     writeFileSync(

@@ -179,8 +179,8 @@ export function receiptContract(name: string, open: OpenStore): void {
       }));
 
     it('drops in short steps what was over the bounds before', async () => {
-      const merchant = randomUUID();
-      const store = await open(merchant);
+      const backend = randomUUID();
+      const store = await open(backend);
       const many = Array.from({ length: TRIMMED_AT_ONCE + LIMITS.receiptsMaxLength + 1 }, (_, i) => id(5_000 - i));
       await store.receipts.write(many.map((one) => receipt(one, 'many', DELIVERED)));
       assert.equal((await store.receipts.counts()).done, LIMITS.receiptsMaxLength + 1);

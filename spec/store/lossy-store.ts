@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type RedisLine, startLine } from '../support/redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../support/redis-proxy.ts';
 import { until } from '../support/redis-replicas.ts';
 import { REDIS_LIMITS, type RedisBed } from './redis-bed.ts';
 
@@ -15,10 +15,10 @@ export interface LossyStore {
 
 /** Open while the tests of the suite run in which it is called. */
 export function lossyStore(bed: Pick<RedisBed, 'server'>): LossyStore {
-  let opened: { readonly line: RedisLine; readonly store: Store } | undefined;
+  let opened: { readonly line: TcpProxy; readonly store: Store } | undefined;
   const ready = () => opened ?? assert.fail('not started');
   before(async () => {
-    const line = await startLine({ path: bed.server.socketPath });
+    const line = await startTcpProxy({ path: bed.server.socketPath });
     const url = `redis://127.0.0.1:${line.port}`;
     opened = { line, store: await openRedisStore({ url, merchantId: 'shop', limits: REDIS_LIMITS }) };
   });

@@ -7,7 +7,7 @@ import { openRedisStore } from '../../src/store/redis/open.ts';
 import { event, move, recordIn, terms } from '../payments/ledger/samples.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.ts';
-import { startLine } from '../support/redis-proxy.ts';
+import { startTcpProxy } from '../support/redis-proxy.ts';
 import { until } from '../support/redis-replicas.ts';
 import { storeContract } from './contract.ts';
 import { CLUSTER_RIGHTS, leastRights } from './least-rights.ts';
@@ -111,7 +111,7 @@ describe('a cluster', () => {
     const { merchantId } = await opened(t);
     const { admin } = await ownerOf(merchantId);
     const [, port] = (await admin.config('GET', 'port')) as readonly string[];
-    const line = await startLine({ host: '127.0.0.1', port: Number(port) });
+    const line = await startTcpProxy({ host: '127.0.0.1', port: Number(port) });
     t.after(() => line.stop());
     // The node names the line as its address, so the client goes through it.
     await admin.config('SET', 'cluster-announce-port', String(line.port));

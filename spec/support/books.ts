@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import type { Shop } from './shop.ts';
+import type { TestGateway } from './shop.ts';
 
 /** Longest wait for what a caller has already seen: events of free calls are written in batches. */
 const BOOKS_DEADLINE_MS = 5_000;
@@ -12,12 +12,12 @@ const LOOK_EVERY_MS = 15;
 
 /** The events of one request, oldest first, as soon as the last of them is of `lastType`. */
 export async function eventsUntil(
-  shop: Pick<Shop, 'operator'>,
+  gateway: Pick<TestGateway, 'operator'>,
   requestId: string,
   lastType: string,
 ): Promise<readonly CommerceEvent[]> {
   return eventually(async () => {
-    const answer = await shop.operator(`/api/events?limit=500&requestId=${requestId}`);
+    const answer = await gateway.operator(`/api/events?limit=500&requestId=${requestId}`);
     assert.equal(answer.status, 200);
     const { events } = (await answer.json()) as { events: CommerceEvent[] };
     return events[0]?.type === lastType ? events.toReversed() : undefined;
@@ -26,12 +26,12 @@ export async function eventsUntil(
 
 /** The receipt of one request, as soon as its `delivered` is this. */
 export async function receiptWhen(
-  shop: Pick<Shop, 'operator'>,
+  gateway: Pick<TestGateway, 'operator'>,
   requestId: string,
   delivered: boolean,
 ): Promise<Receipt> {
   return eventually(async () => {
-    const answer = await shop.operator(`/api/receipts?requestId=${requestId}`);
+    const answer = await gateway.operator(`/api/receipts?requestId=${requestId}`);
     assert.equal(answer.status, 200);
     const { receipts } = (await answer.json()) as { receipts: Receipt[] };
     assert.ok(receipts.length <= 1, 'one receipt a request');

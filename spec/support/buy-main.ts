@@ -1,13 +1,13 @@
 /** Buys once in the world of `make run`; see USAGE. */
 import { createBuyer } from './buyer.ts';
 import { connectChain } from './chain.ts';
-import { COUNTERS } from './counters.ts';
+import { BUYING_CHANNELS } from './counters.ts';
 
-const CHANNELS = [...COUNTERS.keys()].join(', ');
+const CHANNELS = [...BUYING_CHANNELS.keys()].join(', ');
 const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${CHANNELS}] [mandate]`;
 
 const [gateway, rpcUrl, resourceId, input = '{}', channel = 'http', mandate] = process.argv.slice(2);
-const open = COUNTERS.get(channel);
+const open = BUYING_CHANNELS.get(channel);
 if (gateway === undefined || rpcUrl === undefined || resourceId === undefined || open === undefined) {
   console.error(open === undefined ? `${channel} is none of ${CHANNELS}\n${USAGE}` : USAGE);
   process.exitCode = 2;

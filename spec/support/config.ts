@@ -11,7 +11,7 @@ export type ConfigObject = { readonly [key: string]: unknown };
 
 /** What a configuration is made from. */
 export interface WorldParts {
-  readonly merchantUrl: string;
+  readonly backendUrl: string;
   readonly chain: Pick<Chain, 'rpcUrl' | 'chainId' | 'token' | 'relayerKey'>;
   readonly storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } };
   readonly facilitator: { readonly mode: 'local' } | { readonly mode: 'remote'; readonly url: string };
@@ -40,7 +40,7 @@ export function worldConfig(parts: WorldParts): ConfigObject {
       ...(parts.adminToken === undefined ? {} : { adminToken: parts.adminToken }),
     },
     management: { host: '127.0.0.1', port: ports.management },
-    backend: { baseUrl: parts.merchantUrl },
+    backend: { baseUrl: parts.backendUrl },
     storage: parts.storage,
     protocols: { http: { enabled: true } },
     payments: {

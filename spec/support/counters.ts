@@ -22,7 +22,7 @@ export interface Bought {
  * One way to buy: ask for the price, then bring the base64 of a signed PaymentPayload, and a
  * mandate where one is needed.
  */
-export interface Counter {
+export interface BuyingChannel {
   ask(resourceId: string, input: object): Promise<Terms>;
   pay(resourceId: string, input: object, proof: string, mandate?: string): Promise<Bought>;
 }
@@ -30,13 +30,13 @@ export interface Counter {
 type Members = Readonly<Record<string, unknown>>;
 
 /** The ways to buy from a gateway, by channel. */
-export const COUNTERS: ReadonlyMap<string, (gateway: string) => Counter> = new Map([
+export const BUYING_CHANNELS: ReadonlyMap<string, (gateway: string) => BuyingChannel> = new Map([
   ['http', httpCounter],
   ['mcp', mcpCounter],
   ['a2a', a2aCounter],
 ]);
 
-function httpCounter(gateway: string): Counter {
+function httpCounter(gateway: string): BuyingChannel {
   return {
     ask: (resourceId, input) => askPrice(gateway, resourceId, JSON.stringify(input)),
     async pay(resourceId, input, proof, mandate) {
@@ -47,7 +47,7 @@ function httpCounter(gateway: string): Counter {
 }
 
 /** With the official client; the proof is an argument, where models can put it. */
-function mcpCounter(gateway: string): Counter {
+function mcpCounter(gateway: string): BuyingChannel {
   const call = async (name: string, input: Members) => {
     const client = new Client({ name: 'buyer', version: '1.0.0' });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway}/mcp`)));
@@ -72,7 +72,7 @@ function mcpCounter(gateway: string): Counter {
 }
 
 /** Without continuation: the message again, with its payment. */
-function a2aCounter(gateway: string): Counter {
+function a2aCounter(gateway: string): BuyingChannel {
   const send = async (resource: string, input: Members): Promise<A2aTask> => {
     const parts = [{ data: { resource, input }, mediaType: 'application/json' }];
     const params = { message: { messageId: randomUUID(), role: 'ROLE_USER', parts } };

@@ -71,7 +71,7 @@ async function purchase(world: World): Promise<string | undefined> {
   const gained = after.merchant - before.merchant;
   if (gained !== challenge.units) return `the merchant gained ${money(gained)}, not ${money(challenge.units)}`;
   if (before.buyer - after.buyer !== challenge.units) return 'the buyer lost another sum than the price';
-  if (world.merchant.requests.length !== 1) return `the merchant was called ${world.merchant.requests.length} times`;
+  if (world.backend.requests.length !== 1) return `the merchant was called ${world.backend.requests.length} times`;
   return undefined;
 }
 
@@ -81,7 +81,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 let world: World | undefined;
 try {
   world = await startWorld();
-  tell('started', `gateway ${world.gateway.baseUrl}, merchant ${world.merchant.url}, chain ${world.chain.rpcUrl}`);
+  tell('started', `gateway ${world.gateway.baseUrl}, merchant ${world.backend.url}, chain ${world.chain.rpcUrl}`);
   const problem = await purchase(world);
   if (problem !== undefined) throw new Error(problem);
   tell('done', 'the merchant gained exactly the price, and was called once');

@@ -1,7 +1,7 @@
 /** The backend behind the tools of `mcp-shop.ts`. */
 
 import { answerBytes, answerJson } from './http-server.ts';
-import { type Merchant, type Route, route, startMerchant } from './merchant.ts';
+import { type Route, route, type SampleBackend, startSampleBackend } from './merchant.ts';
 
 /** The text that the conformance suite expects of `test_simple_text`. */
 export const SIMPLE_TEXT = 'This is a simple text response for testing.';
@@ -33,6 +33,6 @@ const ROUTES: readonly Route[] = [
 ];
 
 /** Starts the backend on a free port of 127.0.0.1. */
-export function startMcpMerchant(): Promise<Merchant> {
-  return startMerchant({ routes: ROUTES });
+export function startToolBackend(): Promise<SampleBackend> {
+  return startSampleBackend({ routes: ROUTES });
 }

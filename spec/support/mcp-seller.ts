@@ -3,15 +3,15 @@
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { startChain } from './chain.ts';
-import { startMcpMerchant } from './mcp-merchant.ts';
-import { mcpShop } from './mcp-shop.ts';
+import { startToolBackend } from './mcp-merchant.ts';
+import { toolGatewayConfig } from './mcp-shop.ts';
 import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
-import type { Merchant } from './merchant.ts';
-import { openShop, type ShopParts } from './shop.ts';
+import type { SampleBackend } from './merchant.ts';
+import { openGateway, type TestGatewayParts } from './shop.ts';
 
 /** What runs. The gateways sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia. */
-export interface McpSeller {
-  readonly merchant: Merchant;
+export interface ToolTestbed {
+  readonly merchant: SampleBackend;
   readonly buyer: Buyer;
   /** The MCP endpoint of each gateway. */
   readonly urls: readonly string[];
@@ -33,45 +33,45 @@ export interface Moved {
 }
 
 /** How many gateways, and the store that they share. */
-export interface SellerParts {
-  readonly storage?: NonNullable<ShopParts['storage']>;
+export interface ToolTestbedParts {
+  readonly storage?: NonNullable<TestGatewayParts['storage']>;
   readonly gateways?: number;
 }
 
 /** Opens everything; default: one gateway on a store of its own. */
-export async function openMcpSeller({ storage, gateways = 1 }: SellerParts = {}): Promise<McpSeller> {
-  const [chain, merchant] = await Promise.all([startChain(), startMcpMerchant()]);
+export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedParts = {}): Promise<ToolTestbed> {
+  const [chain, backend] = await Promise.all([startChain(), startToolBackend()]);
   const usdc = await poseAsBaseSepolia(chain);
   const payTo = privateKeyToAddress(generatePrivateKey());
-  const parts: ShopParts = {
+  const parts: TestGatewayParts = {
     chain,
     payTo,
-    merchantUrl: merchant.url,
+    backendUrl: backend.url,
     facilitator: { mode: 'local' },
-    overrides: { ...mcpShop(merchant.url, 'USDC'), ...baseSepolia() },
+    overrides: { ...toolGatewayConfig(backend.url, 'USDC'), ...baseSepolia() },
     ...(storage === undefined ? {} : { storage }),
   };
-  const shops = await Promise.all(Array.from({ length: gateways }, () => openShop(parts)));
+  const shops = await Promise.all(Array.from({ length: gateways }, () => openGateway(parts)));
   const urls = shops.map(({ url }) => `${url}/mcp`);
   const buyer = await createBuyer(usdc);
   return {
-    merchant,
+    merchant: backend,
     buyer,
     urls,
     url: urls[0] ?? '',
     async balances(purchase) {
       const [funds, earnings] = [await buyer.balance(), await usdc.balanceOf(payTo)];
-      const requests = merchant.requests.length;
+      const requests = backend.requests.length;
       await purchase();
       return {
         spent: funds - (await buyer.balance()),
         earned: (await usdc.balanceOf(payTo)) - earnings,
-        requests: merchant.requests.length - requests,
+        requests: backend.requests.length - requests,
       };
     },
     async close() {
-      await Promise.all(shops.map((shop) => shop.close()));
-      await Promise.all([chain.stop(), merchant.stop()]);
+      await Promise.all(shops.map((gateway) => gateway.close()));
+      await Promise.all([chain.stop(), backend.stop()]);
     },
   };
 }

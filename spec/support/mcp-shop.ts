@@ -105,11 +105,11 @@ const TOOLS: Readonly<Record<string, Tool>> = {
 export const TOOL_NAMES: readonly string[] = Object.keys(TOOLS).filter((name) => name !== 'http_only');
 
 /** Overrides of a gateway that serves the tools above over MCP, and nothing of the sample. */
-export function mcpShop(merchantUrl: string, currency: string = CURRENCY): ConfigObject {
+export function toolGatewayConfig(backendUrl: string, currency: string = CURRENCY): ConfigObject {
   const sample = Object.keys(sampleResources(currency)).map((id) => [id, undefined]);
   const tools = Object.entries(TOOLS).map(([id, tool]) => [id, resource(tool, currency)]);
   return {
-    backend: { baseUrl: merchantUrl },
+    backend: { baseUrl: backendUrl },
     protocols: { mcp: { enabled: true } },
     resources: Object.fromEntries([...sample, ...tools]),
   };

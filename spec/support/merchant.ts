@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { answerBytes, answerJson, type HttpExchange, resetConnection, serveHttp } from './http-server.ts';
 
 /** One request as the backend received it. */
-export interface MerchantRequest {
+export interface SampleRequest {
   readonly method: string;
   /** Request target: path and query as sent. */
   readonly url: string;
@@ -32,18 +32,18 @@ export interface BackendState {
 export interface Route {
   readonly methods: readonly string[];
   readonly pattern: RegExp;
-  answer(request: MerchantRequest, response: ServerResponse, state: BackendState): void | Promise<void>;
+  answer(request: SampleRequest, response: ServerResponse, state: BackendState): void | Promise<void>;
 }
 
 /** A backend that records every request, for assertions. */
-export interface Merchant {
+export interface SampleBackend {
   readonly url: string;
   /** In order of arrival, complete with their bodies; the newest 10,000. */
-  readonly requests: readonly MerchantRequest[];
+  readonly requests: readonly SampleRequest[];
   /** How often requests with this key arrived, whatever was answered. */
   executions(idempotencyKey: string): number;
   /** Resolves with the next request whose path begins so, as soon as its body has arrived. */
-  nextRequest(pathPrefix: string): Promise<MerchantRequest>;
+  nextRequest(pathPrefix: string): Promise<SampleRequest>;
   /** Lets every request that waits on `/held` go on, and those to come until the next `hold()`. */
   release(): void;
   hold(): void;
@@ -148,11 +148,11 @@ const SAMPLE_ROUTES: readonly Route[] = [
 ];
 
 /** Starts a backend on 127.0.0.1. Default: a free port, and the routes of the sample. */
-export async function startMerchant(
+export async function startSampleBackend(
   options: { readonly port?: number; readonly routes?: readonly Route[] } = {},
-): Promise<Merchant> {
+): Promise<SampleBackend> {
   const { port = 0, routes = SAMPLE_ROUTES } = options;
-  const requests: MerchantRequest[] = [];
+  const requests: SampleRequest[] = [];
   const executions = new Map<string, number>();
   const arrivals = new EventEmitter().setMaxListeners(0);
   const gate = createGate();
@@ -176,7 +176,7 @@ export async function startMerchant(
     executions: (key) => executions.get(key) ?? 0,
     nextRequest: (pathPrefix) =>
       new Promise((resolve) => {
-        const look = (request: MerchantRequest) => {
+        const look = (request: SampleRequest) => {
           if (!request.url.startsWith(pathPrefix)) return;
           arrivals.off('request', look);
           resolve(request);
@@ -196,7 +196,7 @@ export async function startMerchant(
   };
 }
 
-function recordOf({ request, body }: HttpExchange): MerchantRequest {
+function recordOf({ request, body }: HttpExchange): SampleRequest {
   const { method = '', url = '', rawHeaders, headers } = request;
   const key = headers['idempotency-key'];
   const idempotencyKey = typeof key === 'string' ? key : undefined;
@@ -233,17 +233,17 @@ export function route(methods: string, path: string, answer: Route['answer']): R
 }
 
 /** Answers once the test calls `release`. */
-async function held(_: MerchantRequest, response: ServerResponse, state: BackendState): Promise<void> {
+async function held(_: SampleRequest, response: ServerResponse, state: BackendState): Promise<void> {
   await state.released();
   answerJson(response, 200, { held: true });
 }
 
-function fail({ url }: MerchantRequest, response: ServerResponse): void {
+function fail({ url }: SampleRequest, response: ServerResponse): void {
   const status = Number(/^\/fail\/(\d{3})/.exec(url)?.[1]);
   answerJson(response, status, { error: 'the merchant says no', secret: 'internal-detail' });
 }
 
-function flaky({ url, idempotencyKey }: MerchantRequest, response: ServerResponse, state: BackendState): void {
+function flaky({ url, idempotencyKey }: SampleRequest, response: ServerResponse, state: BackendState): void {
   const id = `${url} ${idempotencyKey ?? ''}`;
   const left = state.failuresLeft.get(id) ?? Number(/^\/flaky\/(\d+)/.exec(url)?.[1]);
   state.failuresLeft.set(id, left - 1);

@@ -16,7 +16,7 @@ export interface Piece {
 }
 
 /** A proxy on a port of 127.0.0.1. */
-export interface RedisLine {
+export interface TcpProxy {
   readonly port: number;
   /**
    * The next reply is lost, or the one to the next request that holds `bytes`: the server acts, and
@@ -31,10 +31,10 @@ export interface RedisLine {
 }
 
 /** Opens a proxy to a server; `carry` decides what becomes of each piece. */
-export async function startLine(
+export async function startTcpProxy(
   server: NetConnectOpts,
   carry: (piece: Piece) => void = (piece) => piece.pass(),
-): Promise<RedisLine> {
+): Promise<TcpProxy> {
   const open = new Set<Socket>();
   let whole = true;
   let loss: { readonly bytes: string; client?: Socket; readonly done: () => void } | undefined;

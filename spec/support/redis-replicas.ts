@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
-import { type RedisLine, startLine } from './redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from './redis-proxy.ts';
 
 /** A server of a group, and a connection of the test's own to it. */
 export interface Member {
@@ -30,11 +30,11 @@ const POLL_MS = 25;
 /** Starts them on ports of their own; each replica follows over a proxy that can be cut. */
 export async function startReplicatedRedis(count: number): Promise<ReplicatedRedis> {
   const ports = await freePorts(count + 1);
-  const lines: RedisLine[] = [];
+  const lines: TcpProxy[] = [];
   const members: Member[] = [];
   for (const port of ports) {
     const [first] = members;
-    const line = first && (await startLine({ host: '127.0.0.1', port: first.port }));
+    const line = first && (await startTcpProxy({ host: '127.0.0.1', port: first.port }));
     if (line !== undefined) lines.push(line);
     const following = line === undefined ? [] : ['--replicaof', '127.0.0.1', String(line.port)];
     const server = await startRedis({ port, args: ['--repl-diskless-sync-delay', '0', ...following] });

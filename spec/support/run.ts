@@ -108,7 +108,7 @@ const A2A_CALL = JSON.stringify({
  * comment as part of the command.
  */
 function introduce({ world, checkout }: Stage): string {
-  const { gateway, managementUrl, merchant, chain, payTo, adminToken, configPath } = world;
+  const { gateway, managementUrl, backend, chain, payTo, adminToken, configPath } = world;
   const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
   const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
@@ -123,7 +123,7 @@ function introduce({ world, checkout }: Stage): string {
 Gateway        ${gateway.baseUrl}
 Console        ${gateway.baseUrl}/console
 Management     ${managementUrl}
-Merchant       ${merchant.url}, and ${checkout.url} for checkouts
+Merchant       ${backend.url}, and ${checkout.url} for checkouts
 Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address}, anyone can mint)
 Payee          ${payTo}
 Operator       ${adminToken}

@@ -5,14 +5,14 @@ import { type Buyer, createBuyer } from './buyer.ts';
 import { type Chain, startChain } from './chain.ts';
 import { type Facilitator, startFacilitator } from './facilitator.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
-import { type Merchant, startMerchant } from './merchant.ts';
-import { openShop, type Shop, type ShopParts } from './shop.ts';
+import { type SampleBackend, startSampleBackend } from './merchant.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from './shop.ts';
 
 /** What runs, and what a buyer does with it. */
-export interface Seller {
+export interface Testbed {
   readonly chain: Chain;
-  readonly merchant: Merchant;
-  readonly shop: Shop;
+  readonly backend: SampleBackend;
+  readonly gateway: TestGateway;
   readonly buyer: Buyer;
   /** The 402 of a resource for this input, as an object. */
   quote(resourceId: string, input?: unknown): Promise<Quote>;
@@ -39,65 +39,71 @@ export interface Quote {
 }
 
 /** Opens everything; `parts` may name another facilitator, storage or overrides. */
-export async function openSeller(
-  parts: Partial<Omit<ShopParts, 'chain' | 'merchantUrl'>> | ((chain: Chain) => Promise<Partial<ShopParts>>) = {},
-): Promise<Seller> {
-  const [chain, merchant] = await Promise.all([startChain(), startMerchant()]);
+export async function openTestbed(
+  parts:
+    | Partial<Omit<TestGatewayParts, 'chain' | 'backendUrl'>>
+    | ((chain: Chain) => Promise<Partial<TestGatewayParts>>) = {},
+): Promise<Testbed> {
+  const [chain, backend] = await Promise.all([startChain(), startSampleBackend()]);
   const given = typeof parts === 'function' ? await parts(chain) : parts;
-  const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, ...given });
+  const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' }, ...given });
   const buyer = await createBuyer(chain);
-  const quote = (resourceId: string, input: unknown = {}): Promise<Quote> => quoteOf(shop, resourceId, input);
+  const quote = (resourceId: string, input: unknown = {}): Promise<Quote> => quoteOf(gateway, resourceId, input);
   return {
     chain,
-    merchant,
-    shop,
+    backend,
+    gateway,
     buyer,
     quote,
-    proof: (resourceId, input) => proofFor(shop, buyer, resourceId, input),
-    income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
+    proof: (resourceId, input) => proofFor(gateway, buyer, resourceId, input),
+    income: () => chain.balanceOf(gateway.config.x402?.payTo ?? ''),
     async close() {
-      await shop.close();
-      await Promise.all([chain.stop(), merchant.stop()]);
+      await gateway.close();
+      await Promise.all([chain.stop(), backend.stop()]);
     },
   };
 }
 
 /** The 402 of a resource for this input. */
-export async function quoteOf(shop: Pick<Shop, 'invoke'>, resourceId: string, input: unknown = {}): Promise<Quote> {
-  const response = await shop.invoke(resourceId, input);
+export async function quoteOf(
+  gateway: Pick<TestGateway, 'invoke'>,
+  resourceId: string,
+  input: unknown = {},
+): Promise<Quote> {
+  const response = await gateway.invoke(resourceId, input);
   assert.equal(response.status, 402, `${resourceId} has a price`);
   return { response, body: (await response.json()) as Quote['body'] };
 }
 
 /** A fresh PAYMENT-SIGNATURE of a buyer for a resource and input. */
 export async function proofFor(
-  shop: Pick<Shop, 'invoke'>,
+  gateway: Pick<TestGateway, 'invoke'>,
   buyer: Pick<Buyer, 'pay'>,
   resourceId: string,
   input?: unknown,
 ): Promise<string> {
-  return buyer.pay((await quoteOf(shop, resourceId, input)).body.payment.envelope);
+  return buyer.pay((await quoteOf(gateway, resourceId, input)).body.payment.envelope);
 }
 
 /** A gateway that asks a scripted facilitator, and an official one on the same chain. */
-export interface HostileSeller {
-  readonly seller: Seller;
+export interface ScriptedTestbed {
+  readonly testbed: Testbed;
   readonly hostile: HostileFacilitator;
   readonly official: Facilitator;
   close(): Promise<void>;
 }
 
 /** Opens everything; scripts may relay to the official facilitator. */
-export async function openHostileSeller(): Promise<HostileSeller> {
+export async function openScriptedTestbed(): Promise<ScriptedTestbed> {
   const hostile = await startHostileFacilitator('eip155:31337');
-  const seller = await openSeller({ facilitator: { mode: 'remote', url: hostile.url } });
-  const official = await startFacilitator(seller.chain);
+  const testbed = await openTestbed({ facilitator: { mode: 'remote', url: hostile.url } });
+  const official = await startFacilitator(testbed.chain);
   return {
-    seller,
+    testbed,
     hostile,
     official,
     async close() {
-      await seller.close();
+      await testbed.close();
       await Promise.all([hostile.stop(), official.stop()]);
     },
   };

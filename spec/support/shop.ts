@@ -18,7 +18,7 @@ import { type WorldParts, worldConfig } from './config.ts';
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
 /** A running gateway, on ports of its own. */
-export interface Shop {
+export interface TestGateway {
   readonly url: string;
   readonly managementUrl: string;
   readonly config: GatewayConfig;
@@ -32,7 +32,7 @@ export interface Shop {
   close(): Promise<void>;
 }
 
-export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
+export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** The event-loop lag that the load shedder sees; default: the real one. */
   readonly loop?: () => EventLoopLag;
@@ -41,7 +41,7 @@ export type ShopParts = Omit<WorldParts, 'ports' | 'storage'> & {
 };
 
 /** Opens a gateway; default storage: SQLite in memory. */
-export async function openShop({ loop, checkouts, ...parts }: ShopParts): Promise<Shop> {
+export async function openGateway({ loop, checkouts, ...parts }: TestGatewayParts): Promise<TestGateway> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });

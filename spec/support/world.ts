@@ -6,13 +6,13 @@ import { type Chain, startChain } from './chain.ts';
 import type { ConfigObject, WorldParts } from './config.ts';
 import { startFacilitator } from './facilitator.ts';
 import { type GatewayProcess, prepareGateway } from './gateway-process.ts';
-import { type Merchant, startMerchant } from './merchant.ts';
+import { type SampleBackend, startSampleBackend } from './merchant.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */
 export interface World {
   readonly chain: Chain;
-  readonly merchant: Merchant;
+  readonly backend: SampleBackend;
   readonly gateway: GatewayProcess;
   readonly managementUrl: string;
   readonly config: ConfigObject;
@@ -49,12 +49,12 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-world-');
   const chain = ends.adopt(await startChain(), ({ stop }) => stop());
-  const merchant = ends.adopt(await startMerchant({ port: options.merchantPort ?? 0 }), ({ stop }) => stop());
+  const backend = ends.adopt(await startSampleBackend({ port: options.merchantPort ?? 0 }), ({ stop }) => stop());
   const { overrides = {}, env = {}, entry, logPath, storage, ports } = options;
   const adminToken = options.adminToken ?? randomBytes(24).toString('base64url');
   const payTo = privateKeyToAddress(generatePrivateKey());
   const facilitator = await facilitatorFor(options, chain, ends);
-  const parts = { merchantUrl: merchant.url, chain, storage, facilitator, ports, adminToken, payTo, overrides };
+  const parts = { backendUrl: backend.url, chain, storage, facilitator, ports, adminToken, payTo, overrides };
   const { start, managementUrl, config, configPath } = await prepareGateway(directory, parts);
   const gateways = ends.use(new AsyncDisposableStack());
   const launch = async (): Promise<GatewayProcess> =>
@@ -63,7 +63,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const started = ends.move();
   return {
     chain,
-    merchant,
+    backend,
     gateway,
     managementUrl,
     config,

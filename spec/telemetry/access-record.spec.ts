@@ -6,12 +6,12 @@ import { scrape } from './scrape.ts';
 const STEPS = ['front', 'admit', 'resolve', 'validate', 'challenge', 'verify', 'settle', 'forward', 'conclude'];
 
 describe('the record of a call', () => {
-  const { seller, invoke, post, proof, lineOf } = watchedGateway();
+  const { seller: testbed, invoke, post, proof, lineOf } = watchedGateway();
 
   it('has the trace of a caller whose traceparent is valid, and no other', async () => {
     const trace = '0af7651916cd43dd8448eb211c80319c';
     const sent = async (path: string, id: string, traceparent: string): Promise<string | undefined> => {
-      await (await fetch(`${seller().shop.url}${path}`, { headers: { 'x-request-id': id, traceparent } })).text();
+      await (await fetch(`${testbed().gateway.url}${path}`, { headers: { 'x-request-id': id, traceparent } })).text();
       return (await lineOf(id)).traceId;
     };
     assert.equal(await sent('/api/resources', 'trace-ok', `00-${trace}-b7ad6b7169203331-01`), trace);
@@ -25,13 +25,13 @@ describe('the record of a call', () => {
       await (await post('/mcp', `made-mcp-${name}`, tool(name, {}))).text();
       await (await post('/a2a', `made-a2a-${name}`, message(name, {}))).text();
     }
-    const text = [...(await scrape(seller().shop.managementUrl)).keys()].join('\n');
+    const text = [...(await scrape(testbed().gateway.managementUrl)).keys()].join('\n');
     for (const name of names) assert.ok(!text.includes(name));
   });
 
   it('has the time of each middleware that a call was in', async () => {
     const counts = async (): Promise<readonly number[]> => {
-      const series = await scrape(seller().shop.managementUrl);
+      const series = await scrape(testbed().gateway.managementUrl);
       return STEPS.map((step) => series.get(`acg_layer_seconds_count{layer="${step}"}`) ?? 0);
     };
     const grown = async (send: () => Promise<Response>): Promise<readonly string[]> => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import { eventually } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { scrape } from './scrape.ts';
 
 /** The log line of a call. */
@@ -20,39 +20,39 @@ export const INPUT = { city: 'Berlin' };
 
 /** A gateway with all adapters for the tests of a suite, and calls whose request ids are known. */
 export function watchedGateway() {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+    testbed = await openTestbed({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
   return {
-    seller: () => seller,
+    seller: () => testbed,
     /** Over HTTP; with a proof it carries a key too. */
     invoke: (id: string, resource: string, input: object, proof?: string): Promise<Response> =>
-      seller.shop.invoke(resource, input, {
+      testbed.gateway.invoke(resource, input, {
         'x-request-id': id,
         ...(proof === undefined ? {} : { 'payment-signature': proof, 'idempotency-key': 'a-key-of-the-buyer' }),
       }),
     /** A message to any path. */
     post: (path: string, id: string, body: string): Promise<Response> =>
-      fetch(`${seller.shop.url}${path}`, {
+      fetch(`${testbed.gateway.url}${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'x-request-id': id },
         body,
       }),
-    proof: (): Promise<string> => seller.proof(TOOL, INPUT),
+    proof: (): Promise<string> => testbed.proof(TOOL, INPUT),
     /** The log line of a request, as soon as it is there. */
     lineOf: (id: string): Promise<Line> =>
       eventually(
         async () =>
-          seller.shop.logLines
+          testbed.gateway.logLines
             .map((line) => JSON.parse(line) as Line & { readonly path?: string })
             .find((line) => line.requestId === id && line.path !== undefined),
         `the line of ${id}`,
       ),
     /** The value of `acg_calls_total` for these labels. */
     countOf: async (resource: string, channel: string, outcome: string): Promise<number> =>
-      (await scrape(seller.shop.managementUrl)).get(
+      (await scrape(testbed.gateway.managementUrl)).get(
         `acg_calls_total{resource="${resource}",channel="${channel}",outcome="${outcome}"}`,
       ) ?? 0,
   };

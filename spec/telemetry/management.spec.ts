@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { UNDELIVERED_CAUSES } from '../../src/telemetry/metrics/payment-metrics.ts';
 import { eventually } from '../support/books.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 import { scrape } from './scrape.ts';
 
 const undelivered = (series: ReadonlyMap<string, number>): Readonly<Record<string, number | undefined>> =>
@@ -11,19 +11,19 @@ const undelivered = (series: ReadonlyMap<string, number>): Readonly<Record<strin
   );
 
 describe('/metrics', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('counts what was paid and not delivered, and shows it as open', async () => {
     // The first scrape: open payments are counted once in five seconds.
     const input = { failures: 1 };
-    const proof = await seller.proof('flaky_post', input);
-    const send = (): Promise<Response> => seller.shop.invoke('flaky_post', input, { 'payment-signature': proof });
+    const proof = await testbed.proof('flaky_post', input);
+    const send = (): Promise<Response> => testbed.gateway.invoke('flaky_post', input, { 'payment-signature': proof });
     assert.equal((await send()).status, 502);
-    const series = await scrape(seller.shop.managementUrl);
+    const series = await scrape(testbed.gateway.managementUrl);
     assert.deepEqual(undelivered(series), { merchant: 1, client_gone: 0, gateway: 0 });
     assert.equal(series.get('acg_payments_total{resource="flaky_post",channel="http",state="undelivered"}'), 1);
     assert.equal(series.get('acg_payments_undelivered'), 1);
@@ -34,42 +34,42 @@ describe('/metrics', () => {
   });
 
   it('counts what was taken, in the units and under the names of the offer', async () => {
-    const x402 = seller.shop.config.x402 ?? assert.fail('sells nothing');
+    const x402 = testbed.gateway.config.x402 ?? assert.fail('sells nothing');
     const unitsOf = async (resource: string): Promise<number | undefined> =>
-      (await scrape(seller.shop.managementUrl)).get(
+      (await scrape(testbed.gateway.managementUrl)).get(
         `acg_settled_units_total{resource="${resource}",network="${x402.network}",asset="${x402.asset}"}`,
       );
     assert.equal(await unitsOf('market_report'), 0);
-    const [income, proof] = [await seller.income(), await seller.proof('market_report', { city: 'Berlin' })];
-    await (await seller.shop.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
-    assert.equal(await unitsOf('market_report'), Number((await seller.income()) - income));
+    const [income, proof] = [await testbed.income(), await testbed.proof('market_report', { city: 'Berlin' })];
+    await (await testbed.gateway.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
+    assert.equal(await unitsOf('market_report'), Number((await testbed.income()) - income));
   });
 
   it('does not count a buyer that hangs up against the backend that answered', async () => {
-    const before = undelivered(await scrape(seller.shop.managementUrl));
-    const { shop, merchant } = seller;
-    const headers = { 'content-type': 'application/json', 'payment-signature': await seller.proof('held') };
-    merchant.hold();
-    const arrived = merchant.nextRequest('/');
+    const before = undelivered(await scrape(testbed.gateway.managementUrl));
+    const { gateway, backend } = testbed;
+    const headers = { 'content-type': 'application/json', 'payment-signature': await testbed.proof('held') };
+    backend.hold();
+    const arrived = backend.nextRequest('/');
     const leaving = new AbortController();
     const init = { method: 'POST', headers, body: '{}', signal: leaving.signal };
-    const call = fetch(`${shop.url}/api/resources/held/invoke`, init).catch(() => undefined);
+    const call = fetch(`${gateway.url}/api/resources/held/invoke`, init).catch(() => undefined);
     await arrived;
     leaving.abort();
     await call;
     // The gateway has seen the end of that connection when it has answered on others that were
     // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${shop.url}/health`)).arrayBuffer();
-    merchant.release();
+    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+    backend.release();
     const counted = await eventually(async () => {
-      const now = undelivered(await scrape(shop.managementUrl));
+      const now = undelivered(await scrape(gateway.managementUrl));
       return JSON.stringify(now) === JSON.stringify(before) ? undefined : now;
     }, 'the delivery to be given up');
     assert.deepEqual(counted, { ...before, client_gone: (before['client_gone'] ?? 0) + 1 });
   });
 
   it('answers on the management listener in the text format of Prometheus, with no-store', async () => {
-    const answer = await fetch(`${seller.shop.managementUrl}/metrics`);
+    const answer = await fetch(`${testbed.gateway.managementUrl}/metrics`);
     assert.equal(answer.status, 200);
     assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
     assert.equal(answer.headers.get('cache-control'), 'no-store');
@@ -81,7 +81,7 @@ describe('/metrics', () => {
   });
 
   it('takes GET and HEAD and nothing else', async () => {
-    const ask = (method: string): Promise<Response> => fetch(`${seller.shop.managementUrl}/metrics`, { method });
+    const ask = (method: string): Promise<Response> => fetch(`${testbed.gateway.managementUrl}/metrics`, { method });
     const head = await ask('HEAD');
     assert.deepEqual([head.status, await head.text()], [200, '']);
     const post = await ask('POST');
@@ -90,15 +90,15 @@ describe('/metrics', () => {
 
   it('/drain takes GET alone: HEAD does not drain', async () => {
     for (const method of ['HEAD', 'POST']) {
-      const { status, headers } = await fetch(`${seller.shop.managementUrl}/drain`, { method });
+      const { status, headers } = await fetch(`${testbed.gateway.managementUrl}/drain`, { method });
       assert.deepEqual([status, headers.get('allow')], [405, 'GET'], method);
     }
   });
 
   it('is answered to agents as any unknown route', async () => {
     const asked = async (path: string): Promise<string> =>
-      (await seller.shop.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));
-    assert.equal((await seller.shop.operator('/metrics')).status, 404);
+      (await testbed.gateway.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));
+    assert.equal((await testbed.gateway.operator('/metrics')).status, 404);
     assert.equal(await asked('/metrics'), await asked('/no-such-route'));
   });
 });

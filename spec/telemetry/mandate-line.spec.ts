@@ -4,7 +4,7 @@ import { CHANNELS, type Order, type Reply } from '../e2e/mandate-channels.ts';
 import { openMandateCounter } from '../e2e/mandate-counter.ts';
 import { type MandateSeller, now } from '../e2e/mandate-seller.ts';
 import { eventually } from '../support/books.ts';
-import type { Shop } from '../support/shop.ts';
+import type { TestGateway } from '../support/shop.ts';
 
 const INPUT = { city: 'Berlin' };
 /** Free, so that only the mandate can be refused. */
@@ -17,7 +17,7 @@ const CANARY = 'https://canary-of-the-caller.example';
 type Line = Readonly<Record<string, unknown>>;
 
 /** The line of a request, as soon as it is there. */
-function lineOf({ logLines }: Shop, { requestId }: Reply): Promise<Line> {
+function lineOf({ logLines }: TestGateway, { requestId }: Reply): Promise<Line> {
   const lines = (): readonly Line[] => logLines.map((line) => JSON.parse(line) as Line);
   return eventually(
     async () => lines().find((line) => line['requestId'] === requestId && line['path'] !== undefined),
@@ -27,18 +27,18 @@ function lineOf({ logLines }: Shop, { requestId }: Reply): Promise<Line> {
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`the line of a call with a mandate, over ${channel}`, () => {
-    let seller: MandateSeller;
+    let testbed: MandateSeller;
     before(async () => {
-      seller = await openMandateCounter(send);
+      testbed = await openMandateCounter(send);
     });
-    after(() => seller?.close());
+    after(() => testbed?.close());
 
     const loggedFor = async (order: Partial<Order>): Promise<Line> =>
-      lineOf(seller.shop, await send(seller.shop, { resourceId: FREE, input: INPUT, ...order }));
+      lineOf(testbed.gateway, await send(testbed.gateway, { resourceId: FREE, input: INPUT, ...order }));
     const mandateFor = async (input: object, wishes: Parameters<MandateSeller['mandateFor']>[1] = {}) => {
-      const asked = await send(seller.shop, { resourceId: FREE, input });
-      const purchase = seller.purchaseOf(FREE, 'Market report', input);
-      return seller.mandateFor(asked.body, { purchase, now: now(), ...wishes }).header;
+      const asked = await send(testbed.gateway, { resourceId: FREE, input });
+      const purchase = testbed.purchaseOf(FREE, 'Market report', input);
+      return testbed.mandateFor(asked.body, { purchase, now: now(), ...wishes }).header;
     };
     const because = ({ outcome, reason, resource }: Line) => [outcome, reason, resource];
 
@@ -53,21 +53,21 @@ for (const [channel, send] of Object.entries(CHANNELS))
 
     it('has it for a mandate of a payment, which is refused at its reservation', async () => {
       const resourceId = 'market_report';
-      const asked = await send(seller.shop, { resourceId, input: INPUT });
-      const purchase = seller.purchaseOf(resourceId, 'Market report', INPUT, '0.01');
-      const mandate = seller.mandateFor(asked.body, { purchase }).header;
-      const order = async () => ({ resourceId, mandate, proof: await seller.buyer.pay(asked.body.payment?.envelope) });
+      const asked = await send(testbed.gateway, { resourceId, input: INPUT });
+      const purchase = testbed.purchaseOf(resourceId, 'Market report', INPUT, '0.01');
+      const mandate = testbed.mandateFor(asked.body, { purchase }).header;
+      const order = async () => ({ resourceId, mandate, proof: await testbed.buyer.pay(asked.body.payment?.envelope) });
       assert.deepEqual(because(await loggedFor(await order())), ['delivered', undefined, resourceId]);
       assert.deepEqual(because(await loggedFor(await order())), ['AUTHORIZATION_REPLAYED', 'replayed', resourceId]);
     });
 
     it('has no content of the mandate, and only the listed members', async () => {
-      const issuer = { key: seller.mint.parties.stranger, iss: CANARY };
+      const issuer = { key: testbed.mint.parties.stranger, iss: CANARY };
       const line = await loggedFor({ mandate: await mandateFor(INPUT, { issuer }) });
       assert.deepEqual(because(line), ['AUTHORIZATION_INVALID', 'untrusted_issuer', FREE]);
       const { level: _level, time: _time, ...rest } = line;
       assert.deepEqual(Object.keys(rest).sort(), MEMBERS);
-      assert.ok(seller.shop.logLines.every((text) => !text.includes(CANARY)));
+      assert.ok(testbed.gateway.logLines.every((text) => !text.includes(CANARY)));
     });
 
     it('has no reason if something else was refused', async () => {

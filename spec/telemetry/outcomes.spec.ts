@@ -7,7 +7,7 @@ import { INPUT, message, rpc, TOOL, tool, watchedGateway } from './callers.ts';
 const WARN = 40;
 
 describe('the outcome of a call', () => {
-  const { seller, invoke, post, proof, lineOf, countOf } = watchedGateway();
+  const { seller: testbed, invoke, post, proof, lineOf, countOf } = watchedGateway();
 
   type Shown = readonly [channel: string | undefined, resource: string | undefined, outcome: string | undefined];
   /** `send` answers when the call is over. `warns`: the line is a warning. */
@@ -112,13 +112,13 @@ describe('the outcome of a call', () => {
     ] as const) {
       const id = `gone-${resource}`;
       const headers = { 'content-type': 'application/json', 'x-request-id': id };
-      const leaving = http.request(`${seller().shop.url}/api/resources/${resource}/invoke`, {
+      const leaving = http.request(`${testbed().gateway.url}/api/resources/${resource}/invoke`, {
         method: 'POST',
         headers,
       });
       leaving.on('error', () => undefined);
       leaving.on('response', () => leaving.destroy());
-      const reached = seller().merchant.nextRequest(resource === 'free_silent' ? '/silent' : '/slow');
+      const reached = testbed().backend.nextRequest(resource === 'free_silent' ? '/silent' : '/slow');
       leaving.end(JSON.stringify(input));
       await reached;
       if (resource === 'free_silent') leaving.destroy();

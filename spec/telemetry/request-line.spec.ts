@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { exchange, head } from '../server/http/raw.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 /** Longest path in a line, characters. */
 const MAX_PATH = 512;
 
 describe("a request's line in the log", () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   /** The path in the log for a target, which is sent as it is. */
   async function logged(target: string, id: string): Promise<unknown> {
-    const { url, logLines } = seller.shop;
+    const { url, logLines } = testbed.gateway;
     await exchange(url, [head([`GET ${target} HTTP/1.1`, 'Host: shop', `X-Request-Id: ${id}`, 'Connection: close'])]);
     const lines = logLines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
     return lines.find(({ requestId, path }) => requestId === id && path !== undefined)?.['path'];

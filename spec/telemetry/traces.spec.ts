@@ -43,7 +43,7 @@ describe('traces', () => {
   const below = (span: ReceivedSpan): readonly ReceivedSpan[] =>
     receiver.spans.filter(({ parentSpanId }) => parentSpanId === span.spanId);
   const sentTo = (requestId: string) =>
-    world.merchant.requests.find(({ headers }) => headers['x-request-id'] === requestId) ?? assert.fail('not called');
+    world.backend.requests.find(({ headers }) => headers['x-request-id'] === requestId) ?? assert.fail('not called');
 
   it('show a paid call below its caller, with the middleware that waits, and go on to the backend', async () => {
     const input = { city: 'Berlin' };

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { COUNTERS } from '../support/counters.ts';
-import { openSeller, type Seller } from '../support/seller.ts';
+import { BUYING_CHANNELS } from '../support/counters.ts';
+import { openTestbed, type Testbed } from '../support/seller.ts';
 
 const CITY = { city: 'Berlin' };
 
 describe('the ways to buy that make run shows', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
+    testbed = await openTestbed({ overrides: { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } });
   });
-  after(() => seller?.close());
+  after(() => testbed?.close());
 
-  for (const [channel, open] of COUNTERS)
+  for (const [channel, open] of BUYING_CHANNELS)
     it(`over ${channel}: asked, signed, delivered, for exactly the price`, async () => {
-      const counter = open(seller.shop.url);
-      const earned = await seller.income();
+      const counter = open(testbed.gateway.url);
+      const earned = await testbed.income();
       const terms = await counter.ask('market_report', CITY);
-      assert.equal(terms.asset, seller.chain.token.address);
-      const bought = await counter.pay('market_report', CITY, await seller.buyer.pay(terms.paymentRequired));
+      assert.equal(terms.asset, testbed.chain.token.address);
+      const bought = await counter.pay('market_report', CITY, await testbed.buyer.pay(terms.paymentRequired));
       assert.deepEqual([bought.ok, JSON.parse(bought.text).city], [true, 'Berlin']);
       assert.match(bought.transaction, /^0x[0-9a-f]{64}$/);
-      assert.equal((await seller.income()) - earned, 10_000n);
+      assert.equal((await testbed.income()) - earned, 10_000n);
     });
 });

@@ -2,18 +2,17 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { ARCHIVE, type Merchant, startMerchant } from '../support/merchant.ts';
+import { ARCHIVE, type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 
 describe('the sample merchant', () => {
-  let merchant: Merchant;
+  let backend: SampleBackend;
   before(async () => {
-    merchant = await startMerchant();
+    backend = await startSampleBackend();
   });
-  after(() => merchant.stop());
-  beforeEach(() => merchant.forget());
+  after(() => backend.stop());
+  beforeEach(() => backend.forget());
 
-  const get = (path: string, init: RequestInit = {}) =>
-    fetch(`${merchant.url}${path}`, { redirect: 'manual', ...init });
+  const get = (path: string, init: RequestInit = {}) => fetch(`${backend.url}${path}`, { redirect: 'manual', ...init });
 
   const answers: readonly (readonly [path: string, status: number, type: string | null, body: string | undefined])[] = [
     [
@@ -67,7 +66,7 @@ describe('the sample merchant', () => {
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), body);
     assert.equal(response.headers.get('content-type'), 'application/x-odd');
     assert.deepEqual(
-      merchant.requests.map(({ method, url, body: received, idempotencyKey }) => [
+      backend.requests.map(({ method, url, body: received, idempotencyKey }) => [
         method,
         url,
         received,
@@ -78,7 +77,7 @@ describe('the sample merchant', () => {
   });
 
   it('shows the raw headers, repeated ones and their spelling included', async () => {
-    const { port } = new URL(merchant.url);
+    const { port } = new URL(backend.url);
     const text = await new Promise<string>((resolve, reject) => {
       const sent = httpRequest({ port, path: '/echo/headers', headers: ['Host', 'x', 'X-Two', 'a', 'x-two', 'b'] });
       sent.once('error', reject);
@@ -96,19 +95,19 @@ describe('the sample merchant', () => {
   it('counts executions by idempotency key, and fails so often for each key', async () => {
     const call = async (key: string) => (await get('/flaky/2', { headers: { 'idempotency-key': key } })).status;
     assert.deepEqual([await call('a'), await call('a'), await call('b'), await call('a')], [500, 500, 500, 200]);
-    assert.deepEqual([merchant.executions('a'), merchant.executions('b'), merchant.executions('c')], [3, 1, 0]);
+    assert.deepEqual([backend.executions('a'), backend.executions('b'), backend.executions('c')], [3, 1, 0]);
   });
 
   for (const path of ['/reset', '/broken']) {
     it(`breaks the connection on ${path}`, async () => {
       await assert.rejects(async () => (await get(path)).text());
-      assert.equal(merchant.requests.length, 1);
+      assert.equal(backend.requests.length, 1);
     });
   }
 
   it('never answers on /silent, and knows that it was asked', async () => {
     const leave = new AbortController();
-    const arrived = merchant.nextRequest('/silent');
+    const arrived = backend.nextRequest('/silent');
     const call = get('/silent', { signal: leave.signal });
     assert.equal((await arrived).method, 'GET');
     leave.abort();
@@ -116,9 +115,9 @@ describe('the sample merchant', () => {
   });
 
   it('holds an answer until it is released', async () => {
-    merchant.hold();
+    backend.hold();
     let answered = false;
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const call = get('/held').then((response) => {
       answered = true;
       return response.status;
@@ -126,7 +125,7 @@ describe('the sample merchant', () => {
     await arrived;
     assert.equal((await get('/cities')).status, 200);
     assert.equal(answered, false);
-    merchant.release();
+    backend.release();
     assert.equal(await call, 200);
   });
 });

@@ -103,7 +103,7 @@ describe('processes and files of the local world', () => {
 
   it('a configuration is written for its owner only, reads back as it was, and takes overrides', async () => {
     const config = worldConfig({
-      merchantUrl: 'http://127.0.0.1:3000',
+      backendUrl: 'http://127.0.0.1:3000',
       chain: CHAIN,
       storage: { sqlite: { path: ':memory:' } },
       facilitator: { mode: 'remote', url: 'http://127.0.0.1:4000' },

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { callTool } from '../../spec/adapters/mcp/post.ts';
 import { ask } from '../../spec/e2e/ask.ts';
 import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
-import { openSeller, type Seller } from '../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
 
@@ -19,13 +19,13 @@ const LISTED_HOST = '127.0.0.1';
 
 describe('published attacks on channels and libraries, as published', () => {
   let redis: TestRedis;
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
     redis = await startRedis();
-    seller = await openSeller({ overrides: ALL_CHANNELS, storage: { redis: { url: redis.url } } });
+    testbed = await openTestbed({ overrides: ALL_CHANNELS, storage: { redis: { url: redis.url } } });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     await redis.stop();
   });
 
@@ -35,7 +35,7 @@ describe('published attacks on channels and libraries, as published', () => {
     async () => {
       const cities = Array.from({ length: 100 }, (_, n) => `City ${n}`);
       const answers = await Promise.all(
-        cities.map((city) => callTool(seller.shop.url, 'free_market_report', { city })),
+        cities.map((city) => callTool(testbed.gateway.url, 'free_market_report', { city })),
       );
       assert.deepEqual(
         answers.map(({ structuredContent }) => structuredContent?.['city']),
@@ -48,7 +48,7 @@ describe('published attacks on channels and libraries, as published', () => {
     ['I10', 'H8'],
     'GHSA-w48q-cv73-mx4w, CVE-2026-34742: a page that rebinds its name reaches no channel',
     async () => {
-      const guarded = await openSeller({ overrides: { ...ALL_CHANNELS, server: { allowedHosts: [LISTED_HOST] } } });
+      const guarded = await openTestbed({ overrides: { ...ALL_CHANNELS, server: { allowedHosts: [LISTED_HOST] } } });
       try {
         for (const channel of CHANNELS)
           for (const headers of [
@@ -61,14 +61,14 @@ describe('published attacks on channels and libraries, as published', () => {
               string,
               string
             >;
-            const answer = await ask(guarded.shop.url, { path, headers: sent, body: '{}' });
+            const answer = await ask(guarded.gateway.url, { path, headers: sent, body: '{}' });
             assert.ok(
               [400, 403, 404, 421].includes(answer.status),
               `${channel} ${JSON.stringify(headers)}: ${answer.status}`,
             );
             assert.equal(answer.headers['access-control-allow-origin'], undefined);
           }
-        assert.equal(guarded.merchant.requests.length, 0);
+        assert.equal(guarded.backend.requests.length, 0);
       } finally {
         await guarded.close();
       }
@@ -77,7 +77,7 @@ describe('published attacks on channels and libraries, as published', () => {
 
   for (const path of ['/mcp', '/a2a', '/api/resources/cities/invoke'])
     attack(['I11', 'B1'], `CVE-2026-39313: a body without end to ${path} is refused and not read on`, async () => {
-      const { hostname, port } = new URL(seller.shop.url);
+      const { hostname, port } = new URL(testbed.gateway.url);
       const socket = connect(Number(port), hostname);
       let text = '';
       let answered = false;
@@ -103,27 +103,30 @@ describe('published attacks on channels and libraries, as published', () => {
     ['I12', 'P3', 'B10'],
     'CVE-2026-55602, -55603, CVE-2025-32996, -32997: no routing by Host, no body written anew or twice',
     async () => {
-      const { merchant, shop } = seller;
-      merchant.forget();
+      const { backend, gateway } = testbed;
+      backend.forget();
       const spelled = '{ "b" : 1.0,\n  "a":"x\\u00e9" , "n":1E2}';
       for (const host of ['merchant.internal', 'localhost:1', '127.0.0.1.evil.example']) {
         const headers = { 'content-type': 'application/json', host };
-        const answer = await ask(shop.url, { path: '/api/resources/free_echo/invoke', headers, body: spelled });
+        const answer = await ask(gateway.url, { path: '/api/resources/free_echo/invoke', headers, body: spelled });
         assert.deepEqual([answer.status, answer.text], [200, spelled]);
       }
       assert.deepEqual(
-        merchant.requests.map(({ body }) => body.toString()),
+        backend.requests.map(({ body }) => body.toString()),
         [spelled, spelled, spelled],
       );
       const form = '--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n';
       const headers = { 'content-type': 'multipart/form-data; boundary=x' };
-      assert.equal((await ask(shop.url, { path: '/api/resources/free_echo/invoke', headers, body: form })).status, 415);
+      assert.equal(
+        (await ask(gateway.url, { path: '/api/resources/free_echo/invoke', headers, body: form })).status,
+        415,
+      );
       const broken = { 'content-type': 'application/json' };
       assert.equal(
-        (await ask(shop.url, { path: '/api/resources/free_echo/invoke', headers: broken, body: '{"a":' })).status,
+        (await ask(gateway.url, { path: '/api/resources/free_echo/invoke', headers: broken, body: '{"a":' })).status,
         400,
       );
-      assert.equal(merchant.requests.length, 3);
+      assert.equal(backend.requests.length, 3);
     },
   );
 
@@ -136,10 +139,10 @@ describe('published attacks on channels and libraries, as published', () => {
         /number_of_cached_scripts:(\d+)/.exec(await client.info('memory'))?.[1] ?? '';
       try {
         const buy = async (key: string): Promise<number> => {
-          const proof = await seller.proof('market_report', { city: 'Rome' });
+          const proof = await testbed.proof('market_report', { city: 'Rome' });
           const headers = { 'idempotency-key': key };
           return (
-            await order(seller.shop.url, 'http', {
+            await order(testbed.gateway.url, 'http', {
               resourceId: 'market_report',
               input: { city: 'Rome' },
               proof,

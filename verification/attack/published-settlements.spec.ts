@@ -8,7 +8,7 @@ import { sign, termsFor } from '../../spec/payments/x402/signing.ts';
 import { eventually } from '../../spec/support/books.ts';
 import { createBuyer } from '../../spec/support/buyer.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
 import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
@@ -18,36 +18,40 @@ const PRICE_UNITS = 10_000n;
 const NETWORK = 'eip155:31337';
 
 describe('published attacks on tokens and keys, as published', () => {
-  let seller: PublishedShop['seller'];
+  let testbed: PublishedShop['seller'];
   let proofOf: PublishedShop['proofOf'];
   let bring: PublishedShop['bring'];
   let came: PublishedShop['came'];
   before(async () => {
-    ({ seller, proofOf, bring, came } = await openPublishedShop());
+    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack(
     'I8',
     '402Bridge: nobody allows the gateway anything, its key holds gas alone, and no one is told it',
     async () => {
-      const relayer = privateKeyToAddress(seller.chain.relayerKey);
+      const relayer = privateKeyToAddress(testbed.chain.relayerKey);
       assert.equal((await bring(await proofOf())).outcome, 'delivered');
       const topics = [toEventSelector('Approval(address,address,uint256)')];
-      const approvals = await seller.chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
-      assert.deepEqual([approvals, await seller.chain.balanceOf(relayer)], [[], 0n]);
+      const approvals = await testbed.chain.request('eth_getLogs', [{ fromBlock: '0x0', toBlock: 'latest', topics }]);
+      assert.deepEqual([approvals, await testbed.chain.balanceOf(relayer)], [[], 0n]);
       const pages = ['/api/resources', '/.well-known/agent-commerce', '/api/events', '/api/receipts'];
-      const sinks = await Promise.all(pages.map(async (path) => (await seller.shop.operator(path)).text()));
-      const key = seller.chain.relayerKey.slice(2);
-      assert.ok(![...sinks, ...seller.shop.logLines].some((sink) => sink.includes(key)));
+      const sinks = await Promise.all(pages.map(async (path) => (await testbed.gateway.operator(path)).text()));
+      const key = testbed.chain.relayerKey.slice(2);
+      assert.ok(![...sinks, ...testbed.gateway.logLines].some((sink) => sink.includes(key)));
     },
   );
 
   attack(['I3', 'X14'], 'PYUSD: a token that does not revert on reuse: a used nonce is not a payment', async () => {
-    const { chain } = seller;
+    const { chain } = testbed;
     const proof = await proofOf();
     const actors = chainActors(chain, termsFor(chain.token));
-    await actors.spendOnSelf(seller.buyer.account, { payId: '', payload: decode(proof), signedBy: 'account' } as never);
+    await actors.spendOnSelf(testbed.buyer.account, {
+      payId: '',
+      payload: decode(proof),
+      signedBy: 'account',
+    } as never);
     const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
     // From now on every call of the token succeeds, says "used", and moves nothing.
     await chain.request('anvil_setCode', [chain.token.address, '0x600160005260206000f3']);
@@ -65,18 +69,18 @@ describe('published attacks on tokens and keys, as published', () => {
   });
 
   attack(['I2', 'X16'], 'arXiv 2605.30998, overdraft: ten authorizations over the money for one buy one', async () => {
-    const poor = await createBuyer(seller.chain, PRICE_UNITS);
+    const poor = await createBuyer(testbed.chain, PRICE_UNITS);
     const gone = await came(async () => {
       const proofs = await Promise.all(
         Array.from({ length: 10 }, async () =>
-          poor.pay((await seller.quote('market_report', INPUT)).body.payment.envelope),
+          poor.pay((await testbed.quote('market_report', INPUT)).body.payment.envelope),
         ),
       );
       const calls = proofs.map((proof, at) => bring(proof, at));
       await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
       // Those whose transaction failed wait until no block can take it any more.
-      await seller.chain.request('evm_increaseTime', [1_000]);
-      await seller.chain.request('evm_mine', []);
+      await testbed.chain.request('evm_increaseTime', [1_000]);
+      await testbed.chain.request('evm_mine', []);
       const answers = await Promise.all(calls);
       assert.equal(granted(answers), 1);
       // A payer whose transfer failed in a block is not sent for again so soon: who comes after
@@ -90,13 +94,13 @@ describe('published attacks on tokens and keys, as published', () => {
 
 describe('published attacks on facilitators, as published', () => {
   let liar: HostileFacilitator;
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
     liar = await startHostileFacilitator(NETWORK);
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
+    testbed = await openTestbed({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     await liar.stop();
   });
 
@@ -104,21 +108,21 @@ describe('published attacks on facilitators, as published', () => {
     ['I5', 'X4', 'X10'],
     'gosuda 42, covenant 270: to and value are compared here, isValid is believed from nobody',
     async () => {
-      const terms = termsFor(seller.chain.token);
+      const terms = termsFor(testbed.chain.token);
       for (const changes of [
-        { to: seller.buyer.address },
+        { to: testbed.buyer.address },
         { value: '1' },
         { value: '0' },
-        { to: seller.chain.token.address },
+        { to: testbed.chain.token.address },
       ]) {
-        const payload = decode(await seller.proof('market_report', INPUT));
+        const payload = decode(await testbed.proof('market_report', INPUT));
         const authorization = { ...payload.payload.authorization, ...changes } as unknown as Parameters<typeof sign>[1];
-        const signature = await sign(seller.buyer.account, authorization, terms);
+        const signature = await sign(testbed.buyer.account, authorization, terms);
         const proof = encode({ ...payload, payload: { authorization, signature } });
         for (const channel of CHANNELS)
-          assert.equal((await order(seller.shop.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
+          assert.equal((await order(testbed.gateway.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
       }
-      assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await seller.income()], [false, 0n]);
+      assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await testbed.income()], [false, 0n]);
     },
   );
 
@@ -126,18 +130,18 @@ describe('published attacks on facilitators, as published', () => {
     ['I2', 'X18'],
     'arXiv 2605.30998, denial of settlement: a nonce that timed out is never open again, and never lost',
     async () => {
-      const proof = await seller.proof('market_report', INPUT);
+      const proof = await testbed.proof('market_report', INPUT);
       let settled: Promise<unknown> | undefined;
       liar.script({
         settle: async () => {
-          settled ??= submit(seller.chain, proof);
+          settled ??= submit(testbed.chain, proof);
           await settled;
           return { kind: 'reset' };
         },
       });
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, at) =>
-          order(seller.shop.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
+          order(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
         ),
       );
       for (const { outcome, code } of answers)
@@ -146,11 +150,11 @@ describe('published attacks on facilitators, as published', () => {
           code ?? '',
         );
       const last = await eventually(async () => {
-        const seen = await order(seller.shop.url, 'http', { ...RESOURCE, proof });
+        const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
         return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
       }, 'what was paid for');
       assert.notEqual(last.outcome, 'asked');
-      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [PRICE_UNITS, 1]);
+      assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [PRICE_UNITS, 1]);
     },
   );
 });

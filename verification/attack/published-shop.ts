@@ -1,7 +1,7 @@
 /** The gateway against which published attacks are played. */
 
 import { decode, encode } from '../../spec/e2e/proofs.ts';
-import { openSeller, type Seller } from '../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../spec/support/seller.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
@@ -10,7 +10,7 @@ export const RESOURCE = { resourceId: 'market_report', input: INPUT };
 
 /** The shop that they are played against, on every channel. */
 export interface PublishedShop {
-  readonly seller: Seller;
+  readonly seller: Testbed;
   /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
   proofOf(): Promise<string>;
   /** Brings a proof over one of the channels, by its number. */
@@ -20,20 +20,20 @@ export interface PublishedShop {
 }
 
 export async function openPublishedShop(): Promise<PublishedShop> {
-  const seller = await openSeller({ overrides: ALL_CHANNELS });
+  const testbed = await openTestbed({ overrides: ALL_CHANNELS });
   return {
-    seller,
+    seller: testbed,
     async proofOf() {
-      const proof = decode(await seller.proof('market_report', INPUT));
+      const proof = decode(await testbed.proof('market_report', INPUT));
       delete proof.extensions;
       return encode(proof);
     },
     bring: (proof, channel = 0, headers = {}) =>
-      order(seller.shop.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
+      order(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
     async came(deed) {
-      const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+      const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
       await deed();
-      return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+      return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
     },
   };
 }

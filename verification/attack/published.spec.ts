@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { privateKeyToAddress } from 'viem/accounts';
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { receiptWhen } from '../../spec/support/books.ts';
-import type { Seller } from '../../spec/support/seller.ts';
+import type { Testbed } from '../../spec/support/seller.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
 import { CHANNELS, order } from './payments/channels.ts';
@@ -14,25 +14,25 @@ const PRICE_UNITS = 10_000n;
 const PUBLISHED_GRANTS = 248;
 
 describe('published attacks on payments, as published', () => {
-  let seller: PublishedShop['seller'];
+  let testbed: PublishedShop['seller'];
   let proofOf: PublishedShop['proofOf'];
   let bring: PublishedShop['bring'];
   let came: PublishedShop['came'];
   before(async () => {
-    ({ seller, proofOf, bring, came } = await openPublishedShop());
+    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack(
     ['I1', 'X15'],
     'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement has bought one answer at most',
     async () => {
       const proof = await proofOf();
-      const snapshot = await seller.chain.request('evm_snapshot', []);
+      const snapshot = await testbed.chain.request('evm_snapshot', []);
       const first = await bring(proof);
-      await receiptWhen(seller.shop, first.requestId, true);
-      await seller.chain.request('evm_revert', [snapshot]);
-      await fillNonce(seller);
+      await receiptWhen(testbed.gateway, first.requestId, true);
+      await testbed.chain.request('evm_revert', [snapshot]);
+      await fillNonce(testbed);
       const gone = await came(async () => {
         const again = await Promise.all(Array.from({ length: 12 }, (_, at) => bring(proof, at)));
         assert.equal(granted(again), 0);
@@ -48,7 +48,7 @@ describe('published attacks on payments, as published', () => {
     async () => {
       const gone = await came(async () => {
         const proof = await proofOf();
-        await submit(seller.chain, proof);
+        await submit(testbed.chain, proof);
         assert.equal((await bring(proof)).outcome, 'delivered');
       });
       assert.deepEqual(gone, [PRICE_UNITS, 1]);
@@ -62,7 +62,7 @@ describe('published attacks on payments, as published', () => {
       const gone = await came(async () => {
         const proof = await proofOf();
         const first = await bring(proof);
-        await receiptWhen(seller.shop, first.requestId, true);
+        await receiptWhen(testbed.gateway, first.requestId, true);
         const others = await Promise.all(Array.from({ length: PUBLISHED_GRANTS - 1 }, (_, at) => bring(proof, at)));
         assert.equal(granted([first, ...others]), 1);
       });
@@ -75,15 +75,15 @@ describe('published attacks on payments, as published', () => {
     'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep it, no second header counts',
     async () => {
       const proof = await proofOf();
-      const asked = await seller.shop.invoke('market_report', INPUT);
+      const asked = await testbed.gateway.invoke('market_report', INPUT);
       assert.equal(asked.headers.get('cache-control'), 'no-store');
-      const twice = await seller.shop.invoke('market_report', INPUT, {
+      const twice = await testbed.gateway.invoke('market_report', INPUT, {
         'payment-signature': `${proof}, ${await proofOf()}`,
       });
       assert.equal(twice.status, 402);
       for (const name of ['x-payment', 'x-payment-signature', 'payment', 'authorization'])
-        assert.equal((await seller.shop.invoke('market_report', INPUT, { [name]: proof })).status, 402, name);
-      const bought = await seller.shop.invoke('market_report', INPUT, { 'payment-signature': proof });
+        assert.equal((await testbed.gateway.invoke('market_report', INPUT, { [name]: proof })).status, 402, name);
+      const bought = await testbed.gateway.invoke('market_report', INPUT, { 'payment-signature': proof });
       assert.deepEqual([bought.status, bought.headers.get('cache-control')], [200, 'private, no-store']);
       await bought.arrayBuffer();
     },
@@ -93,8 +93,8 @@ describe('published attacks on payments, as published', () => {
     ['I2', 'X5'],
     'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
     async () => {
-      const proof = await seller.proof('noisy');
-      const seen = await order(seller.shop.url, 'http', { resourceId: 'greeting', proof });
+      const proof = await testbed.proof('noisy');
+      const seen = await order(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
       assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
     },
   );
@@ -119,13 +119,13 @@ describe('published attacks on payments, as published', () => {
     'x402-dotnet 18, a2a-x402 PR 107, PR 2842: the resource is bound, also when the proof does not name it',
     async () => {
       const gone = await came(async () => {
-        const unnamed = decode(await seller.proof('noisy'));
+        const unnamed = decode(await testbed.proof('noisy'));
         delete unnamed.resource;
         const proof = encode(unnamed);
-        assert.equal((await order(seller.shop.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
+        assert.equal((await order(testbed.gateway.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
         for (const channel of CHANNELS)
           assert.equal(
-            (await order(seller.shop.url, channel, { resourceId: 'greeting', proof })).code,
+            (await order(testbed.gateway.url, channel, { resourceId: 'greeting', proof })).code,
             'PAYMENT_REPLAYED',
           );
       });
@@ -139,7 +139,11 @@ describe('published attacks on payments, as published', () => {
       assert.equal((await bring(proof)).outcome, 'delivered');
       for (const city of ['Berlin', 'Lisboa', 'Porto'])
         for (const channel of CHANNELS) {
-          const seen = await order(seller.shop.url, channel, { resourceId: 'market_report', input: { city }, proof });
+          const seen = await order(testbed.gateway.url, channel, {
+            resourceId: 'market_report',
+            input: { city },
+            proof,
+          });
           assert.equal(seen.code, 'PAYMENT_REPLAYED');
         }
     });
@@ -151,7 +155,7 @@ describe('published attacks on payments, as published', () => {
  * A transaction that a reorganisation took out comes back in another block; here, one without
  * consequence in its place.
  */
-async function fillNonce({ chain }: Seller): Promise<void> {
+async function fillNonce({ chain }: Testbed): Promise<void> {
   const relayer = privateKeyToAddress(chain.relayerKey);
   await chain.send(relayer, relayer, '0x');
 }

@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
-import { type CheckoutShop, openCheckoutShop, rightHeaders } from '../../spec/adapters/acp/shop.ts';
+import { type CheckoutTestbed, openCheckoutTestbed, rightHeaders } from '../../spec/adapters/acp/shop.ts';
 import { checkoutClaim, holdOf, LONG_MS } from '../../spec/store/checkout-samples.ts';
 import { startRedis } from '../../spec/support/redis.ts';
 import { createAnswerSeal } from '../../src/checkouts/answer-seal.ts';
@@ -47,18 +47,18 @@ const rounds = Number(process.argv[2] ?? 3_000);
 const server = await startRedis();
 const storage = { redis: { url: server.url } };
 const limits = { rate: { perSecond: 100_000, burst: 100_000 } };
-const kept = await openCheckoutShop({ storage, overrides: { limits } });
-const unkept = await openCheckoutShop({ storage, overrides: { limits }, checkouts: NOT_KEPT });
-const store = await openStore({ ...kept.shop.config.storage, merchantId: 'bench' });
+const kept = await openCheckoutTestbed({ storage, overrides: { limits } });
+const unkept = await openCheckoutTestbed({ storage, overrides: { limits }, checkouts: NOT_KEPT });
+const store = await openStore({ ...kept.gateway.config.storage, merchantId: 'bench' });
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
 /**
  * A complete that the bank declines: the session stays as it was, so that the same one can be
  * completed for ever.
  */
-async function openSession({ shop }: CheckoutShop): Promise<() => Promise<string>> {
-  const { id } = JSON.parse(await post(shop.url, '/checkout_sessions', CART, 201)) as { readonly id: string };
-  return () => post(shop.url, `/checkout_sessions/${id}/complete`, PAYMENT, 200);
+async function openSession({ gateway }: CheckoutTestbed): Promise<() => Promise<string>> {
+  const { id } = JSON.parse(await post(gateway.url, '/checkout_sessions', CART, 201)) as { readonly id: string };
+  return () => post(gateway.url, `/checkout_sessions/${id}/complete`, PAYMENT, 200);
 }
 
 function post(base: string, path: string, body: JsonObject, expected: number): Promise<string> {

@@ -19,7 +19,7 @@ export interface Surroundings {
   readonly chain: Chain;
   readonly rpcUrl: string;
   readonly facilitatorUrl: string;
-  readonly merchantUrl: string;
+  readonly backendUrl: string;
   readonly redisUrl: string;
   readonly payTo: string;
   /** For the configuration files. */
@@ -141,10 +141,10 @@ function configuration(
   ports: { agents: number; management: number },
   publicBaseUrl: string,
 ): PreparedParts {
-  const { chain, rpcUrl, facilitatorUrl, merchantUrl, redisUrl, payTo } = parts;
+  const { chain, rpcUrl, facilitatorUrl, backendUrl, redisUrl, payTo } = parts;
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
   return {
-    merchantUrl,
+    backendUrl: backendUrl,
     chain: { ...chain, rpcUrl },
     storage: { redis: { url: redisUrl } },
     facilitator: { mode: 'remote', url: facilitatorUrl },

@@ -3,7 +3,7 @@
 import type { NetConnectOpts } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
-import { type Piece, type RedisLine, startLine } from '../../spec/support/redis-proxy.ts';
+import { type Piece, startTcpProxy, type TcpProxy } from '../../spec/support/redis-proxy.ts';
 import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
 import type { Weather } from './weather.ts';
@@ -18,8 +18,8 @@ const LONGEST_SLOW_MS = 1_400;
  * Opens a proxy to a server. Every piece of bytes, in either direction, may fail at this rate by the
  * weather of `party`; the order of bytes never changes.
  */
-export function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<RedisLine> {
-  return startLine(to, (piece) => {
+export function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<TcpProxy> {
+  return startTcpProxy(to, (piece) => {
     const { bytes, from, into } = piece;
     const fault = weather.strike(party, '', rate, PIECE_FAULTS);
     if (fault === undefined) piece.pass();

@@ -59,24 +59,24 @@ async function play(
   const power = await openPower();
   onEnd(power.stop);
   const weather = createWeather(plan.seed);
-  const [facilitator, merchant, nodeLine] = await Promise.all([
+  const [facilitator, backend, nodeLine] = await Promise.all([
     openFacilitator(chain, plan, weather),
     openMerchant(plan, weather),
     openNodeLine(chain.rpcUrl, plan, weather),
   ]);
-  for (const { stop } of [facilitator, merchant, nodeLine]) onEnd(stop);
+  for (const { stop } of [facilitator, backend, nodeLine]) onEnd(stop);
   const { lines, redisLine: redisRate } = plan.faults;
   const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
     openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, weather),
     openLine(peerOf(facilitator.url), 'facilitator-line', lines, weather),
-    openLine(peerOf(merchant.url), 'merchant-line', lines, weather),
+    openLine(peerOf(backend.url), 'merchant-line', lines, weather),
   ]);
   for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
   const payTo = privateKeyToAddress(generatePrivateKey());
   const urls = {
     rpcUrl: nodeLine.url,
     facilitatorUrl: `http://127.0.0.1:${facilitatorLine.port}`,
-    merchantUrl: `http://127.0.0.1:${merchantLine.port}`,
+    backendUrl: `http://127.0.0.1:${merchantLine.port}`,
     redisUrl: `redis://127.0.0.1:${redisLine.port}`,
   };
   const posts = await openFleet(GATEWAYS, { chain, ...urls, payTo, directory });
@@ -115,7 +115,7 @@ async function play(
   const open = await reader.open();
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
   const { cuts } = power;
-  const evidence = { calls: crowd.calls, chain: chainLedger, work: merchant.work, store, cuts, open };
+  const evidence = { calls: crowd.calls, chain: chainLedger, work: backend.work, store, cuts, open };
   return {
     ...evidence,
     ...judge(evidence),

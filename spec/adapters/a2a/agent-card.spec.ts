@@ -10,7 +10,7 @@ import type { ListedResource } from '../../../src/resources/listing.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import type { ConfigObject } from '../../support/config.ts';
-import { openShop, type Shop } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/shop.ts';
 import { type Members, postA2a, schemaOf, sendMessage, taskOf, X402_URI } from './post.ts';
 
 const CARD = '/.well-known/agent-card.json';
@@ -59,21 +59,21 @@ const RESOURCES: ConfigObject = {
 
 describe('the agent card', () => {
   let chain: Chain;
-  let shop: Shop;
+  let gateway: TestGateway;
   before(async () => {
     chain = await startChain();
-    shop = await open({});
+    gateway = await open({});
   });
   after(async () => {
-    await shop?.close();
+    await gateway?.close();
     await chain?.stop();
   });
 
-  async function open(a2a: object, resources: ConfigObject = RESOURCES): Promise<Shop> {
+  async function open(a2a: object, resources: ConfigObject = RESOURCES): Promise<TestGateway> {
     const sample = Object.keys((await import('../../support/resources.ts')).sampleResources('TUSD'));
     const hidden = Object.fromEntries(sample.map((id) => [id, undefined]));
     const overrides = { protocols: { a2a: { enabled: true, ...a2a } }, resources: { ...hidden, ...resources } };
-    return openShop({ chain, merchantUrl: 'http://127.0.0.1:1', facilitator: { mode: 'local' }, overrides });
+    return openGateway({ chain, backendUrl: 'http://127.0.0.1:1', facilitator: { mode: 'local' }, overrides });
   }
 
   function cardOf(answer: Answered): Card {
@@ -85,8 +85,8 @@ describe('the agent card', () => {
   const get = (base: string, path: string, headers = {}) => ask(base, { method: 'GET', path, headers });
 
   it('names the agent, its one interface, its capabilities, and the release', async () => {
-    const card = cardOf(await get(shop.url, CARD));
-    const { publicBaseUrl, name } = shop.config.merchant;
+    const card = cardOf(await get(gateway.url, CARD));
+    const { publicBaseUrl, name } = gateway.config.merchant;
     assert.deepEqual([card['name'], card['version']], [name, release.version]);
     assert.deepEqual(card['supportedInterfaces'], [
       { url: `${publicBaseUrl}/a2a`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
@@ -102,7 +102,7 @@ describe('the agent card', () => {
   });
 
   it('has one skill for each exposed resource, in the order of the configuration', async () => {
-    const { skills } = cardOf(await get(shop.url, CARD));
+    const { skills } = cardOf(await get(gateway.url, CARD));
     assert.deepEqual(
       skills.map(({ id }) => id),
       Object.keys(SKILLS),
@@ -122,7 +122,7 @@ describe('the agent card', () => {
 
   for (const [id, [, input]] of Object.entries(SKILLS))
     it(`${id}: ${input === undefined ? 'its schema gives no example' : 'its example is a part that can be sent'}`, async () => {
-      const { skills } = cardOf(await get(shop.url, CARD));
+      const { skills } = cardOf(await get(gateway.url, CARD));
       const [text] = skills.find((skill) => skill.id === id)?.examples ?? [];
       if (input === undefined) {
         assert.equal(text, undefined);
@@ -131,7 +131,7 @@ describe('the agent card', () => {
       const part = JSON.parse(text ?? '') as { data: object };
       assert.deepEqual(part, { data: { resource: id, input }, mediaType: 'application/json' });
       const content = { messageId: 'example', role: 'ROLE_USER', parts: [part] };
-      const task = taskOf(await postA2a(shop.url, sendMessage(content)));
+      const task = taskOf(await postA2a(gateway.url, sendMessage(content)));
       const { code } = task.artifacts?.[0].parts[0].data ?? {};
       // No backend is running, so a call that gets that far was accepted.
       assert.ok(code === 'PAYMENT_REQUIRED' || code === 'BACKEND_ERROR', String(code));
@@ -163,7 +163,7 @@ describe('the agent card', () => {
   });
 
   it('is the same at both paths where clients look, with ETag, age and 304; HEAD has no body', async () => {
-    const [root, mounted] = [await get(shop.url, CARD), await get(shop.url, `/a2a${CARD}`)];
+    const [root, mounted] = [await get(gateway.url, CARD), await get(gateway.url, `/a2a${CARD}`)];
     assert.equal(root.text, mounted.text);
     const { etag = '', 'last-modified': modified = '' } = root.headers;
     assert.match(etag, /^"[\w-]{27}"$/);
@@ -176,23 +176,23 @@ describe('the agent card', () => {
       { 'if-none-match': `"x", W/${etag}` },
       { 'if-modified-since': modified },
     ]) {
-      const unchanged = await get(shop.url, CARD, headers);
+      const unchanged = await get(gateway.url, CARD, headers);
       assert.deepEqual([unchanged.status, unchanged.text, unchanged.headers.etag], [304, '', etag]);
     }
-    assert.equal((await get(shop.url, CARD, { 'if-none-match': '"x"' })).status, 200);
-    const head = await ask(shop.url, { method: 'HEAD', path: CARD });
+    assert.equal((await get(gateway.url, CARD, { 'if-none-match': '"x"' })).status, 200);
+    const head = await ask(gateway.url, { method: 'HEAD', path: CARD });
     assert.deepEqual(
       [head.status, head.text, head.headers['content-length']],
       [200, '', `${Buffer.byteLength(root.text)}`],
     );
-    const posted = await ask(shop.url, { method: 'POST', path: CARD });
+    const posted = await ask(gateway.url, { method: 'POST', path: CARD });
     assert.equal(posted.headers.allow, 'GET, HEAD');
     assertEnvelope(posted, 'METHOD_NOT_ALLOWED');
   });
 
   it('is not signed without a key, and no keys are published', async () => {
-    assert.equal(cardOf(await get(shop.url, CARD)).signatures, undefined);
-    assertEnvelope(await get(shop.url, KEYS), 'NOT_FOUND');
+    assert.equal(cardOf(await get(gateway.url, CARD)).signatures, undefined);
+    assertEnvelope(await get(gateway.url, KEYS), 'NOT_FOUND');
   });
 
   it('is signed with a key: the official verifier accepts it, and no change of it', async () => {

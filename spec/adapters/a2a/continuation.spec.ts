@@ -5,8 +5,8 @@ import { MAX_SEALED_BYTES } from '../../../src/adapters/a2a/parked-task.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { createBuyer } from '../../support/buyer.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
-import { openShop, type Shop } from '../../support/shop.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openGateway, type TestGateway } from '../../support/shop.ts';
 import {
   ACTIVATED,
   CONTINUED,
@@ -43,21 +43,21 @@ const declining = (taskId: string): Members => ({
 for (const store of ['sqlite', 'redis'] as const)
   describe(`a task that waits for its payment, over ${store}`, () => {
     let redis: TestRedis | undefined;
-    let seller: Seller;
+    let testbed: Testbed;
     let base: string;
     before(async () => {
       redis = store === 'redis' ? await startRedis() : undefined;
       const storage = redis === undefined ? {} : { storage: { redis: { url: redis.url } } };
-      seller = await openSeller({ ...storage, overrides: CONTINUED });
-      base = seller.shop.url;
+      testbed = await openTestbed({ ...storage, overrides: CONTINUED });
+      base = testbed.gateway.url;
     });
     after(async () => {
-      await seller?.close();
+      await testbed?.close();
       await redis?.stop();
     });
 
     const payloadFor = async (task: Task): Promise<Members> =>
-      decode(await seller.buyer.pay(x402Of(task)['x402.payment.required'])) as Members;
+      decode(await testbed.buyer.pay(x402Of(task)['x402.payment.required'])) as Members;
     const asked = async (resource?: string, input?: Members) => {
       const task = await call(base, resource, input);
       return { task, id: task.id, payload: await payloadFor(task), second: await payloadFor(task) };
@@ -95,15 +95,15 @@ for (const store of ['sqlite', 'redis'] as const)
     });
 
     it('a message with its id, a text and a payment completes it, for exactly the price', async () => {
-      const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
+      const [bought, earned] = [await testbed.buyer.balance(), await testbed.income()];
       const { task: first, payload } = await asked();
       const task = await completes(paying(first.id, payload, { contextId: first.contextId }));
       assert.equal(task.contextId, first.contextId);
       assert.notEqual(task.metadata['agent-commerce/requestId'], first.metadata['agent-commerce/requestId']);
       assert.deepEqual(dataOf(task), REPORT);
       assert.equal(x402Of(task)['x402.payment.status'], 'payment-completed');
-      assert.equal(bought - (await seller.buyer.balance()), PRICE_UNITS);
-      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      assert.equal(bought - (await testbed.buyer.balance()), PRICE_UNITS);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
     });
 
     it('a free call does not wait', async () =>
@@ -148,7 +148,7 @@ for (const store of ['sqlite', 'redis'] as const)
     });
 
     it('a refused payment leaves the task waiting, with a fresh challenge', async () => {
-      const poor = await createBuyer(seller.chain, 0n);
+      const poor = await createBuyer(testbed.chain, 0n);
       const { task, id } = await asked();
       const empty = decode(await poor.pay(x402Of(task)['x402.payment.required']));
       const again = await keepsWaiting(paying(id, empty));
@@ -175,7 +175,7 @@ for (const store of ['sqlite', 'redis'] as const)
     });
 
     it('a backend that fails leaves the task open for the same payment, and for no other', async () => {
-      const earned = await seller.income();
+      const earned = await testbed.income();
       const { id, payload, second } = await asked('flaky', { failures: 1 });
       const failed = await keepsWaiting(paying(id, payload));
       assert.deepEqual([dataOf(failed)['code'], dataOf(failed)['retryable']], ['BACKEND_ERROR', true]);
@@ -183,7 +183,7 @@ for (const store of ['sqlite', 'redis'] as const)
       assert.equal(await reasonOf(paying(id, second)), 'TASK_NOT_FOUND');
       assert.equal(await reasonOf(declining(id)), 'TASK_NOT_CANCELABLE');
       await completes(paying(id, payload));
-      assert.equal((await seller.income()) - earned, 1_000n, 'paid once');
+      assert.equal((await testbed.income()) - earned, 1_000n, 'paid once');
     });
 
     it('a paid task takes no second payment, also after its own one comes damaged', async () => {
@@ -194,45 +194,45 @@ for (const store of ['sqlite', 'redis'] as const)
         payload: { ...(payload['payload'] as Members), signature: `0x${'11'.repeat(65)}` },
       };
       assert.notEqual((await send(base, paying(id, damaged))).status.state, 'TASK_STATE_INPUT_REQUIRED');
-      const earned = await seller.income();
+      const earned = await testbed.income();
       assert.equal(await reasonOf(paying(id, second)), 'TASK_NOT_FOUND');
-      assert.equal(await seller.income(), earned);
+      assert.equal(await testbed.income(), earned);
     });
 
     it('the same message again gets its answer again, under the same task: paid once, run once', async () => {
       const { id, payload } = await asked();
       const sent = paying(id, payload);
-      const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
+      const [earned, calls] = [await testbed.income(), testbed.backend.requests.length];
       const [first, again] = [await completes(sent), await completes(sent)];
       assert.deepEqual(dataOf(again), dataOf(first));
       assert.deepEqual([deliveryOf(first)['replayed'], deliveryOf(again)['replayed']], [undefined, true]);
-      assert.equal((await seller.income()) - earned, PRICE_UNITS);
-      assert.equal(seller.merchant.requests.length - calls, 1);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
+      assert.equal(testbed.backend.requests.length - calls, 1);
     });
 
     it('the same message three times at once is paid once, and none of them asks for another payment', async () => {
       for (let round = 0; round < 5; round += 1) {
         const { id, payload } = await asked();
         const sent = paying(id, payload);
-        const earned = await seller.income();
+        const earned = await testbed.income();
         const tasks = await Promise.all([send(base, sent), send(base, sent), send(base, sent)]);
         for (const task of tasks) assert.equal(task.id, id);
         const others = tasks.filter(({ status }) => status.state !== 'TASK_STATE_COMPLETED');
         assert.ok(others.length < tasks.length);
         for (const task of others) assert.notEqual(x402Of(task)['x402.payment.status'], 'payment-required');
-        assert.equal((await seller.income()) - earned, PRICE_UNITS);
+        assert.equal((await testbed.income()) - earned, PRICE_UNITS);
       }
     });
 
     it('one of two payments at once completes the task', async () => {
       for (let round = 0; round < 5; round += 1) {
         const { id, payload, second } = await asked();
-        const earned = await seller.income();
+        const earned = await testbed.income();
         const answers = await Promise.all([payload, second].map((one) => post(base, paying(id, one))));
         const [longest = '', ...others] = answers.map(({ text }) => text).toSorted((a, b) => b.length - a.length);
         assert.ok(longest.includes('TASK_STATE_COMPLETED'), longest);
         assert.ok(others.every((text) => text.includes('TASK_NOT_FOUND')));
-        assert.equal((await seller.income()) - earned, PRICE_UNITS);
+        assert.equal((await testbed.income()) - earned, PRICE_UNITS);
       }
     });
 
@@ -258,17 +258,17 @@ interface Described {
 }
 
 describe('continuation that is not switched on', () => {
-  let seller: Seller;
-  let continued: Shop;
+  let testbed: Testbed;
+  let continued: TestGateway;
   before(async () => {
-    seller = await openSeller({ overrides: ENABLED });
-    const { chain, merchant } = seller;
+    testbed = await openTestbed({ overrides: ENABLED });
+    const { chain, backend } = testbed;
     const facilitator = { mode: 'local' } as const;
-    continued = await openShop({ chain, merchantUrl: merchant.url, facilitator, overrides: CONTINUED });
+    continued = await openGateway({ chain, backendUrl: backend.url, facilitator, overrides: CONTINUED });
   });
   after(async () => {
     await continued?.close();
-    await seller?.close();
+    await testbed?.close();
   });
   const described = async (base: string): Promise<Described> => {
     const answer = await fetch(`${base}/.well-known/agent-commerce`);
@@ -277,7 +277,7 @@ describe('continuation that is not switched on', () => {
   };
 
   it('a required payment ends the task, also when the request activates the extension', async () => {
-    const answer = await post(seller.shop.url, message('market_report', CITY));
+    const answer = await post(testbed.gateway.url, message('market_report', CITY));
     assert.equal(answer.headers['a2a-extensions'], undefined, 'no extension is active');
     const task = taskOf(answer);
     assert.equal(task.status.state, 'TASK_STATE_FAILED');
@@ -288,20 +288,20 @@ describe('continuation that is not switched on', () => {
   it('a payment for a task that waits elsewhere is refused here, and buys as a message of its own', async () => {
     const asked = await call(continued.url);
     assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-    const ended = await call(seller.shop.url);
-    const payload = decode(await seller.buyer.pay(x402Of(ended)['x402.payment.required']));
+    const ended = await call(testbed.gateway.url);
+    const payload = decode(await testbed.buyer.pay(x402Of(ended)['x402.payment.required']));
     for (const id of [asked.id, ended.id]) {
-      const error = errorOf(await post(seller.shop.url, paying(id, payload)), 1);
+      const error = errorOf(await post(testbed.gateway.url, paying(id, payload)), 1);
       assert.deepEqual([error.code, error.data[0]?.reason], [-32004, 'TASK_NOT_FOUND']);
     }
-    assert.equal(await seller.income(), 0n);
+    assert.equal(await testbed.income(), 0n);
     const metadata = { 'x402.payment.payload': payload };
-    const bought = await send(seller.shop.url, message('market_report', CITY, { metadata }));
+    const bought = await send(testbed.gateway.url, message('market_report', CITY, { metadata }));
     assert.equal(bought.status.state, 'TASK_STATE_COMPLETED');
   });
 
   it('discovery names it as unsupported, and as a capability where it is switched on', async () => {
-    const [off, on] = [await described(seller.shop.url), await described(continued.url)];
+    const [off, on] = [await described(testbed.gateway.url), await described(continued.url)];
     assert.ok(off.unsupported.includes('continuation') && !off.capabilities.includes('continuation'));
     assert.ok(on.capabilities.includes('continuation') && !on.unsupported.includes('continuation'));
   });

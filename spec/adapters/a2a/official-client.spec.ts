@@ -161,24 +161,24 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     for (let round = 0; round < 5; round += 1) {
       const asked = await ask(client, request(dataPart('market_report', CITY)), ACTIVATED);
       const [one, second] = [paying(asked, await pay(asked)), paying(asked, await pay(asked))];
-      const [earned, calls] = [await income(), world.merchant.requests.length];
+      const [earned, calls] = [await income(), world.backend.requests.length];
       const answers = await Promise.allSettled([ask(client, one, ACTIVATED), ask(other, second, ACTIVATED)]);
       const taken = answers.filter((answer) => answer.status === 'fulfilled');
       assert.equal(taken.length, 1);
       assert.equal(taken[0]?.value.status?.state, COMPLETED);
       assert.equal((await income()) - earned, PRICE_UNITS);
-      assert.equal(world.merchant.requests.length - calls, 1);
+      assert.equal(world.backend.requests.length - calls, 1);
     }
   });
 
   it('the same payment at two gateways at once, as after a lost answer: paid once, run once', async () => {
     const asked = await ask(client, request(dataPart('market_report', CITY)), ACTIVATED);
     const sent = paying(asked, await pay(asked));
-    const [earned, calls] = [await income(), world.merchant.requests.length];
+    const [earned, calls] = [await income(), world.backend.requests.length];
     const answers = await Promise.allSettled([ask(client, sent, ACTIVATED), ask(other, sent, ACTIVATED)]);
     assert.ok(answers.some((answer) => answer.status === 'fulfilled' && answer.value.status?.state === COMPLETED));
     assert.equal((await income()) - earned, PRICE_UNITS);
-    assert.equal(world.merchant.requests.length - calls, 1);
+    assert.equal(world.backend.requests.length - calls, 1);
   });
 
   it('a task waits over the death of the gateway that asked', async () => {

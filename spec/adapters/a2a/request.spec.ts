@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { readRequest } from '../../../src/adapters/a2a/request.ts';
 import { ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
-import { openShop, type Shop } from '../../support/shop.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openGateway, type TestGateway } from '../../support/shop.ts';
 import { errorOf, message, postA2a, sendMessage, taskOf, VERSION } from './post.ts';
 import { LEGAL, REFUSED } from './request-cases.ts';
 
@@ -15,19 +15,19 @@ const ENABLED = { protocols: { a2a: { enabled: true } } };
 const STRICT = { protocols: { a2a: { enabled: true, errorProfile: 'spec' } } };
 
 describe('the checks of a request', () => {
-  let seller: Seller;
-  let strict: Shop;
+  let testbed: Testbed;
+  let strict: TestGateway;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: ENABLED });
-    const { chain, merchant } = seller;
+    testbed = await openTestbed({ overrides: ENABLED });
+    const { chain, backend } = testbed;
     const facilitator = { mode: 'local' } as const;
-    strict = await openShop({ chain, merchantUrl: merchant.url, facilitator, overrides: STRICT });
-    base = seller.shop.url;
+    strict = await openGateway({ chain, backendUrl: backend.url, facilitator, overrides: STRICT });
+    base = testbed.gateway.url;
   });
   after(async () => {
     await strict?.close();
-    await seller?.close();
+    await testbed?.close();
   });
 
   for (const [name, request, { code, specCode = code, reason, field }, headers = VERSION] of REFUSED) {
@@ -103,9 +103,9 @@ describe('the checks of a request', () => {
 
   it('5 a notification runs nothing', async () => {
     const { id: _, ...notification } = sendMessage(message('cities'));
-    const before = seller.merchant.requests.length;
+    const before = testbed.backend.requests.length;
     assert.equal(errorOf(await postA2a(base, notification), null).code, -32600);
-    assert.equal(seller.merchant.requests.length, before);
+    assert.equal(testbed.backend.requests.length, before);
   });
 
   for (const path of ['/a2a', '/a2a/']) {
@@ -148,13 +148,13 @@ describe('the checks of a request', () => {
   });
 
   it('are not reachable when A2A is not enabled', async () => {
-    const { chain, merchant } = seller;
-    const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' } });
+    const { chain, backend } = testbed;
+    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' } });
     try {
       for (const path of ['/a2a', '/a2a/', '/.well-known/agent-card.json', '/a2a/.well-known/agent-card.json'])
-        assertEnvelope(await ask(shop.url, { method: path.includes('card') ? 'GET' : 'POST', path }), 'NOT_FOUND');
+        assertEnvelope(await ask(gateway.url, { method: path.includes('card') ? 'GET' : 'POST', path }), 'NOT_FOUND');
     } finally {
-      await shop.close();
+      await gateway.close();
     }
   });
 });

@@ -4,8 +4,8 @@ import { isEnvelope } from '../../e2e/ask.ts';
 import { decode, found, MUTATIONS, mutate } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { createBuyer } from '../../support/buyer.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
-import { openShop } from '../../support/shop.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openGateway } from '../../support/shop.ts';
 import {
   dataOf,
   deliveryOf,
@@ -31,7 +31,7 @@ const CITY = { city: 'Berlin' };
 const PAYLOAD = 'x402.payment.payload';
 const isChallenge = schemaOf('payment-required');
 
-let seller: Seller;
+let testbed: Testbed;
 let base: string;
 before(async () => {
   const hidden = {
@@ -41,10 +41,10 @@ before(async () => {
     pricing: { type: 'free' },
     expose: ['http'],
   };
-  seller = await openSeller({ overrides: { ...ENABLED, resources: { hidden } } });
-  base = seller.shop.url;
+  testbed = await openTestbed({ overrides: { ...ENABLED, resources: { hidden } } });
+  base = testbed.gateway.url;
 });
-after(() => seller?.close());
+after(() => testbed?.close());
 
 /** The error envelope of a failed task. */
 function failure(task: Task, code: string): Record<string, unknown> {
@@ -112,7 +112,7 @@ describe('a call as a task', () => {
     const envelope = dataOf(task);
     assert.ok(isChallenge(envelope), JSON.stringify(isChallenge.errors));
     const { payment } = envelope as { payment: { accepts: unknown; envelope: unknown } };
-    assert.deepEqual(payment.accepts, (await seller.quote('market_report', CITY)).body.payment.accepts);
+    assert.deepEqual(payment.accepts, (await testbed.quote('market_report', CITY)).body.payment.accepts);
     assert.deepEqual(x402Of(task), {
       'x402.payment.status': 'payment-required',
       'x402.payment.required': payment.envelope,
@@ -148,27 +148,27 @@ describe('a call as a task', () => {
   });
 
   it('more calls than slots: failed with GATEWAY_BUSY and Retry-After', async () => {
-    const { chain, merchant } = seller;
+    const { chain, backend } = testbed;
     const overrides = { ...ENABLED, limits: { maxInFlight: 1 } };
-    const shop = await openShop({ chain, merchantUrl: merchant.url, facilitator: { mode: 'local' }, overrides });
+    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' }, overrides });
     try {
-      merchant.hold();
-      const arrived = merchant.nextRequest('/held');
-      const held = send(shop.url, message('free_held'));
+      backend.hold();
+      const arrived = backend.nextRequest('/held');
+      const held = send(gateway.url, message('free_held'));
       await arrived;
-      const answer = await postA2a(shop.url, sendMessage(message('cities')));
+      const answer = await postA2a(gateway.url, sendMessage(message('cities')));
       assert.equal(failure(taskOf(answer), 'GATEWAY_BUSY')['retryable'], true);
       assert.equal(answer.headers['retry-after'], '1');
-      merchant.release();
+      backend.release();
       assert.equal((await held).status.state, 'TASK_STATE_COMPLETED');
     } finally {
-      await shop.close();
+      await gateway.close();
     }
   });
 
   it('a paid call that the backend fails states that money moved, and the same payment collects', async () => {
-    const earned = await seller.income();
-    const proof = await seller.proof('flaky', { failures: 1 });
+    const earned = await testbed.income();
+    const proof = await testbed.proof('flaky', { failures: 1 });
     const pay = message('flaky', { failures: 1, _payment: proof });
     const task = await send(base, pay);
     const envelope = failure(task, 'BACKEND_ERROR');
@@ -178,8 +178,8 @@ describe('a call as a task', () => {
     assert.deepEqual(x402Of(task)['x402.payment.receipts'], [response]);
     const collected = await send(base, { ...pay, messageId: 'another' });
     assert.deepEqual(dataOf(collected), { delivered: true });
-    assert.equal((await seller.income()) - earned, 1_000n, 'paid once');
-    const receipt = await receiptWhen(seller.shop, String(task.metadata['agent-commerce/requestId']), true);
+    assert.equal((await testbed.income()) - earned, 1_000n, 'paid once');
+    const receipt = await receiptWhen(testbed.gateway, String(task.metadata['agent-commerce/requestId']), true);
     assert.equal(receipt.protocol, 'a2a');
   });
 });
@@ -188,7 +188,7 @@ describe('paying for a task', () => {
   /** A proof for a challenge of this channel. */
   const paid = async (): Promise<string> => {
     const asked = await send(base, message('market_report', CITY));
-    return seller.buyer.pay(x402Of(asked)['x402.payment.required']);
+    return testbed.buyer.pay(x402Of(asked)['x402.payment.required']);
   };
 
   const carriers: Readonly<Record<string, (proof: string) => readonly [Members, Headers?]>> = {
@@ -204,29 +204,29 @@ describe('paying for a task', () => {
   };
   for (const [carrier, carry] of Object.entries(carriers))
     it(`${carrier}: delivered, exactly the price moves, and all members agree`, async () => {
-      const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
+      const [bought, earned] = [await testbed.buyer.balance(), await testbed.income()];
       const task = await send(base, ...carry(await paid()));
       assert.equal(task.status.state, 'TASK_STATE_COMPLETED');
       assert.deepEqual(dataOf(task), { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
-      assert.equal(bought - (await seller.buyer.balance()), PRICE_UNITS);
-      assert.equal((await seller.income()) - earned, PRICE_UNITS);
+      assert.equal(bought - (await testbed.buyer.balance()), PRICE_UNITS);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
       const { metadata = {} } = task.artifacts?.[0] ?? {};
       const response = metadata['x402/payment-response'] as Members;
-      assert.deepEqual([response['success'], response['payer']], [true, seller.buyer.address.toLowerCase()]);
+      assert.deepEqual([response['success'], response['payer']], [true, testbed.buyer.address.toLowerCase()]);
       assert.deepEqual(deliveryOf(task)['payment'], response);
       assert.deepEqual(metadata['agent-commerce/delivery'], deliveryOf(task));
       assert.deepEqual(x402Of(task), {
         'x402.payment.status': 'payment-completed',
         'x402.payment.receipts': [response],
       });
-      const receipt = await receiptWhen(seller.shop, String(task.metadata['agent-commerce/requestId']), true);
+      const receipt = await receiptWhen(testbed.gateway, String(task.metadata['agent-commerce/requestId']), true);
       assert.deepEqual([receipt.protocol, receipt.id], ['a2a', response['receiptId']]);
-      const events = await eventsUntil(seller.shop, receipt.requestId, 'resource.delivered');
+      const events = await eventsUntil(testbed.gateway, receipt.requestId, 'resource.delivered');
       assert.ok(events.every(({ adapter }) => adapter === 'a2a'));
     });
 
   it('two different proofs are bad parameters, and no money moves', async () => {
-    const [one, other, earned] = [await paid(), await paid(), await seller.income()];
+    const [one, other, earned] = [await paid(), await paid(), await testbed.income()];
     const twice = message('market_report', { ...CITY, _payment: one }, { metadata: { [PAYLOAD]: decode(other) } });
     for (const [content, headers] of [
       [twice, {}],
@@ -236,7 +236,7 @@ describe('paying for a task', () => {
       assert.equal(error.code, -32602);
       assert.equal(error.data[0]?.fieldViolations?.[0]?.field, `message.metadata["${PAYLOAD}"]`);
     }
-    assert.equal(await seller.income(), earned);
+    assert.equal(await testbed.income(), earned);
   });
 
   it('the proof of a free call is ignored', async () => {
@@ -273,7 +273,7 @@ describe('paying for a task', () => {
     });
 
   it('a buyer without money: INSUFFICIENT_FUNDS', async () => {
-    const poor = await createBuyer(seller.chain, 0n);
+    const poor = await createBuyer(testbed.chain, 0n);
     const asked = await send(base, message('market_report', CITY));
     const proof = await poor.pay(x402Of(asked)['x402.payment.required']);
     const task = await send(base, message('market_report', { ...CITY, _payment: proof }));
@@ -284,14 +284,14 @@ describe('paying for a task', () => {
     const proof = await paid();
     const pay = (_payment: string): Members => message('market_report', { ...CITY, _payment });
     assert.equal((await send(base, pay(proof))).status.state, 'TASK_STATE_COMPLETED');
-    const earned = await seller.income();
+    const earned = await testbed.income();
     const again = await send(base, pay(found(proof)));
     assert.equal(dataOf(again)['code'], 'PAYMENT_REPLAYED');
     assert.deepEqual(x402Of(again), {
       'x402.payment.status': 'payment-completed',
       'x402.payment.error': 'DUPLICATE_NONCE',
     });
-    assert.equal(await seller.income(), earned);
+    assert.equal(await testbed.income(), earned);
     const elsewhere = await send(base, message('market_report', { city: 'Lisboa', _payment: proof }));
     assert.equal(x402Of(elsewhere)['x402.payment.status'], 'payment-failed');
   });
@@ -302,12 +302,12 @@ describe('paying for a task', () => {
   ] as const)
     it(`${what} gets its answer again, as a new task: paid once, run once`, async () => {
       const pay = message('market_report', { ...CITY, _payment: await paid() });
-      const [earned, calls] = [await seller.income(), seller.merchant.requests.length];
+      const [earned, calls] = [await testbed.income(), testbed.backend.requests.length];
       const [first, again] = [await send(base, pay, headers), await send(base, pay, headers)];
       assert.deepEqual(dataOf(again), dataOf(first));
       assert.deepEqual([deliveryOf(first)['replayed'], deliveryOf(again)['replayed']], [undefined, true]);
       assert.notEqual(again.id, first.id);
-      assert.equal((await seller.income()) - earned, PRICE_UNITS);
-      assert.equal(seller.merchant.requests.length - calls, 1);
+      assert.equal((await testbed.income()) - earned, PRICE_UNITS);
+      assert.equal(testbed.backend.requests.length - calls, 1);
     });
 });

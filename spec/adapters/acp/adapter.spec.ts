@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { exchange, head } from '../../server/http/raw.ts';
-import { type Asked, askAcp, assertAcpError, CART, type Headers, rightHeaders, sharedCheckoutShop } from './shop.ts';
+import { type Asked, askAcp, assertAcpError, CART, type Headers, rightHeaders, sharedCheckoutTestbed } from './shop.ts';
 
 /** One byte too many, no JSON, and nothing that a schema allows. */
 const TOO_LARGE = '{'.repeat(262_145);
@@ -34,33 +34,33 @@ function wrongFrom(row: number): Asked {
 }
 
 describe('the order of the checks of a checkout call', () => {
-  const open = sharedCheckoutShop({ acp: { limits: { maxInFlight: 1 } } });
+  const open = sharedCheckoutTestbed({ acp: { limits: { maxInFlight: 1 } } });
   let release: () => void = () => undefined;
   let running: Promise<unknown> | undefined;
   before(async () => {
     // The one slot is taken: later checks must not be reached.
-    open.merchant.misbehave({
+    open.backend.misbehave({
       kind: 'wait',
       acts: 'after',
       until: new Promise((resolve) => {
         release = resolve;
       }),
     });
-    const arrived = open.merchant.arrived();
-    running = askAcp(open.shop.url);
+    const arrived = open.backend.arrived();
+    running = askAcp(open.gateway.url);
     await arrived;
   });
 
   for (const [row, [what, status, code]] of ROWS.entries())
     it(`${what} is checked before everything that follows`, async () => {
-      assertAcpError(await askAcp(open.shop.url, wrongFrom(row)), status, code);
+      assertAcpError(await askAcp(open.gateway.url, wrongFrom(row)), status, code);
     });
 
   it('the size is checked before the JSON, the JSON before the schema, and the schema before the key is claimed', async () => {
     release();
     await running;
     const headers = { 'idempotency-key': 'one-key' };
-    const ask = (body: string | typeof CART) => askAcp(open.shop.url, { headers, body });
+    const ask = (body: string | typeof CART) => askAcp(open.gateway.url, { headers, body });
     assertAcpError(await ask(TOO_LARGE), 413, 'request_body_too_large');
     assertAcpError(await ask('{"currency":7'), 400, 'invalid_json');
     assertAcpError(await ask('{"currency":7}'), 400, 'invalid_request_body');
@@ -71,7 +71,7 @@ describe('the order of the checks of a checkout call', () => {
 });
 
 describe('the connection of a refused checkout call', () => {
-  const open = sharedCheckoutShop();
+  const open = sharedCheckoutTestbed();
 
   const create = (body: string, changes: Headers = {}): string => {
     const length = String(Buffer.byteLength(body));
@@ -82,8 +82,8 @@ describe('the connection of a refused checkout call', () => {
   const cart = JSON.stringify(CART);
   const last = create(cart, { connection: 'close' });
   const statuses = async (...requests: readonly string[]): Promise<readonly string[]> => {
-    open.merchant.forget();
-    const answer = await exchange(open.shop.url, [requests.join('')]);
+    open.backend.forget();
+    const answer = await exchange(open.gateway.url, [requests.join('')]);
     return [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status = '']) => status);
   };
 
@@ -98,12 +98,12 @@ describe('the connection of a refused checkout call', () => {
       const [refused = '', ...others] = await statuses(create(last, changes), last);
       assert.match(refused, /^4\d\d$/);
       assert.deepEqual(others, []);
-      assert.equal(open.merchant.calls.length, 0);
+      assert.equal(open.backend.calls.length, 0);
     });
 
   it('stays where the body was read, and the next call is served', async () => {
     assert.deepEqual(await statuses(create('{'), create('{}'), last), ['400', '400', '201']);
-    assert.equal(open.merchant.calls.length, 1);
+    assert.equal(open.backend.calls.length, 1);
   });
 
   it('stays where there is no body', async () => {

@@ -11,32 +11,32 @@ import {
   askAcp,
   assertAcpError,
   CART,
-  type CheckoutShop,
-  type CheckoutShopParts,
-  openCheckoutShop,
+  type CheckoutTestbed,
+  type CheckoutTestbedParts,
+  openCheckoutTestbed,
   rightHeaders,
 } from './shop.ts';
 
-let opened: CheckoutShop | undefined;
+let opened: CheckoutTestbed | undefined;
 afterEach(async () => {
   await opened?.close();
   opened = undefined;
 });
 
-async function openShop(parts: CheckoutShopParts): Promise<CheckoutShop> {
-  opened = await openCheckoutShop(parts);
+async function openShop(parts: CheckoutTestbedParts): Promise<CheckoutTestbed> {
+  opened = await openCheckoutTestbed(parts);
   return opened;
 }
 
 /** Delays the backend's next answer until the result is called. */
-function delayAnswer({ merchant }: CheckoutShop): () => void {
+function delayAnswer({ backend }: CheckoutTestbed): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  merchant.misbehave({ kind: 'wait', acts: 'after', until: promise });
+  backend.misbehave({ kind: 'wait', acts: 'after', until: promise });
   return resolve;
 }
 
-const metric = async ({ shop }: CheckoutShop, line: string): Promise<number> => {
-  const text = await (await fetch(`${shop.managementUrl}/metrics`)).text();
+const metric = async ({ gateway }: CheckoutTestbed, line: string): Promise<number> => {
+  const text = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
   return Number(
     text
       .split('\n')
@@ -51,27 +51,27 @@ describe('checkout calls beyond their number', () => {
     it(`have to come again, ${method} as well, and leave no claim behind`, async () => {
       const open = await openShop({ acp: { limits: { maxInFlight: 1 } } });
       const release = delayAnswer(open);
-      const arrived = open.merchant.arrived();
-      const first = askAcp(open.shop.url);
+      const arrived = open.backend.arrived();
+      const first = askAcp(open.gateway.url);
       await arrived;
       const headers = { 'idempotency-key': 'refused', 'request-id': 'r-1' };
       const asked = method === 'GET' ? { method, path: '/checkout_sessions/cs_1', headers } : { headers };
-      const busy = await askAcp(open.shop.url, asked);
+      const busy = await askAcp(open.gateway.url, asked);
       assertAcpError(busy, 503, 'service_unavailable');
       assert.equal(busy.headers['retry-after'], '1');
       assert.equal(busy.headers['request-id'], 'r-1');
       assert.equal(await metric(open, 'acg_shed_total{reason="in_flight"}'), 1);
       release();
       assert.equal((await first).status, 201);
-      const again = await askAcp(open.shop.url, { headers, body: { ...CART, currency: 'eur' } });
+      const again = await askAcp(open.gateway.url, { headers, body: { ...CART, currency: 'eur' } });
       assert.equal(again.status, 201, again.text);
     });
 
   it('are counted until their work is done, also when the caller has left', async () => {
     const open = await openShop({ acp: { limits: { maxInFlight: 1 } } });
     const release = delayAnswer(open);
-    const arrived = open.merchant.arrived();
-    const leaving = http.request(`${open.shop.url}/acp/checkout_sessions`, {
+    const arrived = open.backend.arrived();
+    const leaving = http.request(`${open.gateway.url}/acp/checkout_sessions`, {
       method: 'POST',
       headers: rightHeaders('POST'),
     });
@@ -81,21 +81,21 @@ describe('checkout calls beyond their number', () => {
     leaving.destroy();
     const gone = async () => ((await metric(open, 'acg_requests_in_flight')) === 0 ? true : undefined);
     await eventually(gone, 'the caller to be gone');
-    assertAcpError(await askAcp(open.shop.url), 503, 'service_unavailable');
+    assertAcpError(await askAcp(open.gateway.url), 503, 'service_unavailable');
     release();
-    const served = async () => ((await askAcp(open.shop.url)).status === 201 ? true : undefined);
+    const served = async () => ((await askAcp(open.gateway.url)).status === 201 ? true : undefined);
     await eventually(served, 'a free slot');
-    assert.ok(open.merchant.session('cs_2') !== undefined, 'the call of the caller that left came to its end');
+    assert.ok(open.backend.session('cs_2') !== undefined, 'the call of the caller that left came to its end');
   });
 
   it('are refused in the words of ACP when the whole gateway is full, after their token is compared', async () => {
     const open = await openShop({ overrides: { limits: { maxInFlight: 1 } } });
     const release = delayAnswer(open);
-    const arrived = open.merchant.arrived();
-    const first = askAcp(open.shop.url);
+    const arrived = open.backend.arrived();
+    const first = askAcp(open.gateway.url);
     await arrived;
-    assertAcpError(await askAcp(open.shop.url), 503, 'service_unavailable');
-    assertAcpError(await askAcp(open.shop.url, { headers: { authorization: undefined } }), 401, 'unauthorized');
+    assertAcpError(await askAcp(open.gateway.url), 503, 'service_unavailable');
+    assertAcpError(await askAcp(open.gateway.url, { headers: { authorization: undefined } }), 401, 'unauthorized');
     release();
     assert.equal((await first).status, 201);
   });

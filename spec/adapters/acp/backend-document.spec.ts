@@ -3,19 +3,24 @@ import { describe, it } from 'node:test';
 import { checkDocument, type DocumentFault } from '../../../src/adapters/acp/backend-document.ts';
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
-import { openDesk } from '../../support/acp/desk.ts';
+import { openCheckouts } from '../../support/acp/desk.ts';
 import { EDITS, type Fault } from '../../support/acp/faults.ts';
 import { completeWith, withBackend, write } from './with-backend.ts';
 
-const desk = openDesk({ dedupe: false, shop: 'https://shop.example' });
-const CREATED = desk.act(
+const checkouts = openCheckouts({ dedupe: false, shop: 'https://shop.example' });
+const CREATED = checkouts.act(
   'createCheckoutSession',
   undefined,
   { line_items: [{ id: 'a' }], currency: 'usd', capabilities: {} },
   undefined,
 ).document;
 const ID = String(CREATED['id']);
-const COMPLETED = desk.act('completeCheckoutSession', ID, JSON.parse(completeWith()) as JsonObject, undefined).document;
+const COMPLETED = checkouts.act(
+  'completeCheckoutSession',
+  ID,
+  JSON.parse(completeWith()) as JsonObject,
+  undefined,
+).document;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 function faultIn(

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CheckoutCall } from '../../../src/adapters/acp/call.ts';
 import { answer, rawBackend } from '../../backend/raw-backend.ts';
-import type { MerchantCall } from '../../support/acp/merchant.ts';
+import type { BackendCall } from '../../support/acp/merchant.ts';
 import { type BackendOptions, CREATE, completeWith, documentIn, withBackend, write } from './with-backend.ts';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 /** The call of this caller, as it reached the backend. */
-async function sent(call: Partial<CheckoutCall>, options: BackendOptions = {}): Promise<MerchantCall> {
-  let received: MerchantCall | undefined;
+async function sent(call: Partial<CheckoutCall>, options: BackendOptions = {}): Promise<BackendCall> {
+  let received: BackendCall | undefined;
   await withBackend(async ({ backend, open }) => {
     await write(open({ operation: 'createCheckoutSession', ...call }), { backendKey: 'derived', number: 3 });
     received = backend.calls.at(-1);
@@ -19,7 +19,7 @@ async function sent(call: Partial<CheckoutCall>, options: BackendOptions = {}): 
 }
 
 /** Names and values as they stood on the wire, without those of the connection. */
-function fieldsOf({ rawHeaders }: MerchantCall): Readonly<Record<string, string>> {
+function fieldsOf({ rawHeaders }: BackendCall): Readonly<Record<string, string>> {
   const fields: Record<string, string> = {};
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = (rawHeaders[at] ?? '').toLowerCase();

@@ -5,10 +5,10 @@ import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutShop, TOKEN } from './shop.ts';
+import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutTestbed, TOKEN } from './shop.ts';
 
 // Each test has an address of its own: wrong tokens are counted.
-const open = sharedCheckoutShop({ overrides: { server: { trustProxy: 1 } } });
+const open = sharedCheckoutTestbed({ overrides: { server: { trustProxy: 1 } } });
 
 let addresses = 0;
 const newAddress = (): string => {
@@ -16,7 +16,7 @@ const newAddress = (): string => {
   return `203.0.113.${addresses}`;
 };
 const create = (headers: Headers, address = newAddress()) =>
-  askAcp(open.shop.url, { headers: { 'x-forwarded-for': address, ...headers } });
+  askAcp(open.gateway.url, { headers: { 'x-forwarded-for': address, ...headers } });
 
 describe('the bearer token of a checkout call', () => {
   for (const authorization of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`, `BEARER ${TOKEN}`, `Bearer ${OTHER_TOKEN}`])
@@ -47,7 +47,7 @@ describe('the bearer token of a checkout call', () => {
 
   it('is not taken from the query', async () =>
     void assertAcpError(
-      await askAcp(open.shop.url, {
+      await askAcp(open.gateway.url, {
         path: `/checkout_sessions?access_token=${TOKEN}`,
         headers: { authorization: undefined },
       }),
@@ -57,7 +57,7 @@ describe('the bearer token of a checkout call', () => {
 
   it('is needed for reading as well', async () =>
     void assertAcpError(
-      await askAcp(open.shop.url, {
+      await askAcp(open.gateway.url, {
         method: 'GET',
         path: '/checkout_sessions/cs_1',
         headers: { authorization: undefined },
@@ -73,7 +73,7 @@ describe('the bearer token of a checkout call', () => {
     for (const method of ['POST', 'GET']) {
       const path = method === 'GET' ? '/checkout_sessions/cs_1' : '/checkout_sessions';
       const headers = { authorization: 'Bearer guess', 'x-forwarded-for': address };
-      const answer = await askAcp(open.shop.url, { method, path, headers });
+      const answer = await askAcp(open.gateway.url, { method, path, headers });
       assertAcpError(answer, 429, 'rate_limited');
       assert.match(answer.headers['retry-after'] ?? '', /^(?:[1-9]|[1-5]\d|60)$/);
       assert.equal(answer.headers['www-authenticate'], undefined);
@@ -81,7 +81,7 @@ describe('the bearer token of a checkout call', () => {
     assert.equal((await create({}, address)).status, 201, 'the right token from the same address');
     assertAcpError(await create({ authorization: undefined }, address), 401, 'unauthorized');
     assertAcpError(await create({ authorization: 'Bearer guess' }), 401, 'unauthorized');
-    const metrics = await (await fetch(`${open.shop.managementUrl}/metrics`)).text();
+    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
     assert.match(metrics, /^acg_rate_limited_total\{what="acp_token"\} 2$/m);
   });
 
@@ -91,7 +91,7 @@ describe('the bearer token of a checkout call', () => {
       [TOKEN, 'wrong'],
       ['wrong', TOKEN],
     ]) {
-      const answer = await rawCreate(open.shop.url, [
+      const answer = await rawCreate(open.gateway.url, [
         `X-Forwarded-For: ${newAddress()}`,
         `Authorization: Bearer ${one}`,
         `AUTHORIZATION: Bearer ${other}`,

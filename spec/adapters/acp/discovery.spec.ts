@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { acpDiscovery } from '../../../src/adapters/acp/discovery.ts';
 import type { AcpDiscoverySettings } from '../../../src/checkouts/settings.ts';
 import { ask } from '../../e2e/ask.ts';
-import { sharedCheckoutShop } from './shop.ts';
+import { sharedCheckoutTestbed } from './shop.ts';
 
 const PATH = '/.well-known/acp.json';
 const NOTHING: AcpDiscoverySettings = {
@@ -50,9 +50,9 @@ describe('the discovery document of the checkout service', () => {
   });
 
   describe('as it is served', () => {
-    const open = sharedCheckoutShop();
+    const open = sharedCheckoutTestbed();
     const look = (method: string, headers: Record<string, string> = {}) =>
-      ask(open.shop.url, { method, path: PATH, headers });
+      ask(open.gateway.url, { method, path: PATH, headers });
 
     it('is public, and may be kept for an hour', async () => {
       const answer = await look('GET');
@@ -62,7 +62,7 @@ describe('the discovery document of the checkout service', () => {
       assert.match(String(answer.headers.etag), /^"[^"]+"$/);
       assert.equal(
         (JSON.parse(answer.text) as Record<string, unknown>)['api_base_url'],
-        `${open.shop.config.merchant.publicBaseUrl}/acp`,
+        `${open.gateway.config.merchant.publicBaseUrl}/acp`,
       );
     });
     it('is not sent again to a client that has it', async () => {

@@ -5,11 +5,11 @@ import { GatewayError } from '../../../src/errors.ts';
 import { assertEnvelope } from '../../e2e/ask.ts';
 import { exchange, head } from '../../server/http/raw.ts';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, sharedCheckoutShop, TOKEN } from './shop.ts';
+import { askAcp, assertAcpError, sharedCheckoutTestbed, TOKEN } from './shop.ts';
 
 /** What the middleware that all adapters share answers to requests at the mount. */
 describe('a checkout call that a shared middleware refuses', () => {
-  const open = sharedCheckoutShop({
+  const open = sharedCheckoutTestbed({
     overrides: {
       server: { allowedOrigins: ['https://app.example'], allowedHosts: ['shop.example'] },
       limits: { rate: { perSecond: 1, burst: 3 } },
@@ -18,7 +18,7 @@ describe('a checkout call that a shared middleware refuses', () => {
 
   const host = 'shop.example';
   const ask = (headers: Record<string, string | undefined>, path?: string, method?: string) =>
-    askAcp(open.shop.url, {
+    askAcp(open.gateway.url, {
       headers: { host, ...headers },
       ...(path === undefined ? {} : { path }),
       ...(method === undefined ? {} : { method }),
@@ -52,23 +52,23 @@ describe('a checkout call that a shared middleware refuses', () => {
       '/acp/../acp/checkout_sessions',
     ]) {
       const lines = [`POST ${path} HTTP/1.1`, `Host: ${host}`, 'Connection: close', 'Content-Length: 0'];
-      assert.deepEqual(refusalIn(await exchange(open.shop.url, [head(lines)])), { status: 404, code: 'not_found' });
+      assert.deepEqual(refusalIn(await exchange(open.gateway.url, [head(lines)])), { status: 404, code: 'not_found' });
     }
   });
   it('with a target of absolute form is found at its path', async () => {
     const lines = ['GET http://shop.example/acp/nowhere HTTP/1.1', `Host: ${host}`, 'Connection: close'];
-    const answer = await exchange(open.shop.url, [head(lines)]);
+    const answer = await exchange(open.gateway.url, [head(lines)]);
     assert.deepEqual(refusalIn(answer), { status: 404, code: 'not_found' });
     assert.match(answer, /\r\nx-request-id: acp_/);
   });
   it('whose framing can be read in two ways is refused before anything else', async () => {
     const lines = ['POST /acp/checkout_sessions HTTP/1.1', `Host: ${host}`, 'Transfer-Encoding: gzip, chunked'];
-    assert.deepEqual(refusalIn(await exchange(open.shop.url, [`${head(lines)}0\r\n\r\n`])), {
+    assert.deepEqual(refusalIn(await exchange(open.gateway.url, [`${head(lines)}0\r\n\r\n`])), {
       status: 400,
       code: 'invalid_request',
     });
     const reading = ['GET /acp/checkout_sessions/cs_1 HTTP/1.1', `Host: ${host}`, 'Content-Length: 2'];
-    assert.deepEqual(refusalIn(await exchange(open.shop.url, [`${head(reading)}{}`])), {
+    assert.deepEqual(refusalIn(await exchange(open.gateway.url, [`${head(reading)}{}`])), {
       status: 400,
       code: 'invalid_request',
     });
@@ -80,7 +80,7 @@ describe('a checkout call that a shared middleware refuses', () => {
       'Last-Event-Id': 'evt_1',
     })) {
       const twice = [`${field}: ${value}`, `${field}: ${value}`];
-      const answer = await rawCreate(open.shop.url, field === 'Host' ? twice : [`Host: ${host}`, ...twice]);
+      const answer = await rawCreate(open.gateway.url, field === 'Host' ? twice : [`Host: ${host}`, ...twice]);
       assert.deepEqual(refusalIn(answer), { status: 400, code: 'invalid_request' });
     }
   });
@@ -88,7 +88,7 @@ describe('a checkout call that a shared middleware refuses', () => {
     for (const field of ['Authorization: Bearer one', 'Content-Type: application/json'])
       for (const path of ['/acpx', '/api/events', '/.well-known/acp.json', '/api/events?/acp/'])
         assert.deepEqual(
-          refusalIn(await exchange(open.shop.url, [head([`GET ${path} HTTP/1.1`, `Host: ${host}`, field, field])])),
+          refusalIn(await exchange(open.gateway.url, [head([`GET ${path} HTTP/1.1`, `Host: ${host}`, field, field])])),
           { status: 400, code: 'INPUT_INVALID' },
         );
   });

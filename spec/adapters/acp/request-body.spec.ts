@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { dial, exchange, received } from '../../server/http/raw.ts';
 import { createHead, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, CART, sharedCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, CART, sharedCheckoutTestbed } from './shop.ts';
 
 const MAX = 262_144;
 const TEXT = JSON.stringify(CART);
 
-const open = sharedCheckoutShop();
+const open = sharedCheckoutTestbed();
 
-const create = (body: string | Buffer) => askAcp(open.shop.url, { body });
+const create = (body: string | Buffer) => askAcp(open.gateway.url, { body });
 /** A valid create with white space up to so many bytes. */
 const padded = (bytes: number): string => TEXT + ' '.repeat(bytes - TEXT.length);
 /**
@@ -28,7 +28,10 @@ describe('the body of a checkout call', () => {
       createHead(['Transfer-Encoding: chunked']),
       `${(MAX + 1).toString(16)}\r\n${padded(MAX + 1)}\r\n0\r\n\r\n`,
     ];
-    assert.deepEqual(refusalIn(await exchange(open.shop.url, chunks)), { status: 413, code: 'request_body_too_large' });
+    assert.deepEqual(refusalIn(await exchange(open.gateway.url, chunks)), {
+      status: 413,
+      code: 'request_body_too_large',
+    });
   });
   it('may be 64 levels deep', async () => assert.equal((await create(nested(64))).status, 201));
   it('is refused as JSON with 65', async () => void assertAcpError(await create(nested(65)), 400, 'invalid_json'));
@@ -68,13 +71,13 @@ describe('the body of a checkout call', () => {
 
   it('reaches the backend in its own bytes', async () => {
     const body = ' {"currency" : "us\\u0064", "line_items":[{"id":"item_1","unit_amount":1.0}],\n"capabilities":{}}  ';
-    const arrived = open.merchant.arrived();
+    const arrived = open.backend.arrived();
     assert.equal((await create(body)).status, 201);
     assert.equal((await arrived).body.toString(), body);
   });
 
   it('is not invited when it would be refused', async () => {
-    const socket = await dial(open.shop.url);
+    const socket = await dial(open.gateway.url);
     const answer = received(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));
     await new Promise((resolve) => socket.once('close', resolve));
@@ -82,14 +85,14 @@ describe('the body of a checkout call', () => {
   });
 
   it('that breaks off leaves no claim behind', async () => {
-    const socket = await dial(open.shop.url);
+    const socket = await dial(open.gateway.url);
     socket.write(
       `${createHead(['Idempotency-Key: broken-off', `Content-Length: ${TEXT.length}`])}${TEXT.slice(0, 10)}`,
     );
     socket.end();
     await new Promise((resolve) => socket.resume().once('close', resolve));
     const other = { ...CART, currency: 'eur' };
-    const answer = await askAcp(open.shop.url, { headers: { 'idempotency-key': 'broken-off' }, body: other });
+    const answer = await askAcp(open.gateway.url, { headers: { 'idempotency-key': 'broken-off' }, body: other });
     assert.equal(answer.status, 201);
   });
 });
@@ -103,8 +106,8 @@ describe('a cancel', () => {
   ] as const)
     it(`may come ${what}, and reaches the backend without either`, async () => {
       const path = `/checkout_sessions/${await session()}/cancel`;
-      const arrived = open.merchant.arrived({ operation: 'cancelCheckoutSession' });
-      const answer = await askAcp(open.shop.url, { path, headers, body: '' });
+      const arrived = open.backend.arrived({ operation: 'cancelCheckoutSession' });
+      const answer = await askAcp(open.gateway.url, { path, headers, body: '' });
       assert.equal(answer.status, 200, answer.text);
       const call = await arrived;
       assert.equal(call.body.length, 0);
@@ -114,29 +117,29 @@ describe('a cancel', () => {
   it('without a body is the same call as one with an empty object', async () => {
     const path = `/checkout_sessions/${await session()}/cancel`;
     const headers = { 'idempotency-key': `cancel ${path}` };
-    assert.equal((await askAcp(open.shop.url, { path, headers, body: '' })).status, 200);
-    const again = await askAcp(open.shop.url, { path, headers, body: '{ }' });
+    assert.equal((await askAcp(open.gateway.url, { path, headers, body: '' })).status, 200);
+    const again = await askAcp(open.gateway.url, { path, headers, body: '{ }' });
     assert.equal(again.headers['idempotent-replayed'], 'true');
   });
 
   it('with a body needs a content type', async () => {
     const path = `/checkout_sessions/${await session()}/cancel`;
     const headers = { 'content-type': undefined };
-    assertAcpError(await askAcp(open.shop.url, { path, headers, body: '{}' }), 415, 'unsupported_media_type');
+    assertAcpError(await askAcp(open.gateway.url, { path, headers, body: '{}' }), 415, 'unsupported_media_type');
     const chunked = [
       createHead(['Transfer-Encoding: chunked'])
         .replace('/acp/checkout_sessions ', `/acp${path} `)
         .replace(/Content-Type: .*\r\n/, ''),
       '2\r\n{}\r\n0\r\n\r\n',
     ];
-    assert.equal(refusalIn(await exchange(open.shop.url, chunked)).status, 415);
+    assert.equal(refusalIn(await exchange(open.gateway.url, chunked)).status, 415);
   });
 });
 
 describe('complete and update', () => {
   for (const path of ['/checkout_sessions/cs_1', '/checkout_sessions/cs_1/complete'])
     it(`need a body: ${path}`, async () => {
-      const { message } = assertAcpError(await askAcp(open.shop.url, { path, body: '' }), 400, 'invalid_json');
+      const { message } = assertAcpError(await askAcp(open.gateway.url, { path, body: '' }), 400, 'invalid_json');
       assert.equal(message, 'The body is empty; it must be a JSON object.');
     });
 });

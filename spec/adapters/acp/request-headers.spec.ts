@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type Headers, sharedCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, type Headers, sharedCheckoutTestbed } from './shop.ts';
 
-const open = sharedCheckoutShop();
+const open = sharedCheckoutTestbed();
 
 const create = (headers: Headers, body?: string) =>
-  askAcp(open.shop.url, { headers, ...(body === undefined ? {} : { body }) });
+  askAcp(open.gateway.url, { headers, ...(body === undefined ? {} : { body }) });
 
 describe('the version of a checkout call', () => {
   for (const version of [undefined, ''])
@@ -21,7 +21,7 @@ describe('the version of a checkout call', () => {
     });
   it('comes once', async () =>
     assert.deepEqual(
-      refusalIn(await rawCreate(open.shop.url, ['API-Version: 2026-04-17', 'API-Version: 2026-04-17'])),
+      refusalIn(await rawCreate(open.gateway.url, ['API-Version: 2026-04-17', 'API-Version: 2026-04-17'])),
       {
         status: 400,
         code: 'unsupported_api_version',
@@ -29,7 +29,7 @@ describe('the version of a checkout call', () => {
     ));
   it('is needed for reading as well', async () =>
     void assertAcpError(
-      await askAcp(open.shop.url, {
+      await askAcp(open.gateway.url, {
         method: 'GET',
         path: '/checkout_sessions/cs_1',
         headers: { 'api-version': undefined },
@@ -57,14 +57,14 @@ describe('the key of a checkout call', () => {
     });
   it('is trimmed: the same key with spaces around it is the same key', async () => {
     const [first, second] = [
-      await rawCreate(open.shop.url, ['Idempotency-Key:   padded  ']),
-      await rawCreate(open.shop.url, ['Idempotency-Key: padded']),
+      await rawCreate(open.gateway.url, ['Idempotency-Key:   padded  ']),
+      await rawCreate(open.gateway.url, ['Idempotency-Key: padded']),
     ];
     assert.match(first, /^HTTP\/1\.1 201[\s\S]*\r\nidempotency-key: padded\r\n/);
     assert.match(second, /\r\nidempotent-replayed: true\r\n/);
   });
   it('comes once', async () =>
-    assert.deepEqual(refusalIn(await rawCreate(open.shop.url, ['Idempotency-Key: a', 'Idempotency-Key: a'])), {
+    assert.deepEqual(refusalIn(await rawCreate(open.gateway.url, ['Idempotency-Key: a', 'Idempotency-Key: a'])), {
       status: 400,
       code: 'idempotency_key_invalid',
     }));
@@ -76,7 +76,11 @@ describe('the key of a checkout call', () => {
   it('is neither read nor echoed when a session is read', async () => {
     const { id } = JSON.parse((await create({})).text) as { id: string };
     const read = (key: string) =>
-      askAcp(open.shop.url, { method: 'GET', path: `/checkout_sessions/${id}`, headers: { 'idempotency-key': key } });
+      askAcp(open.gateway.url, {
+        method: 'GET',
+        path: `/checkout_sessions/${id}`,
+        headers: { 'idempotency-key': key },
+      });
     for (const key of ['k', 'x'.repeat(300)]) {
       const answer = await read(key);
       assert.equal(answer.status, 200);
@@ -115,7 +119,7 @@ describe('the media type of a checkout call', () => {
 
   it('comes once, whatever the second one is', async () => {
     for (const second of ['application/json', 'text/plain']) {
-      const answer = await rawCreate(open.shop.url, ['Content-Type: application/json', `Content-Type: ${second}`]);
+      const answer = await rawCreate(open.gateway.url, ['Content-Type: application/json', `Content-Type: ${second}`]);
       assert.deepEqual(refusalIn(answer), { status: 415, code: 'unsupported_media_type' });
     }
   });
@@ -144,14 +148,14 @@ describe('the ids of a checkout call', () => {
       assert.equal(answer.headers['request-id'], undefined);
     });
   it('does not echo one that came twice', async () => {
-    const answer = await rawCreate(open.shop.url, ['Request-Id: a', 'Request-Id: b']);
+    const answer = await rawCreate(open.gateway.url, ['Request-Id: a', 'Request-Id: b']);
     assert.match(answer, /^HTTP\/1\.1 201/);
     assert.doesNotMatch(answer, /\r\nrequest-id:/);
   });
   it('echoes it with every refusal', async () => {
     const answers = await Promise.all([
-      askAcp(open.shop.url, { path: '/nowhere', headers: { 'request-id': 'r1' } }),
-      askAcp(open.shop.url, { method: 'PUT', headers: { 'request-id': 'r1' } }),
+      askAcp(open.gateway.url, { path: '/nowhere', headers: { 'request-id': 'r1' } }),
+      askAcp(open.gateway.url, { method: 'PUT', headers: { 'request-id': 'r1' } }),
       create({ 'request-id': 'r1', authorization: undefined }),
       create({ 'request-id': 'r1', origin: 'https://elsewhere.example' }),
       create({ 'request-id': 'r1' }, '{'),

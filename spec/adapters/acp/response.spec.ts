@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ACP_ERRORS, AcpError } from '../../../src/adapters/acp/error.ts';
 import { eventually } from '../../support/books.ts';
-import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutShop } from './shop.ts';
+import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutTestbed } from './shop.ts';
 
 const PAYMENT = {
   payment_data: { handler_id: 'card', instrument: { type: 'card', credential: { type: 'spt', token: 'spt_1' } } },
 };
 
-const open = sharedCheckoutShop();
+const open = sharedCheckoutTestbed();
 
 const ask = (key: string, path = '/checkout_sessions', body: object = CART, headers = {}) =>
-  askAcp(open.shop.url, { path, body: JSON.stringify(body), headers: { 'idempotency-key': key, ...headers } });
+  askAcp(open.gateway.url, { path, body: JSON.stringify(body), headers: { 'idempotency-key': key, ...headers } });
 const session = async (): Promise<string> =>
   `/checkout_sessions/${(JSON.parse((await ask(crypto.randomUUID())).text) as { id: string }).id}`;
 const lineOf = (id: unknown): Promise<Record<string, unknown>> =>
   eventually(async () => {
-    const lines = open.shop.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const lines = open.gateway.logLines.map((line) => JSON.parse(line) as Record<string, unknown>);
     return lines.find(({ requestId, msg }) => requestId === id && msg === 'request completed');
   }, 'the line of the request');
 
@@ -34,7 +34,7 @@ describe('the answer to a repeated checkout call', () => {
   it('is a refusal again when the first one was, under its own code in the log', async () => {
     const path = `${await session()}/complete`;
     const gone = { type: 'invalid_request', code: 'gone', message: 'no such session' };
-    open.merchant.misbehave({ kind: 'status', status: 404, acts: false, document: gone });
+    open.backend.misbehave({ kind: 'status', status: 404, acts: false, document: gone });
     const [first, second] = [await ask('lost', path, PAYMENT), await ask('lost', path, PAYMENT)];
     assertAcpError(first, 404, 'checkout_session_not_found');
     assertAcpError(second, 404, 'checkout_session_not_found');
@@ -44,13 +44,13 @@ describe('the answer to a repeated checkout call', () => {
 
   it('is a conflict when the body is another one, and the backend is not called', async () => {
     await ask('conflict');
-    const { length } = open.merchant.calls;
+    const { length } = open.backend.calls;
     assertAcpError(
       await ask('conflict', '/checkout_sessions', { ...CART, currency: 'eur' }),
       422,
       'idempotency_conflict',
     );
-    assert.equal(open.merchant.calls.length, length);
+    assert.equal(open.backend.calls.length, length);
   });
 
   it('is a new one for another client: each has its own keys', async () => {
@@ -63,8 +63,8 @@ describe('the answer to a repeated checkout call', () => {
   it('comes later while the first call runs, and for another key of the session as well', async () => {
     const path = `${await session()}/complete`;
     const { promise, resolve } = Promise.withResolvers<void>();
-    open.merchant.misbehave({ kind: 'wait', acts: 'after', until: promise }, { operation: 'completeCheckoutSession' });
-    const arrived = open.merchant.arrived({ operation: 'completeCheckoutSession' });
+    open.backend.misbehave({ kind: 'wait', acts: 'after', until: promise }, { operation: 'completeCheckoutSession' });
+    const arrived = open.backend.arrived({ operation: 'completeCheckoutSession' });
     const first = ask('running', path, PAYMENT);
     await arrived;
     const same = await ask('running', path, PAYMENT);
@@ -79,7 +79,7 @@ describe('the answer to a repeated checkout call', () => {
 
 describe('a checkout call whose backend fails', () => {
   it('fails with one of our sentences, and runs again', async () => {
-    open.merchant.misbehave({ kind: 'status', status: 500, acts: false });
+    open.backend.misbehave({ kind: 'status', status: 500, acts: false });
     const failed = await ask('retry');
     const document = assertAcpError(failed, 502, 'processing_error');
     assert.equal(document['message'], ACP_ERRORS.processing_error.message);
@@ -110,20 +110,20 @@ describe('a checkout call whose backend fails', () => {
 describe('the log and the metrics of a checkout call', () => {
   it('have its operation and its outcome, and neither session, key nor token', async () => {
     const path = await session();
-    const answer = await askAcp(open.shop.url, { method: 'GET', path: `${path}?access_token=never`, headers: {} });
+    const answer = await askAcp(open.gateway.url, { method: 'GET', path: `${path}?access_token=never`, headers: {} });
     const line = await lineOf(answer.headers['x-request-id']);
     assert.deepEqual(
       [line['path'], line['channel'], line['resource'], line['outcome']],
       ['/acp/checkout_sessions/*', 'acp', 'getCheckoutSession', 'delivered'],
     );
-    const metrics = await (await fetch(`${open.shop.managementUrl}/metrics`)).text();
+    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
     assert.match(metrics, /acg_calls_total\{resource="getCheckoutSession",channel="acp",outcome="delivered"\} [1-9]/);
     for (const secret of ['cs_', 'access_token', 'running', OTHER_TOKEN])
-      assert.ok(!open.shop.logLines.join('').includes(secret) && !metrics.includes(secret), secret);
+      assert.ok(!open.gateway.logLines.join('').includes(secret) && !metrics.includes(secret), secret);
   });
 
   it('have a resource only once the caller is known', async () => {
-    const answer = await askAcp(open.shop.url, { headers: { authorization: undefined } });
+    const answer = await askAcp(open.gateway.url, { headers: { authorization: undefined } });
     const line = await lineOf(answer.headers['x-request-id']);
     assert.deepEqual([line['channel'], line['resource'], line['outcome']], ['acp', undefined, 'unauthorized']);
   });

@@ -4,23 +4,24 @@ import { schemaOf } from '../../../src/adapters/acp/backend-document.ts';
 import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { DECLINED_TOKEN, openDesk, type Said, THREE_DS_TOKEN } from '../../support/acp/desk.ts';
-import { startCheckoutMerchant } from '../../support/acp/merchant.ts';
+import { type CheckoutAnswer, DECLINED_TOKEN, openCheckouts, THREE_DS_TOKEN } from '../../support/acp/desk.ts';
+import { startCheckoutBackend } from '../../support/acp/merchant.ts';
 import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from './validation/published.ts';
 import { CREATE, completeWith } from './with-backend.ts';
 
 const DESTINATION = { name: 'A', line_one: '1', city: 'B', state: 'BE', country: 'DE', postal_code: '10115' };
 
 /** Every kind of answer of the sample backend, with its operation. */
-function everything(): readonly (readonly [Operation, Said])[] {
-  const desk = openDesk({ dedupe: true, shop: 'https://shop.example' });
-  const answers: (readonly [Operation, Said])[] = [];
-  const act = (operation: Operation, id: string | undefined, body: Json): Said => {
-    const answer = desk.act(operation, id, body as JsonObject, `key ${answers.length}`);
+function everything(): readonly (readonly [Operation, CheckoutAnswer])[] {
+  const checkouts = openCheckouts({ dedupe: true, shop: 'https://shop.example' });
+  const answers: (readonly [Operation, CheckoutAnswer])[] = [];
+  const act = (operation: Operation, id: string | undefined, body: Json): CheckoutAnswer => {
+    const answer = checkouts.act(operation, id, body as JsonObject, `key ${answers.length}`);
     answers.push([operation, answer]);
     return answer;
   };
-  const complete = (id: string, body: string): Said => act('completeCheckoutSession', id, JSON.parse(body) as Json);
+  const complete = (id: string, body: string): CheckoutAnswer =>
+    act('completeCheckoutSession', id, JSON.parse(body) as Json);
   const create = (body: Json): string => String(act('createCheckoutSession', undefined, body).document['id']);
   const plain = create(JSON.parse(CREATE) as Json);
   const full = create({
@@ -88,17 +89,17 @@ describe('the sample backend', () => {
 
   it('makes one order for a key, and when it ignores keys one for every complete', () => {
     for (const dedupe of [true, false]) {
-      const desk = openDesk({ dedupe, shop: 'https://shop.example' });
-      desk.act('createCheckoutSession', undefined, JSON.parse(CREATE) as JsonObject, undefined);
+      const checkouts = openCheckouts({ dedupe, shop: 'https://shop.example' });
+      checkouts.act('createCheckoutSession', undefined, JSON.parse(CREATE) as JsonObject, undefined);
       const complete = (key: string): number =>
-        desk.act('completeCheckoutSession', 'cs_1', JSON.parse(completeWith()) as JsonObject, key).status;
+        checkouts.act('completeCheckoutSession', 'cs_1', JSON.parse(completeWith()) as JsonObject, key).status;
       assert.deepEqual([complete('k'), complete('k'), complete('other')], dedupe ? [200, 200, 409] : [200, 200, 200]);
-      assert.equal(desk.sessions.get('cs_1')?.orders.length, dedupe ? 1 : 3);
+      assert.equal(checkouts.sessions.get('cs_1')?.orders.length, dedupe ? 1 : 3);
     }
   });
 
   it('has its faults in their order, each only for its own calls', async () => {
-    const backend = await startCheckoutMerchant();
+    const backend = await startCheckoutBackend();
     try {
       const post = async (path: string, body: string): Promise<number> =>
         (await fetch(`${backend.url}${path}`, { method: 'POST', body })).status;

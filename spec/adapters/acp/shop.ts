@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/merchant.ts';
 import type { ConfigObject } from '../../support/config.ts';
-import { openShop, type Shop, type ShopParts } from '../../support/shop.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/shop.ts';
 
 export const TOKEN = 'token-of-the-assistant';
 export const OTHER_TOKEN = 'token-of-the-other-assistant';
@@ -21,57 +21,57 @@ export const NO_CHAIN = {
 } as const;
 
 /** A gateway that serves checkouts and nothing else, before a backend of its own. */
-export interface CheckoutShop {
-  readonly shop: Shop;
-  readonly merchant: CheckoutMerchant;
+export interface CheckoutTestbed {
+  readonly gateway: TestGateway;
+  readonly backend: CheckoutBackend;
   close(): Promise<void>;
 }
 
-export interface CheckoutShopParts {
+export interface CheckoutTestbedParts {
   /** Merged into `protocols.acp`. */
   readonly acp?: ConfigObject;
   /** Merged into everything. */
   readonly overrides?: ConfigObject;
-  readonly storage?: NonNullable<ShopParts['storage']>;
-  readonly checkouts?: NonNullable<ShopParts['checkouts']>;
+  readonly storage?: NonNullable<TestGatewayParts['storage']>;
+  readonly checkouts?: NonNullable<TestGatewayParts['checkouts']>;
 }
 
-export async function openCheckoutShop({
+export async function openCheckoutTestbed({
   acp = {},
   overrides = {},
   ...parts
-}: CheckoutShopParts = {}): Promise<CheckoutShop> {
-  const merchant = await startCheckoutMerchant();
-  const shop = await openShop({
+}: CheckoutTestbedParts = {}): Promise<CheckoutTestbed> {
+  const backend = await startCheckoutBackend();
+  const gateway = await openGateway({
     ...parts,
     chain: NO_CHAIN,
-    merchantUrl: merchant.url,
+    backendUrl: backend.url,
     facilitator: { mode: 'local' },
     overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
   });
   return {
-    shop,
-    merchant,
+    gateway,
+    backend,
     async close() {
-      await shop.close();
-      await merchant.stop();
+      await gateway.close();
+      await backend.stop();
     },
   };
 }
 
 /** One gateway for all tests of a suite; to be called inside `describe` or at the top of a file. */
-export function sharedCheckoutShop(parts?: CheckoutShopParts): CheckoutShop {
-  let open: CheckoutShop;
+export function sharedCheckoutTestbed(parts?: CheckoutTestbedParts): CheckoutTestbed {
+  let open: CheckoutTestbed;
   before(async () => {
-    open = await openCheckoutShop(parts);
+    open = await openCheckoutTestbed(parts);
   });
   after(() => open.close());
   return {
-    get shop() {
-      return open.shop;
+    get gateway() {
+      return open.gateway;
     },
-    get merchant() {
-      return open.merchant;
+    get backend() {
+      return open.backend;
     },
     close: () => open.close(),
   };

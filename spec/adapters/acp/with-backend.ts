@@ -12,7 +12,7 @@ import type { AcpBackend } from '../../../src/checkouts/settings.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { type CheckoutMerchant, startCheckoutMerchant } from '../../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/merchant.ts';
 
 export interface BackendOptions {
   readonly strictSemantics?: boolean;
@@ -29,7 +29,7 @@ export interface BackendOptions {
 
 /** The backend service with a real exchange before the sample backend, and all that it records. */
 export interface BackendWorld {
-  readonly backend: CheckoutMerchant;
+  readonly backend: CheckoutBackend;
   readonly connection: BackendConnection;
   readonly events: readonly EventDraft[];
   readonly receipts: readonly Receipt[];
@@ -64,7 +64,7 @@ export async function withBackend(
   test: (world: BackendWorld) => Promise<void>,
   options: BackendOptions = {},
 ): Promise<void> {
-  const backend = await startCheckoutMerchant();
+  const backend = await startCheckoutBackend();
   const origin = options.origin ?? backend.url;
   const connection = createExchange({
     origin,

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { callTool, ENABLED } from './post.ts';
 
 /** The largest answer that fits into a message, bytes. */
 const CAP = 1_048_576;
 
 describe('the answer of the backend, as a tool result', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: ENABLED });
-    base = seller.shop.url;
+    testbed = await openTestbed({ overrides: ENABLED });
+    base = testbed.gateway.url;
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('an object: its JSON as text and as structured content, in both eras', async () => {
     for (const era of ['legacy', 'modern'] as const) {
@@ -87,25 +87,25 @@ describe('the answer of the backend, as a tool result', () => {
     });
 
   it('a broken answer of a paid call has its payment, and a receipt that is not delivered', async () => {
-    const proof = await seller.proof('broken');
+    const proof = await testbed.proof('broken');
     const { isError, structuredContent, _meta } = await callTool(base, 'broken', { _payment: proof });
     assert.equal(isError, true);
     assert.equal(structuredContent?.['code'], 'BACKEND_ERROR');
     assert.equal(structuredContent['retryable'], true);
     assert.equal(_meta['x402/payment-response']?.['success'], true);
-    const { payment } = await receiptWhen(seller.shop, String(structuredContent['requestId']), false);
+    const { payment } = await receiptWhen(testbed.gateway, String(structuredContent['requestId']), false);
     assert.equal(payment?.externalReference, _meta['x402/payment-response']?.['transaction']);
   });
 
   it('more calls than slots: isError with GATEWAY_BUSY', async () => {
-    const full = await openSeller({ overrides: { ...ENABLED, limits: { maxInFlight: 1 } } });
+    const full = await openTestbed({ overrides: { ...ENABLED, limits: { maxInFlight: 1 } } });
     try {
-      const arrived = full.merchant.nextRequest('/held');
-      const first = callTool(full.shop.url, 'free_held');
+      const arrived = full.backend.nextRequest('/held');
+      const first = callTool(full.gateway.url, 'free_held');
       await arrived;
-      const { isError, structuredContent } = await callTool(full.shop.url, 'cities');
+      const { isError, structuredContent } = await callTool(full.gateway.url, 'cities');
       assert.deepEqual([isError, structuredContent?.['code']], [true, 'GATEWAY_BUSY']);
-      full.merchant.release();
+      full.backend.release();
       assert.equal((await first).isError, undefined);
     } finally {
       await full.close();
@@ -115,12 +115,12 @@ describe('the answer of the backend, as a tool result', () => {
   it('a free call has events and a receipt under its channel', async () => {
     const { _meta } = await callTool(base, 'cities', {}, { headers: { 'x-request-id': 'mcp-events' } });
     assert.deepEqual(_meta['agent-commerce/delivery'], { requestId: 'mcp-events', resourceId: 'cities', status: 200 });
-    const events = await eventsUntil(seller.shop, 'mcp-events', 'resource.delivered');
+    const events = await eventsUntil(testbed.gateway, 'mcp-events', 'resource.delivered');
     assert.deepEqual(
       events.map(({ type, adapter }) => [type, adapter]),
       ['resource.requested', 'backend.called', 'resource.delivered'].map((type) => [type, 'mcp']),
     );
-    assert.equal((await receiptWhen(seller.shop, 'mcp-events', true)).protocol, 'mcp');
+    assert.equal((await receiptWhen(testbed.gateway, 'mcp-events', true)).protocol, 'mcp');
   });
 
   it('the trace context of _meta reaches the backend, before that of the headers', async () => {
@@ -128,7 +128,7 @@ describe('the answer of the backend, as a tool result', () => {
     const inHeader = '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01';
     const traced = { meta: { traceparent: inMeta, tracestate: 'a=1' }, headers: { traceparent: inHeader } };
     await callTool(base, 'free_request_headers', {}, traced);
-    const { headers } = seller.merchant.requests.at(-1) ?? {};
+    const { headers } = testbed.backend.requests.at(-1) ?? {};
     assert.deepEqual([headers?.['traceparent'], headers?.['tracestate']], [inMeta, 'a=1']);
     assert.equal(headers?.['agent-commerce-protocol'], 'mcp');
   });

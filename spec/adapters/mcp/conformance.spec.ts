@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startMcpMerchant } from '../../support/mcp-merchant.ts';
-import { mcpShop } from '../../support/mcp-shop.ts';
-import type { Merchant } from '../../support/merchant.ts';
+import { startToolBackend } from '../../support/mcp-merchant.ts';
+import { toolGatewayConfig } from '../../support/mcp-shop.ts';
+import type { SampleBackend } from '../../support/merchant.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type ExpectedFailure, failed, readExpectedFailures, runSuite, type SuiteRun } from './conformance-suite.ts';
 
@@ -45,16 +45,16 @@ const APPLICABLE: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 /** The check of every message of the gateway with the JSON schema of the revision. */
 const WIRE_SCHEMA = 'wire-schema-valid';
 
-let merchant: Merchant;
+let backend: SampleBackend;
 let world: World;
 
 before(async () => {
-  merchant = await startMcpMerchant();
-  world = await startWorld({ overrides: mcpShop(merchant.url) });
+  backend = await startToolBackend();
+  world = await startWorld({ overrides: toolGatewayConfig(backend.url) });
 });
 after(async () => {
   await world?.stop();
-  await merchant?.stop();
+  await backend?.stop();
 });
 
 for (const [revision, scenarios] of Object.entries(APPLICABLE))

@@ -13,7 +13,7 @@ import {
 } from '../../support/mcp-clients.ts';
 import { CITIES, MISFIT, SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
 import { buyTool, receiptOf, termsOf, withProof } from '../../support/mcp-payer.ts';
-import { type McpSeller, openMcpSeller } from '../../support/mcp-seller.ts';
+import { openToolTestbed, type ToolTestbed } from '../../support/mcp-seller.ts';
 import { PRICE_AMOUNT, PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
 import { NETWORK } from '../../support/mcp-usdc.ts';
 
@@ -30,11 +30,11 @@ const DELIVERED = { city: 'São Paulo', celsius: 21 } as const;
 const PAID_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;
 const NOTHING = { spent: 0n, earned: 0n, requests: 0 } as const;
 
-let seller: McpSeller;
+let testbed: ToolTestbed;
 before(async () => {
-  seller = await openMcpSeller();
+  testbed = await openToolTestbed();
 });
-after(() => seller?.close());
+after(() => testbed?.close());
 
 function envelopeOf({ isError, structuredContent, content }: ToolAnswer): { code?: string; details?: object } {
   assert.equal(isError, true);
@@ -46,7 +46,7 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
   describe(name, () => {
     let client: McpClient;
     before(async () => {
-      client = await connect(seller.url);
+      client = await connect(testbed.url);
       // After the list, clients validate answers with its schemas and repeat arguments in headers.
       await client.listTools();
     });
@@ -112,23 +112,23 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
 
     for (const [carrier, carry] of Object.entries(CARRIERS))
       it(`buys with ${carrier}: delivered with a receipt, and exactly the price moves`, async () => {
-        const moved = await seller.balances(async () => {
-          const { terms, answer } = await buyTool(client, seller.buyer.client, WEATHER, carry);
+        const moved = await testbed.balances(async () => {
+          const { terms, answer } = await buyTool(client, testbed.buyer.client, WEATHER, carry);
           assert.equal(terms.accepts[0]?.amount, String(PRICE_UNITS));
           assert.notEqual(answer.isError, true, JSON.stringify(answer));
           assert.deepEqual(answer.structuredContent, DELIVERED);
           assert.deepEqual(JSON.parse(answer.content[0]?.text ?? ''), answer.structuredContent);
           const receipt = receiptOf(answer);
           assert.deepEqual([receipt?.success, receipt?.network], [true, NETWORK]);
-          assert.equal(receipt?.payer?.toLowerCase(), seller.buyer.address.toLowerCase());
+          assert.equal(receipt?.payer?.toLowerCase(), testbed.buyer.address.toLowerCase());
           assert.match(receipt?.transaction ?? '', /^0x[0-9a-f]{64}$/);
         });
         assert.deepEqual(moved, PAID_ONCE);
       });
 
     it('gets what it paid for although the answer does not fit the output schema', async () => {
-      const moved = await seller.balances(async () => {
-        const { answer } = await buyTool(client, seller.buyer.client, { name: 'misfit' });
+      const moved = await testbed.balances(async () => {
+        const { answer } = await buyTool(client, testbed.buyer.client, { name: 'misfit' });
         assert.deepEqual(JSON.parse(answer.content[0]?.text ?? ''), MISFIT);
         assert.equal(receiptOf(answer)?.success, true);
         // A success would make the client throw.
@@ -140,13 +140,13 @@ for (const [name, { era, connect }] of Object.entries(CLIENT_MODES))
     });
 
     it('gets the terms again for a refused payment, with the reason and without content of the tool', async () => {
-      const moved = await seller.balances(async () => {
+      const moved = await testbed.balances(async () => {
         const terms = termsOf(await client.callTool(WEATHER));
         const [offer] = terms.accepts;
         assert.ok(offer);
         // Signed for one unit less than the price.
         const cheaper = { ...terms, accepts: [{ ...offer, amount: String(PRICE_UNITS - 1n) }] };
-        const proof = await seller.buyer.client.createPaymentPayload(cheaper);
+        const proof = await testbed.buyer.client.createPaymentPayload(cheaper);
         const answer = await client.callTool(withProof(WEATHER, proof));
         const refused = termsOf(answer);
         assert.deepEqual(refused.accepts, terms.accepts);
@@ -167,8 +167,8 @@ const WRAPPED = {
 for (const [name, connect] of Object.entries(WRAPPED))
   describe(`the Cloudflare agents around ${name}`, () => {
     const wrapped = async () => {
-      const { account } = seller.buyer;
-      const client = withX402Client(await connect(seller.url), { account, network: NETWORK });
+      const { account } = testbed.buyer;
+      const client = withX402Client(await connect(testbed.url), { account, network: NETWORK });
       return { client, [Symbol.asyncDispose]: () => client.close() };
     };
 
@@ -185,7 +185,7 @@ for (const [name, connect] of Object.entries(WRAPPED))
     it('ask their user about the price, and pay; money moves once', async () => {
       await using wallet = await wrapped();
       const asked: PaymentRequirements[][] = [];
-      const moved = await seller.balances(async () => {
+      const moved = await testbed.balances(async () => {
         const agree = async (accepts: PaymentRequirements[]): Promise<boolean> => asked.push(accepts) > 0;
         const answer: ToolAnswer = await wallet.client.callTool(agree, WEATHER);
         assert.deepEqual(answer.structuredContent, DELIVERED, JSON.stringify(answer));
@@ -199,7 +199,7 @@ for (const [name, connect] of Object.entries(WRAPPED))
 
     it('pay nothing when their user declines', async () => {
       await using wallet = await wrapped();
-      const moved = await seller.balances(async () => {
+      const moved = await testbed.balances(async () => {
         const answer: ToolAnswer = await wallet.client.callTool(async () => false, WEATHER);
         assert.equal(answer.isError, true);
       });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { ENABLED, MODERN_META, modernHeaders, postMcp } from './post.ts';
 import { CASES, call, modern, request, VERSION } from './request-cases.ts';
 
@@ -30,13 +30,13 @@ function read(answer: Answered): Answer {
 }
 
 describe('the checks of a message', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: { ...ENABLED, resources: { hidden: HIDDEN } } });
-    base = seller.shop.url;
+    testbed = await openTestbed({ overrides: { ...ENABLED, resources: { hidden: HIDDEN } } });
+    base = testbed.gateway.url;
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   for (const [name, message, status, code, headers] of CASES)
     for (const id of IDS)
@@ -58,10 +58,10 @@ describe('the checks of a message', () => {
 
   for (const method of ['notifications/initialized', 'tools/call', 'nothing/known'])
     it(`4 ${method} without an id is a notification: 202, and nothing runs`, async () => {
-      const before = seller.merchant.requests.length;
+      const before = testbed.backend.requests.length;
       const answer = await postMcp(base, request(method, call('cities')));
       assert.deepEqual([answer.status, answer.text], [202, '']);
-      assert.equal(seller.merchant.requests.length, before, 'no call reached the backend');
+      assert.equal(testbed.backend.requests.length, before, 'no call reached the backend');
     });
 
   for (const [what, body, code] of [
@@ -100,7 +100,7 @@ describe('the checks of a message', () => {
     const ping = { ...request('ping'), id: 1 };
     assert.equal((await postMcp(base, ping, { origin: 'http://evil.example' })).status, 403);
     assert.equal((await postMcp(base, ping, { origin: 'null' })).status, 403);
-    const own = await postMcp(base, ping, { origin: new URL(seller.shop.config.merchant.publicBaseUrl).origin });
+    const own = await postMcp(base, ping, { origin: new URL(testbed.gateway.config.merchant.publicBaseUrl).origin });
     assert.deepEqual([own.status, own.headers['access-control-allow-origin']], [200, undefined]);
   });
 
@@ -164,15 +164,15 @@ describe('the checks of a message', () => {
 
 describe('a gateway without MCP', () => {
   it('answers 404 at /mcp', async () => {
-    const seller = await openSeller();
+    const testbed = await openTestbed();
     try {
       for (const method of ['POST', 'GET']) {
-        const answer = await ask(seller.shop.url, { method, path: '/mcp' });
+        const answer = await ask(testbed.gateway.url, { method, path: '/mcp' });
         assert.equal(answer.status, 404);
         assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
       }
     } finally {
-      await seller.close();
+      await testbed.close();
     }
   });
 });

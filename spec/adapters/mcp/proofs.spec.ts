@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { found } from '../../e2e/proofs.ts';
 import { eventsUntil, receiptWhen } from '../../support/books.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { type CallResult, callTool, ENABLED } from './post.ts';
 
 const PRICE_UNITS = 10_000n;
@@ -36,13 +36,13 @@ async function openRequest(base: string): Promise<{ finish(body: string): Promis
 }
 
 describe('paying for a tool', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let base: string;
   before(async () => {
-    seller = await openSeller({ overrides: ENABLED });
-    base = seller.shop.url;
+    testbed = await openTestbed({ overrides: ENABLED });
+    base = testbed.gateway.url;
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('the challenge is the same in all its members, under HTTP 200', async () => {
     const { content, structuredContent, isError, _meta } = await callTool(base, 'market_report', CITY);
@@ -58,12 +58,12 @@ describe('paying for a tool', () => {
     assert.deepEqual(_meta['x402/error'], { x402Version, error, resource, accepts, extensions });
     assert.equal(error, 'Payment required');
     assert.equal(envelope['code'], 'PAYMENT_REQUIRED');
-    const { body } = await seller.quote('market_report', CITY);
+    const { body } = await testbed.quote('market_report', CITY);
     assert.deepEqual(accepts, body.payment.accepts, 'the terms are the same on every channel');
     const { payment } = envelope as { payment: { accepts: unknown; envelope: unknown } };
     assert.deepEqual(payment.accepts, accepts);
     const { url } = resource as { url: string };
-    assert.equal(url, `${seller.shop.config.merchant.publicBaseUrl}/api/resources/market_report/invoke`);
+    assert.equal(url, `${testbed.gateway.config.merchant.publicBaseUrl}/api/resources/market_report/invoke`);
   });
 
   const carriers: Readonly<Record<string, (proof: string) => [object, Parameters<typeof callTool>[3]]>> = {
@@ -80,28 +80,28 @@ describe('paying for a tool', () => {
   for (const [carrier, carry] of Object.entries(carriers))
     for (const era of ['legacy', 'modern'] as const)
       it(`${carrier}, ${era}: delivered, and exactly the price moves`, async () => {
-        const [bought, earned] = [await seller.buyer.balance(), await seller.income()];
-        const proof = await seller.buyer.pay((await callTool(base, 'market_report', CITY, { era })).structuredContent);
+        const [bought, earned] = [await testbed.buyer.balance(), await testbed.income()];
+        const proof = await testbed.buyer.pay((await callTool(base, 'market_report', CITY, { era })).structuredContent);
         const [input, options] = carry(proof);
         const { structuredContent, isError, _meta } = await callTool(base, 'market_report', input, { ...options, era });
         assert.equal(isError, undefined);
         assert.deepEqual(structuredContent, { ...CITY, currency: 'EUR', price: '12.50', volume: 340 });
-        assert.equal(bought - (await seller.buyer.balance()), PRICE_UNITS);
-        assert.equal((await seller.income()) - earned, PRICE_UNITS);
+        assert.equal(bought - (await testbed.buyer.balance()), PRICE_UNITS);
+        assert.equal((await testbed.income()) - earned, PRICE_UNITS);
         const response = _meta['x402/payment-response'] ?? {};
-        assert.deepEqual([response['success'], response['payer']], [true, seller.buyer.address.toLowerCase()]);
+        assert.deepEqual([response['success'], response['payer']], [true, testbed.buyer.address.toLowerCase()]);
         const delivery = _meta['agent-commerce/delivery'] ?? {};
         assert.deepEqual(delivery['payment'], response);
-        const receipt = await receiptWhen(seller.shop, String(delivery['requestId']), true);
+        const receipt = await receiptWhen(testbed.gateway, String(delivery['requestId']), true);
         assert.deepEqual([receipt.protocol, receipt.id], ['mcp', response['receiptId']]);
-        const events = await eventsUntil(seller.shop, receipt.requestId, 'resource.delivered');
+        const events = await eventsUntil(testbed.gateway, receipt.requestId, 'resource.delivered');
         assert.ok(events.every(({ adapter }) => adapter === 'mcp'));
       });
 
   it('a body that is held back until the proof is public does not get the answer', async () => {
     const input = { city: 'Lisboa' };
     const stalled = await openRequest(base);
-    const proof = await seller.proof('market_report', input);
+    const proof = await testbed.proof('market_report', input);
     assert.equal((await callTool(base, 'market_report', { ...input, _payment: proof })).isError, undefined);
     const params = { name: 'market_report', arguments: { ...input, _payment: found(proof) } };
     const answer = await stalled.finish(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
@@ -110,15 +110,15 @@ describe('paying for a tool', () => {
   });
 
   it('two different proofs are refused before money moves', async () => {
-    const [one, other] = [await seller.proof('market_report', CITY), await seller.proof('market_report', CITY)];
-    const earned = await seller.income();
+    const [one, other] = [await testbed.proof('market_report', CITY), await testbed.proof('market_report', CITY)];
+    const earned = await testbed.income();
     const input = { ...CITY, _payment: one };
     const { isError, structuredContent } = await callTool(base, 'market_report', input, {
       meta: { 'x402/payment': other },
     });
     assert.deepEqual([isError, structuredContent?.['code']], [true, 'INPUT_INVALID']);
     assert.deepEqual(structuredContent?.['details'], { reason: 'payment_proofs_differ' });
-    assert.equal(await seller.income(), earned);
+    assert.equal(await testbed.income(), earned);
   });
 
   it('a refused proof gets a fresh challenge with the reason in all its members', async () => {
@@ -140,17 +140,20 @@ describe('paying for a tool', () => {
   });
 
   it('a proof that was spent over HTTP buys nothing here, and the other way round', async () => {
-    const proof = await seller.proof('market_report', CITY);
-    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
+    const proof = await testbed.proof('market_report', CITY);
+    assert.equal((await testbed.gateway.invoke('market_report', CITY, { 'payment-signature': proof })).status, 200);
     const { structuredContent } = await callTool(base, 'market_report', { ...CITY, _payment: found(proof) });
     assert.equal(structuredContent?.['code'], 'PAYMENT_REPLAYED');
-    const second = await seller.proof('market_report', CITY);
+    const second = await testbed.proof('market_report', CITY);
     assert.equal((await callTool(base, 'market_report', { ...CITY, _payment: second })).isError, undefined);
-    assert.equal((await seller.shop.invoke('market_report', CITY, { 'payment-signature': found(second) })).status, 409);
+    assert.equal(
+      (await testbed.gateway.invoke('market_report', CITY, { 'payment-signature': found(second) })).status,
+      409,
+    );
   });
 
   it('the same proof and Idempotency-Key get the same answer again, marked as replayed', async () => {
-    const proof = await seller.proof('market_report', CITY);
+    const proof = await testbed.proof('market_report', CITY);
     const again = () =>
       callTool(base, 'market_report', { ...CITY, _payment: proof }, { headers: { 'idempotency-key': 'my key' } });
     const [first, second] = [await again(), await again()];
@@ -162,11 +165,11 @@ describe('paying for a tool', () => {
   });
 
   it('a caller that leaves collects the same answer later, and the backend runs once', async () => {
-    const proof = await seller.proof('held_post');
+    const proof = await testbed.proof('held_post');
     const leaving = new AbortController();
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
     const params = { name: 'held_post', arguments: { _payment: proof } };
-    const arrived = seller.merchant.nextRequest('/held');
+    const arrived = testbed.backend.nextRequest('/held');
     const left = fetch(`${base}/mcp`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-request-id': 'mcp-left' },
@@ -176,37 +179,37 @@ describe('paying for a tool', () => {
     const { idempotencyKey = '' } = await arrived;
     leaving.abort();
     await assert.rejects(left);
-    seller.merchant.release();
-    await receiptWhen(seller.shop, 'mcp-left', false);
+    testbed.backend.release();
+    await receiptWhen(testbed.gateway, 'mcp-left', false);
     const { structuredContent } = await callTool(base, 'held_post', { _payment: proof });
     assert.deepEqual(structuredContent, { held: true });
-    assert.equal(seller.merchant.executions(idempotencyKey), 1);
+    assert.equal(testbed.backend.executions(idempotencyKey), 1);
   });
 
   it('a call that failed here after its payment can be collected over HTTP', async () => {
     const input = { failures: 1 };
-    const proof = await seller.proof('flaky', input);
+    const proof = await testbed.proof('flaky', input);
     const failed = await callTool(base, 'flaky', { ...input, _payment: proof });
     assert.equal(failed.structuredContent?.['code'], 'BACKEND_ERROR');
     assert.match(
       String(failed.structuredContent['message']),
       /You have paid.*send the same call with the same payment/,
     );
-    const answer = await seller.shop.invoke('flaky', input, { 'payment-signature': proof });
+    const answer = await testbed.gateway.invoke('flaky', input, { 'payment-signature': proof });
     assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
   });
 
   it('a description in any script can be echoed by clients that write ASCII only', async () => {
     const resources = { market_report: { description: '都市の市場価格' } };
-    const far = await openSeller({ overrides: { ...ENABLED, resources } });
+    const far = await openTestbed({ overrides: { ...ENABLED, resources } });
     try {
-      const { structuredContent, _meta } = await callTool(far.shop.url, 'market_report', CITY);
+      const { structuredContent, _meta } = await callTool(far.gateway.url, 'market_report', CITY);
       const { description } = (structuredContent?.['resource'] ?? {}) as { description?: string };
       assert.equal(description, '都市の市場価格');
       const { x402Version, resource, accepts } = _meta['x402/error'] ?? {};
       assert.match(JSON.stringify(_meta['x402/error']), /^[ -~]*$/);
       const payload = await far.buyer.client.createPaymentPayload({ x402Version, resource, accepts } as never);
-      const paid = await callTool(far.shop.url, 'market_report', CITY, {
+      const paid = await callTool(far.gateway.url, 'market_report', CITY, {
         meta: { 'x402/payment': btoa(JSON.stringify(payload)) },
       });
       assert.equal(paid.isError, undefined);

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { CLIENT_MODES, type Fetch, type McpClient } from '../../support/mcp-clients.ts';
 import { SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
 import { buyTool, receiptOf, withProof } from '../../support/mcp-payer.ts';
-import { type McpSeller, openMcpSeller } from '../../support/mcp-seller.ts';
+import { openToolTestbed, type ToolTestbed } from '../../support/mcp-seller.ts';
 import { PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 
@@ -11,13 +11,13 @@ const WEATHER = { name: 'weather', arguments: { city: 'Berlin' } } as const;
 const PAID_ONCE = { spent: PRICE_UNITS, earned: PRICE_UNITS, requests: 1 } as const;
 
 let redis: TestRedis;
-let seller: McpSeller;
+let testbed: ToolTestbed;
 before(async () => {
   redis = await startRedis();
-  seller = await openMcpSeller({ storage: { redis: { url: redis.url } }, gateways: 2 });
+  testbed = await openToolTestbed({ storage: { redis: { url: redis.url } }, gateways: 2 });
 });
 after(async () => {
-  await seller?.close();
+  await testbed?.close();
   await redis?.stop();
 });
 
@@ -37,8 +37,8 @@ for (const [name, { connect }] of Object.entries(CLIENT_MODES))
     let client: McpClient;
     let route: ReturnType<typeof balancer>;
     before(async () => {
-      route = balancer(seller.urls);
-      client = await connect(seller.url, route.fetch);
+      route = balancer(testbed.urls);
+      client = await connect(testbed.url, route.fetch);
     });
     after(() => client?.close());
 
@@ -50,12 +50,12 @@ for (const [name, { connect }] of Object.entries(CLIENT_MODES))
         const { content } = await client.callTool({ name: 'test_simple_text' });
         assert.equal(content[0]?.text, SIMPLE_TEXT);
       }
-      assert.deepEqual([...new Set(route.used)].sort(), [...seller.urls].sort());
+      assert.deepEqual([...new Set(route.used)].sort(), [...testbed.urls].sort());
     });
 
     it('pays one gateway for the challenge of another, and money moves once', async () => {
-      const moved = await seller.balances(async () => {
-        const { proof, answer } = await buyTool(client, seller.buyer.client, WEATHER);
+      const moved = await testbed.balances(async () => {
+        const { proof, answer } = await buyTool(client, testbed.buyer.client, WEATHER);
         assert.equal(receiptOf(answer)?.success, true, JSON.stringify(answer));
         const [challenged, paid] = route.used.slice(-2);
         assert.notEqual(challenged, paid);

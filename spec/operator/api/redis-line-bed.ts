@@ -6,14 +6,14 @@ import { openRedisStore } from '../../../src/store/redis/open.ts';
 import { eventually } from '../../support/books.ts';
 import type { StreamClient } from '../../support/event-stream.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { type RedisLine, startLine } from '../../support/redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/redis-proxy.ts';
 import { openBedFor, RING, type StreamBed } from './stream-bed.ts';
 
 const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };
 
 /** Routes over a store that reaches Redis through a line. */
 export interface LineBed extends StreamBed {
-  readonly line: RedisLine;
+  readonly line: TcpProxy;
   /** A second store that needs no line, as another replica has. */
   readonly other: Store;
   /** The key of the ring. */
@@ -44,7 +44,7 @@ export function lineBeds() {
     async bed(t: TestContext): Promise<LineBed> {
       const { url, socketPath } = ready().server;
       const merchantId = randomUUID();
-      const line = await startLine({ path: socketPath });
+      const line = await startTcpProxy({ path: socketPath });
       const store = await openRedisStore({ url: `redis://127.0.0.1:${line.port}`, merchantId, limits: LIMITS });
       const other = await openRedisStore({ url, merchantId, limits: LIMITS });
       const opened = await openBedFor(t, store);

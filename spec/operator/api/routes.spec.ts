@@ -6,18 +6,18 @@ import express, { type RequestHandler, Router } from 'express';
 import { authenticate } from '../../../src/operator/api/routes.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
 
 describe('operator tokens', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: { server: { trustProxy: 1 } } });
+    testbed = await openTestbed({ overrides: { server: { trustProxy: 1 } } });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const get = (path: string, client: string, authorization?: string): Promise<Answered> =>
-    ask(seller.shop.url, {
+    ask(testbed.gateway.url, {
       method: 'GET',
       path,
       headers: { 'x-forwarded-for': client, ...(authorization === undefined ? {} : { authorization }) },
@@ -57,9 +57,9 @@ describe('operator tokens', () => {
 });
 
 describe('operator routes without a configured token', () => {
-  let closed: Seller;
+  let closed: Testbed;
   before(async () => {
-    closed = await openSeller({ overrides: { server: { adminToken: undefined } } });
+    closed = await openTestbed({ overrides: { server: { adminToken: undefined } } });
   });
   after(() => closed.close());
 
@@ -69,7 +69,7 @@ describe('operator routes without a configured token', () => {
         for (const authorization of [undefined, 'Bearer anything', `Bearer ${'x'.repeat(600)}`]) {
           const headers = { 'x-request-id': 'same', ...(authorization === undefined ? {} : { authorization }) };
           const [route, none] = await Promise.all(
-            [path, '/api/nowhere'].map((asked) => ask(closed.shop.url, { method, path: asked, headers })),
+            [path, '/api/nowhere'].map((asked) => ask(closed.gateway.url, { method, path: asked, headers })),
           );
           const { date: _one, ...routeHeaders } = route?.headers ?? {};
           const { date: _other, ...noneHeaders } = none?.headers ?? {};

@@ -1,25 +1,25 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { openSeller, type Seller } from '../../support/seller.ts';
-import { OPERATOR_TOKEN, type Shop } from '../../support/shop.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { OPERATOR_TOKEN, type TestGateway } from '../../support/shop.ts';
 import { openBrowser } from './browser.ts';
 import { listen } from './in-page.js';
 
 /** A gateway with calls, and a browser. */
 export interface ConsoleSetup {
-  readonly seller: Seller;
+  readonly seller: Testbed;
   readonly browser: Browser;
   close(): Promise<void>;
 }
 
 /** `prepare`: makes the calls that the console shows. */
-export async function openSetup(prepare: (seller: Seller) => Promise<void>): Promise<ConsoleSetup> {
-  const seller = await openSeller();
+export async function openSetup(prepare: (testbed: Testbed) => Promise<void>): Promise<ConsoleSetup> {
+  const testbed = await openTestbed();
   try {
-    await prepare(seller);
+    await prepare(testbed);
     const { browser, close } = await openBrowser();
-    return { seller, browser, close: () => close().finally(() => seller.close()) };
+    return { seller: testbed, browser, close: () => close().finally(() => testbed.close()) };
   } catch (thrown) {
-    await seller.close();
+    await testbed.close();
     throw thrown;
   }
 }
@@ -40,7 +40,7 @@ const APPEARS_MS = 10_000;
 /** Opens the console before the token is given. */
 export async function openPage(
   browser: Browser,
-  shop: Pick<Shop, 'url'>,
+  gateway: Pick<TestGateway, 'url'>,
   options: BrowserContextOptions = {},
 ): Promise<ConsolePage> {
   const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
@@ -54,17 +54,17 @@ export async function openPage(
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
   await page.addInitScript(listen);
-  await page.goto(`${shop.url}/console`);
+  await page.goto(`${gateway.url}/console`);
   return { page, asked, errors, close: () => context.close() };
 }
 
 /** Opens the console and signs in. */
 export async function openConsole(
   browser: Browser,
-  shop: Pick<Shop, 'url'>,
+  gateway: Pick<TestGateway, 'url'>,
   options: BrowserContextOptions = {},
 ): Promise<ConsolePage> {
-  const opened = await openPage(browser, shop, options);
+  const opened = await openPage(browser, gateway, options);
   await signIn(opened.page);
   return opened;
 }

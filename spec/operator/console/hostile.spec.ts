@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { heard, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';
@@ -19,13 +19,17 @@ const HOSTILE = [
 ];
 
 describe('what merchants and agents write', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let opened: ConsolePage;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
-      const { feed, receipts } = started.shop.store;
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
+      const { feed, receipts } = started.gateway.store;
       const calls = HOSTILE.flatMap((text, at): readonly EventDraft[] => {
         const call = { requestId: `${text}${at}`, resourceId: text, adapter: text as 'http' };
         const failure = { status: 'error', data: { code: text, reason: text, [text]: text } } as const;
@@ -46,7 +50,7 @@ describe('what merchants and agents write', () => {
         }),
       );
     }));
-    opened = await openConsole(browser, seller.shop, { viewport: { width: 360, height: 760 } });
+    opened = await openConsole(browser, testbed.gateway, { viewport: { width: 360, height: 760 } });
   });
   after(() => close());
 
@@ -75,7 +79,7 @@ describe('what merchants and agents write', () => {
         .count(),
       0,
     );
-    for (const { url } of opened.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
     assert.deepEqual(await page.evaluate(heard), { violations: [], hits: 0 });
     assert.equal(await page.evaluate(overflow), 0);
     assert.deepEqual(opened.errors, []);

@@ -1,24 +1,28 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
 import { type ConsolePage, type ConsoleSetup, openPage, openSetup } from './console-page.ts';
 import { focused, focusSeen } from './in-page.js';
 import { buy, event, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the console by keyboard alone', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let opened: ConsolePage;
   let page: Page;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
       await makeCalls(started);
-      await started.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+      await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
     }));
-    opened = await openPage(browser, seller.shop);
+    opened = await openPage(browser, testbed.gateway);
     page = opened.page;
   });
   after(() => close());
@@ -88,7 +92,7 @@ describe('the console by keyboard alone', () => {
   it('keeps the focus where it is when calls come in', async () => {
     await page.locator('#calls button').nth(3).focus();
     const before = await page.evaluate(focused);
-    const requestId = await buy(seller, 'price_list', {});
+    const requestId = await buy(testbed, 'price_list', {});
     await page.locator('#calls tr', { hasText: requestId }).waitFor();
     assert.equal(await page.evaluate(focused), before);
     assert.equal(await page.locator('#calls button[tabindex="0"]').count(), 1);
@@ -107,7 +111,7 @@ describe('the console by keyboard alone', () => {
   it('announces changes in a polite live region', async () => {
     const status = page.getByRole('status');
     assert.equal(await status.getAttribute('aria-live'), 'polite');
-    await seller.shop.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);
+    await testbed.gateway.store.receipts.write([oldReceipt(0x3e8, { metadata: { refundDue: true } }, -1_000)]);
     await status.getByText('3 payments not delivered').waitFor();
     assert.match(await page.title(), /^\(3\) Market Shop/);
   });
@@ -130,7 +134,7 @@ describe('the console by keyboard alone', () => {
     const many = Array.from({ length: 250 }, (_, at) =>
       event('resource.requested', { requestId: `req-many-${at}`, resourceId: 'cities' }),
     );
-    await seller.shop.store.feed.append(many);
+    await testbed.gateway.store.feed.append(many);
     await page.getByText(/^newest 200 of 2\d\d$/).waitFor();
     assert.equal(await page.locator('#calls tr').count(), 200);
     await page.getByLabel('Filter by text').fill('req-many-0');

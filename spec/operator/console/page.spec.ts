@@ -2,36 +2,40 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { clipboardText, heard, hide } from './in-page.js';
 import { buy, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the operators’ console', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let opened: ConsolePage;
   let undelivered: string;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
       ({ undelivered } = await makeCalls(started));
       const due = { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } } as const;
-      await started.shop.store.receipts.write([oldReceipt(1, due)]);
+      await started.gateway.store.receipts.write([oldReceipt(1, due)]);
     }));
-    opened = await openConsole(browser, seller.shop);
+    opened = await openConsole(browser, testbed.gateway);
   });
   after(() => close());
 
   const receipts = async (): Promise<readonly Receipt[]> => {
-    const answer = await seller.shop.operator('/api/receipts?limit=500');
+    const answer = await testbed.gateway.operator('/api/receipts?limit=500');
     return ((await answer.json()) as { receipts: Receipt[] }).receipts;
   };
   const figure = (name: string) => opened.page.locator(`[data-figure="${name}"] .value`);
 
   it('sends requests to its own gateway only, and breaks no rule of its policy', async () => {
     assert.ok(opened.asked.length > 20);
-    for (const { url } of opened.asked) assert.ok(url.startsWith(`${seller.shop.url}/`), url);
+    for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
     assert.deepEqual(await opened.page.evaluate(heard), { violations: [], hits: 0 });
     assert.deepEqual(opened.errors, []);
   });
@@ -87,7 +91,7 @@ describe('the operators’ console', () => {
 
   it('copies the facts of a refund', async () => {
     const context = opened.page.context();
-    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: seller.shop.url });
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: testbed.gateway.url });
     await opened.page.locator('#owed button').first().click();
     await opened.page.getByText('Copied to the clipboard.').waitFor();
     const copied = await opened.page.evaluate(clipboardText);
@@ -96,7 +100,7 @@ describe('the operators’ console', () => {
   });
 
   it('shows a call that happens while it is open, and adds it to the revenue', async () => {
-    const requestId = await buy(seller, 'market_report', { city: 'Wien' });
+    const requestId = await buy(testbed, 'market_report', { city: 'Wien' });
     const row = opened.page.locator('#calls tr', { hasText: requestId });
     await row.getByText('Delivered').waitFor();
     assert.match(await row.innerText(), /market_report\s+Delivered\s+http\s+\d+ ms/);
@@ -119,7 +123,7 @@ describe('the operators’ console', () => {
     const { page } = opened;
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await rowsOf(page, 'calls');
-    await (await seller.shop.invoke('cities', {}, { 'x-request-id': 'while-paused' })).arrayBuffer();
+    await (await testbed.gateway.invoke('cities', {}, { 'x-request-id': 'while-paused' })).arrayBuffer();
     await page.getByText(/paused, [1-9]\d* new or changed/).waitFor();
     assert.deepEqual(await rowsOf(page, 'calls'), before);
     await page.getByRole('button', { name: 'Resume' }).click();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
 import { cut, decodePng, type Picture, tones } from './png.ts';
@@ -19,20 +19,24 @@ const VIEWS: readonly { readonly name: string; readonly options: BrowserContextO
 ];
 
 describe('the picture of the console', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
       await makeCalls(started);
       const long = 'a-resource-with-a-name-of-the-full-length-that-is-allowed.'.repeat(2).padEnd(128, 'x');
-      await started.shop.store.receipts.write([
+      await started.gateway.store.receipts.write([
         oldReceipt(1, { metadata: { refundDue: true, backendErrorCode: 'BACKEND_ERROR' } }),
         oldReceipt(2, { resourceId: long, delivered: true, deliveredAt: new Date().toISOString() }),
         oldReceipt(3, { resourceId: long }),
         oldReceipt(4, { metadata: { answerKept: true } }, 3_600_000),
       ]);
-      await started.shop.store.feed.append([
+      await started.gateway.store.feed.append([
         {
           type: 'resource.requested',
           requestId: 'r'.repeat(64),
@@ -50,7 +54,7 @@ describe('the picture of the console', () => {
       let opened: ConsolePage;
       let picture: Picture;
       before(async () => {
-        opened = await openConsole(browser, seller.shop, options);
+        opened = await openConsole(browser, testbed.gateway, options);
         picture = decodePng(await opened.page.screenshot({ fullPage: true }));
       });
       const part = async (selector: string): Promise<Picture> => {
@@ -98,7 +102,7 @@ describe('the picture of the console', () => {
     it(`asks for the token in ${colorScheme} with enough contrast, on a phone without scrolling`, async () => {
       const context = await browser.newContext({ colorScheme, viewport: { width: 360, height: 640 } });
       const page = await context.newPage();
-      await page.goto(`${seller.shop.url}/console`);
+      await page.goto(`${testbed.gateway.url}/console`);
       assert.equal(await page.evaluate(overflow), 0);
       assert.deepEqual((await page.evaluate(faintTexts, LEAST_CONTRAST)).faint, []);
       assert.equal(await page.getByRole('button', { name: 'Open console' }).evaluate(uncovered), true);
@@ -106,8 +110,8 @@ describe('the picture of the console', () => {
     });
 
   it('a new call is highlighted, without motion if the reader prefers less', async () => {
-    const opened = await openConsole(browser, seller.shop, { reducedMotion: 'no-preference' });
-    await (await seller.shop.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
+    const opened = await openConsole(browser, testbed.gateway, { reducedMotion: 'no-preference' });
+    await (await testbed.gateway.invoke('cities', {}, { 'x-request-id': 'comes-in' })).arrayBuffer();
     const row = opened.page.locator('#calls tr', { hasText: 'comes-in' });
     await row.waitFor();
     assert.equal(await row.evaluate(animationOf), 'arrive');

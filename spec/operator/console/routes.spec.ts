@@ -4,26 +4,26 @@ import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CONSOLE_FILES } from '../../../src/operator/console/routes.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
-import { startMerchant } from '../../support/merchant.ts';
-import { openShop, type Shop } from '../../support/shop.ts';
+import { startSampleBackend } from '../../support/merchant.ts';
+import { openGateway, type TestGateway } from '../../support/shop.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const sources = globSync('src/operator/console/*.js');
 
 describe('the console of a gateway', () => {
   let chain: Chain;
-  let open: Shop;
-  let closed: Shop;
+  let open: TestGateway;
+  let closed: TestGateway;
   let stop: () => Promise<void>;
   before(async () => {
     chain = await startChain();
-    const merchant = await startMerchant();
-    const parts = { chain, merchantUrl: merchant.url, facilitator: { mode: 'local' } } as const;
-    open = await openShop(parts);
-    closed = await openShop({ ...parts, overrides: { server: { adminToken: undefined } } });
+    const backend = await startSampleBackend();
+    const parts = { chain, backendUrl: backend.url, facilitator: { mode: 'local' } } as const;
+    open = await openGateway(parts);
+    closed = await openGateway({ ...parts, overrides: { server: { adminToken: undefined } } });
     stop = async () => {
       await Promise.all([open.close(), closed.close()]);
-      await Promise.all([chain.stop(), merchant.stop()]);
+      await Promise.all([chain.stop(), backend.stop()]);
     };
   });
   after(() => stop());

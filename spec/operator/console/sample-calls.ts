@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { eventsUntil } from '../../support/books.ts';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 
 interface MadeCalls {
   /** Request id of the paid call that the backend failed. */
@@ -10,31 +10,31 @@ interface MadeCalls {
 }
 
 /** Makes five purchases, free calls, a challenge, a refusal, and a paid call that fails. */
-export async function makeCalls(seller: Seller): Promise<MadeCalls> {
-  const { shop } = seller;
-  for (const city of ['Berlin', 'Lisboa', 'Porto']) await buy(seller, 'market_report', { city });
-  for (let bought = 0; bought < 2; bought += 1) await buy(seller, 'price_list', {});
-  await (await shop.invoke('cities')).arrayBuffer();
-  await (await shop.invoke('free_failing', { status: 500 })).arrayBuffer();
-  await seller.quote('market_report', { city: 'Roma' });
-  await (await shop.invoke('price_list', {}, { 'payment-signature': 'bm90IGEgcHJvb2Y=' })).arrayBuffer();
-  const proof = await seller.proof('failing_post', { status: 500 });
-  const failed = await shop.invoke('failing_post', { status: 500 }, { 'payment-signature': proof });
+export async function makeCalls(testbed: Testbed): Promise<MadeCalls> {
+  const { gateway } = testbed;
+  for (const city of ['Berlin', 'Lisboa', 'Porto']) await buy(testbed, 'market_report', { city });
+  for (let bought = 0; bought < 2; bought += 1) await buy(testbed, 'price_list', {});
+  await (await gateway.invoke('cities')).arrayBuffer();
+  await (await gateway.invoke('free_failing', { status: 500 })).arrayBuffer();
+  await testbed.quote('market_report', { city: 'Roma' });
+  await (await gateway.invoke('price_list', {}, { 'payment-signature': 'bm90IGEgcHJvb2Y=' })).arrayBuffer();
+  const proof = await testbed.proof('failing_post', { status: 500 });
+  const failed = await gateway.invoke('failing_post', { status: 500 }, { 'payment-signature': proof });
   assert.equal(failed.status, 502);
   await failed.arrayBuffer();
   const undelivered = failed.headers.get('x-request-id') ?? '';
-  await eventsUntil(shop, undelivered, 'backend.failed');
+  await eventsUntil(gateway, undelivered, 'backend.failed');
   return { undelivered };
 }
 
 /** Buys one resource; resolves to the request id once the delivery is in the events. */
-export async function buy(seller: Seller, resourceId: string, input: unknown): Promise<string> {
-  const proof = await seller.proof(resourceId, input);
-  const answer = await seller.shop.invoke(resourceId, input, { 'payment-signature': proof });
+export async function buy(testbed: Testbed, resourceId: string, input: unknown): Promise<string> {
+  const proof = await testbed.proof(resourceId, input);
+  const answer = await testbed.gateway.invoke(resourceId, input, { 'payment-signature': proof });
   assert.equal(answer.status, 200);
   await answer.arrayBuffer();
   const requestId = answer.headers.get('x-request-id') ?? '';
-  await eventsUntil(seller.shop, requestId, 'resource.delivered');
+  await eventsUntil(testbed.gateway, requestId, 'resource.delivered');
   return requestId;
 }
 

@@ -3,30 +3,30 @@ import { after, before, describe, it, mock } from 'node:test';
 import { openGateway } from '../../../src/operator/console/gateway.js';
 import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/console/session.js';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
 import { buy, event, oldReceipt } from './sample-calls.ts';
 
 describe('what the console learns of a gateway', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const asked: string[] = [];
   const openSession = () => {
     const ask: typeof fetch = (url, init) => {
-      asked.push(String(url).slice(seller.shop.url.length));
+      asked.push(String(url).slice(testbed.gateway.url.length));
       return fetch(url, init);
     };
-    return createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
+    return createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${testbed.gateway.url}/`), ask }));
   };
   const sum = (session: ReturnType<typeof openSession>) => session.receipts.paid().length;
 
   it('a look takes events, receipts, readiness and names; the next one only what is new', async () => {
     const session = openSession();
-    await buy(seller, 'market_report', { city: 'Berlin' });
+    await buy(testbed, 'market_report', { city: 'Berlin' });
     await session.look();
     assert.deepEqual(
       [
@@ -41,7 +41,7 @@ describe('what the console learns of a gateway', () => {
       ['Market Shop', 'Price list'],
     );
     asked.length = 0;
-    await buy(seller, 'price_list', {});
+    await buy(testbed, 'price_list', {});
     await session.look();
     assert.equal(sum(session), 2);
     assert.deepEqual(asked.sort(), ['/api/events?limit=100', '/api/receipts?limit=100', '/ready']);
@@ -51,10 +51,10 @@ describe('what the console learns of a gateway', () => {
     const session = openSession();
     await session.look();
     const known = session.receipts.size();
-    await seller.shop.store.feed.append(
+    await testbed.gateway.store.feed.append(
       Array.from({ length: 250 }, (_, at) => event('resource.requested', { requestId: `req-many-${at}` })),
     );
-    await seller.shop.store.receipts.write(
+    await testbed.gateway.store.receipts.write(
       Array.from({ length: 250 }, (_, at) => oldReceipt(at, { delivered: true }, -1_000)),
     );
     await session.look();
@@ -66,7 +66,7 @@ describe('what the console learns of a gateway', () => {
   it('more than it follows is a gap', async () => {
     const session = openSession();
     await session.look();
-    await seller.shop.store.receipts.write(
+    await testbed.gateway.store.receipts.write(
       Array.from({ length: 1_001 }, (_, at) => oldReceipt(at, { delivered: true }, -60_000)),
     );
     await session.look();
@@ -89,7 +89,7 @@ describe('what the console learns of a gateway', () => {
   it('an undelivered payment of any age is found, and leaves the list when it has been delivered after all', async (t) => {
     const forgotten = oldReceipt(1, { metadata: { refundDue: true } }, 90 * 3_600_000);
     const collected = oldReceipt(2, {}, 20 * 3_600_000);
-    const { receipts } = seller.shop.store;
+    const { receipts } = testbed.gateway.store;
     await receipts.write([forgotten, collected]);
     const session = openSession();
     await session.look();
@@ -109,11 +109,11 @@ describe('what the console learns of a gateway', () => {
   it('a wrong token costs one try; nothing else is asked', async () => {
     const wrong: string[] = [];
     const ask: typeof fetch = (url, init) => {
-      wrong.push(String(url).slice(seller.shop.url.length));
+      wrong.push(String(url).slice(testbed.gateway.url.length));
       return fetch(url, init);
     };
     const signIn = () =>
-      createSession(openGateway('wrong-token', { base: new URL(`${seller.shop.url}/`), ask })).look();
+      createSession(openGateway('wrong-token', { base: new URL(`${testbed.gateway.url}/`), ask })).look();
     for (let tries = 0; tries < MAX_FAILED_ATTEMPTS; tries += 1) await assert.rejects(signIn(), { kind: 'token' });
     await assert.rejects(signIn(), {
       kind: 'guesses',
@@ -128,7 +128,7 @@ describe('what the console learns of a gateway', () => {
   it('what is ready is not known while the gateway does not answer, and known again when it does', async () => {
     let away = false;
     const ask: typeof fetch = (url, init) => (away ? Promise.reject(new TypeError('cut')) : fetch(url, init));
-    const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
+    const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${testbed.gateway.url}/`), ask }));
     const answered: boolean[] = [session.facts.readinessAnswered];
     for (away of [false, true, false]) {
       await session.look().catch(() => undefined);
@@ -140,7 +140,7 @@ describe('what the console learns of a gateway', () => {
   it('what can be read is taken although something else fails', async () => {
     const ask: typeof fetch = (url, init) =>
       String(url).includes('/api/events') ? Promise.reject(new TypeError('cut')) : fetch(url, init);
-    const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${seller.shop.url}/`), ask }));
+    const session = createSession(openGateway(OPERATOR_TOKEN, { base: new URL(`${testbed.gateway.url}/`), ask }));
     await assert.rejects(session.look(), { kind: 'away' });
     assert.deepEqual(
       [session.calls.list().length, session.receipts.size(), session.facts.readiness?.ready],

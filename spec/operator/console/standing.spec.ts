@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { faintTexts } from './looks.js';
 import { oldReceipt } from './sample-calls.ts';
@@ -11,20 +11,24 @@ const LEAST_CONTRAST = 4.5;
 const HOUR_MS = 3_600_000;
 
 describe('the present state on the console', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let opened: ConsolePage;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
       const metadata = { answerKept: true } as const;
-      await started.shop.store.receipts.write([
+      await started.gateway.store.receipts.write([
         oldReceipt(1, { metadata, resourceId: 'over' }, 25 * HOUR_MS),
         oldReceipt(2, { metadata, resourceId: 'kept' }, HOUR_MS),
         oldReceipt(3, { metadata: { backendErrorCode: 'BACKEND_ERROR' }, resourceId: 'failed' }, HOUR_MS),
       ]);
     }));
-    opened = await openConsole(browser, seller.shop);
+    opened = await openConsole(browser, testbed.gateway);
   });
   after(() => close());
 

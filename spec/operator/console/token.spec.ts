@@ -1,27 +1,31 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import type { Seller } from '../../support/seller.ts';
+import type { Testbed } from '../../support/seller.ts';
 import { OPERATOR_TOKEN } from '../../support/shop.ts';
 import { type ConsoleSetup, openConsole, openPage, openSetup, signIn } from './console-page.ts';
 import { everythingKept, leave } from './in-page.js';
 import { makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the token of the console', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let browser: Browser;
   let undelivered: string;
   let close: ConsoleSetup['close'];
   before(async () => {
-    ({ seller, browser, close } = await openSetup(async (started) => {
+    ({
+      seller: testbed,
+      browser,
+      close,
+    } = await openSetup(async (started) => {
       ({ undelivered } = await makeCalls(started));
-      await started.shop.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
+      await started.gateway.store.receipts.write([oldReceipt(1, { metadata: { refundDue: true } })]);
     }));
   });
   after(() => close());
 
   it('is asked for; the page shows when it is wrong, and opens with the right one', async () => {
-    const other = await openPage(browser, seller.shop);
+    const other = await openPage(browser, testbed.gateway);
     const { page } = other;
     assert.equal(await page.getByRole('heading', { name: 'Market Shop' }).isVisible(), false);
     for (const [token, words] of [
@@ -39,7 +43,7 @@ describe('the token of the console', () => {
   });
 
   it('is sent once each time it is typed; after too many wrong ones the page shows the time to wait', async () => {
-    const other = await openPage(browser, seller.shop);
+    const other = await openPage(browser, testbed.gateway);
     const { page } = other;
     const limited = { status: 'error', code: 'RATE_LIMITED' };
     await page.route('**/api/events*', (route) =>
@@ -59,7 +63,7 @@ describe('the token of the console', () => {
   });
 
   it('stays out of the address, the storage and the document', async () => {
-    const opened = await openConsole(browser, seller.shop);
+    const opened = await openConsole(browser, testbed.gateway);
     const kept = await opened.page.evaluate(everythingKept);
     assert.ok(kept.includes('Market Shop'), 'it looked at the page');
     assert.ok(!kept.includes(OPERATOR_TOKEN));
@@ -75,7 +79,7 @@ describe('the token of the console', () => {
   });
 
   it('is forgotten with everything that was read with it', async () => {
-    const other = await openConsole(browser, seller.shop);
+    const other = await openConsole(browser, testbed.gateway);
     await other.page.getByRole('button', { name: 'Forget token' }).click();
     await other.page.getByRole('heading', { name: 'Operator console' }).waitFor();
     const kept = await other.page.evaluate(everythingKept);

@@ -6,7 +6,7 @@ import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { storedRequest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
-import { type Merchant, startMerchant } from '../../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../../support/merchant.ts';
 import { freshTerms, worldOfEachTest } from '../settlement/world.ts';
 
 const RESOURCE: Deliverable = {
@@ -19,10 +19,10 @@ const RESOURCE: Deliverable = {
 describe('a call that is finished without its buyer', () => {
   const world = worldOfEachTest();
   const { pay, recorder, journal, record, receipts, types } = world;
-  let merchant: Merchant;
+  let merchant: SampleBackend;
   let backend: BackendConnection;
   before(async () => {
-    merchant = await startMerchant();
+    merchant = await startSampleBackend();
   });
   beforeEach(() => {
     backend = createExchange({ origin: merchant.url });

@@ -13,8 +13,9 @@ import { tokensUnder } from './tokens.ts';
 const x402 = termsFor();
 const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
 const report = { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing };
-const merchant = { publicBaseUrl: 'https://shop.example' };
-const offer = compileOffers({ merchant, resources: [report], x402 }, tokensUnder()).get('report') ?? assert.fail();
+const backend = { publicBaseUrl: 'https://shop.example' };
+const offer =
+  compileOffers({ merchant: backend, resources: [report], x402 }, tokensUnder()).get('report') ?? assert.fail();
 const payment = await genuineProof(freshAccount(), x402);
 
 function termsOf(names: { readonly idempotencyKey?: string; readonly token?: string }): PaymentTerms {

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { closeOf, dial, envelopeOf, exchange, head, invoke, pourUntilAnswered, received } from './raw.ts';
 
 describe('bytes that are wrong', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('413 goes out with the first byte too many of an endless upload, which is not drained', async () => {
-    const socket = await dial(seller.shop.url);
+    const socket = await dial(testbed.gateway.url);
     socket.write(invoke('free_echo', ['Transfer-Encoding: chunked']));
     const { written, answer } = await pourUntilAnswered(socket);
     assert.match(answer, /^HTTP\/1\.1 413 /);
@@ -24,7 +24,7 @@ describe('bytes that are wrong', () => {
   it('a refused upload ends its connection, and a later call on it is not served', async () => {
     const noType = head(['POST /api/resources/cities/invoke HTTP/1.1', 'Host: shop', 'Content-Length: 2']);
     const next = invoke('free_slow', ['Content-Length: 27', 'Connection: close']);
-    const socket = await dial(seller.shop.url);
+    const socket = await dial(testbed.gateway.url);
     const text = received(socket);
     socket.write(`${noType}{}`);
     await once(socket, 'data');
@@ -44,7 +44,7 @@ describe('bytes that are wrong', () => {
         'Transfer-Encoding: chunked',
       ]),
     ]) {
-      const socket = await dial(seller.shop.url);
+      const socket = await dial(testbed.gateway.url);
       socket.write(request);
       const { answer } = await pourUntilAnswered(socket);
       assert.match(answer, /^HTTP\/1\.1 4(?:04|15) [\s\S]*connection: close/i);
@@ -55,9 +55,9 @@ describe('bytes that are wrong', () => {
   it('garbage behind a running answer does not change it, and ends the connection after it', async () => {
     for (const id of ['free_slow', 'slow']) {
       const input = { chunks: 6, everyMs: 40 };
-      const proof = id === 'slow' ? [`Payment-Signature: ${await seller.proof('slow', input)}`] : [];
+      const proof = id === 'slow' ? [`Payment-Signature: ${await testbed.proof('slow', input)}`] : [];
       const body = JSON.stringify(input);
-      const socket = await dial(seller.shop.url);
+      const socket = await dial(testbed.gateway.url);
       const text = received(socket);
       socket.write(`${invoke(id, [...proof, `Content-Length: ${body.length}`])}${body}`);
       while (!text().includes('000000001')) await once(socket, 'data');
@@ -72,7 +72,7 @@ describe('bytes that are wrong', () => {
   it('garbage behind two pipelined calls: both are answered', async () => {
     const input = '{"chunks":6,"everyMs":40}';
     const call = (id: string): string => `${invoke(id, [`Content-Length: ${input.length}`])}${input}`;
-    const socket = await dial(seller.shop.url);
+    const socket = await dial(testbed.gateway.url);
     const text = received(socket);
     socket.write(`${call('free_slow')}${call('free_slow')}`);
     while (!text().includes('000000001')) await once(socket, 'data');
@@ -83,7 +83,7 @@ describe('bytes that are wrong', () => {
   });
 
   it('a refused upload is answered also to a client that reads late', async () => {
-    const socket = await dial(seller.shop.url);
+    const socket = await dial(testbed.gateway.url);
     socket.pause();
     socket.write(invoke('free_echo', ['Content-Length: 4000000']));
     socket.write(Buffer.alloc(4_000_000, 0x20));
@@ -96,14 +96,14 @@ describe('bytes that are wrong', () => {
 
   it('a body that breaks off in the middle is answered under the id of its request', async () => {
     const request = invoke('cities', ['Transfer-Encoding: chunked', 'X-Request-Id: broken-body']);
-    const answer = await exchange(seller.shop.url, [`${request}ZZ\r\n`]);
+    const answer = await exchange(testbed.gateway.url, [`${request}ZZ\r\n`]);
     assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: broken-body/i);
     assert.match(answer, /"requestId":"broken-body"/);
   });
 
   it('a request without Host, and CONNECT, get the envelope', async () => {
-    const hostless = await exchange(seller.shop.url, [head(['GET /health HTTP/1.1', 'Connection: close'])]);
-    const tunnel = await exchange(seller.shop.url, [head(['CONNECT a:443 HTTP/1.1', 'Host: a:443'])]);
+    const hostless = await exchange(testbed.gateway.url, [head(['GET /health HTTP/1.1', 'Connection: close'])]);
+    const tunnel = await exchange(testbed.gateway.url, [head(['CONNECT a:443 HTTP/1.1', 'Host: a:443'])]);
     for (const answer of [hostless, tunnel]) {
       assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: req_/i);
       assert.equal(envelopeOf(answer)['code'], 'INPUT_INVALID');
@@ -112,12 +112,12 @@ describe('bytes that are wrong', () => {
 
   it('a CONNECT whose caller resets the connection before the answer does no harm', async () => {
     for (let times = 0; times < 20; times += 1) {
-      const socket = await dial(seller.shop.url);
+      const socket = await dial(testbed.gateway.url);
       socket.write(head(['CONNECT a:443 HTTP/1.1', 'Host: a:443']));
       await new Promise((resolve) => setImmediate(resolve));
       socket.resetAndDestroy();
     }
-    assert.equal((await seller.shop.invoke('cities')).status, 200);
+    assert.equal((await testbed.gateway.invoke('cities')).status, 200);
   });
 
   const smuggling: Readonly<Record<string, string>> = {
@@ -129,10 +129,10 @@ describe('bytes that are wrong', () => {
   };
   for (const [shape, request] of Object.entries(smuggling))
     it(`refuses ${shape} with the envelope and does not call the backend`, async () => {
-      seller.merchant.forget();
-      const answer = await exchange(seller.shop.url, [request, '{}']);
+      testbed.backend.forget();
+      const answer = await exchange(testbed.gateway.url, [request, '{}']);
       assert.match(answer, /^HTTP\/1\.1 400 /);
       assert.equal(envelopeOf(answer)['code'], 'INPUT_INVALID');
-      assert.equal(seller.merchant.requests.length, 0);
+      assert.equal(testbed.backend.requests.length, 0);
     });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { SINGLE_FIELDS } from '../../../src/server/http/framing.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { envelopeOf, exchange, head, invoke } from './raw.ts';
 
 const CHUNKED = 'Transfer-Encoding: chunked';
@@ -37,19 +37,19 @@ const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>
 };
 
 describe('requests that two parsers could read differently', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   for (const [shape, [bytes, reason]] of Object.entries(REFUSED))
     it(`${shape} is refused with the envelope, and ends its connection`, async () => {
-      seller.merchant.forget();
-      const answer = await exchange(seller.shop.url, [bytes]);
+      testbed.backend.forget();
+      const answer = await exchange(testbed.gateway.url, [bytes]);
       assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*connection: close/i);
       if (reason !== '') assert.deepEqual(envelopeOf(answer), { code: 'INPUT_INVALID', reason });
-      assert.equal(seller.merchant.requests.length, 0);
+      assert.equal(testbed.backend.requests.length, 0);
     });
 
   const SERVED: Readonly<Record<string, string>> = {
@@ -62,14 +62,14 @@ describe('requests that two parsers could read differently', () => {
   };
   for (const [shape, bytes] of Object.entries(SERVED))
     it(`${shape} is served`, async () => {
-      assert.match(await exchange(seller.shop.url, [bytes]), /^HTTP\/1\.1 200 /);
+      assert.match(await exchange(testbed.gateway.url, [bytes]), /^HTTP\/1\.1 200 /);
     });
 
   for (const method of ['GET', 'POST', 'OPTIONS'])
     for (const target of ['http://shop', 'http://shop?/health', 'http://[shop/', 'other://shop', 'other://'])
       it(`${method} ${target} has a path, at which nothing is served`, async () => {
         const bytes = head([`${method} ${target} HTTP/1.1`, 'Host: shop', 'X-Request-Id: mine', CLOSE]);
-        const answer = await exchange(seller.shop.url, [bytes]);
+        const answer = await exchange(testbed.gateway.url, [bytes]);
         assert.match(answer, /^HTTP\/1\.1 404 [\s\S]*x-request-id: mine[\s\S]*"code":"NOT_FOUND"/i);
       });
 
@@ -86,7 +86,7 @@ describe('requests that two parsers could read differently', () => {
       for (const second of [one, other]) {
         const twice = [`${field}: ${one}`, `${field.toUpperCase()}: ${second}`];
         const lines = field === 'host' ? twice : ['Host: shop', ...twice];
-        const answer = await exchange(seller.shop.url, [head(['GET /api/events HTTP/1.1', ...lines])]);
+        const answer = await exchange(testbed.gateway.url, [head(['GET /api/events HTTP/1.1', ...lines])]);
         assert.match(answer, /^HTTP\/1\.1 400 /);
         assert.deepEqual(envelopeOf(answer), { code: 'INPUT_INVALID', reason: 'repeated_header', field });
       }
@@ -94,7 +94,9 @@ describe('requests that two parsers could read differently', () => {
 
   it('content-length twice is refused with the same value and with another', async () => {
     for (const second of ['2', '3']) {
-      const answer = await exchange(seller.shop.url, [`${invoke('cities', [LENGTH, `Content-Length: ${second}`])}{}`]);
+      const answer = await exchange(testbed.gateway.url, [
+        `${invoke('cities', [LENGTH, `Content-Length: ${second}`])}{}`,
+      ]);
       assert.deepEqual(envelopeOf(answer), { code: 'INPUT_INVALID', reason: 'malformed_request' });
     }
   });
@@ -105,13 +107,13 @@ describe('requests that two parsers could read differently', () => {
       ['wrong', 'operator-token-of-the-tests'],
     ]) {
       const lines = tokens.map((token) => `Authorization: Bearer ${token}`);
-      const answer = await exchange(seller.shop.url, [start('GET /api/events HTTP/1.1', ...lines, CLOSE)]);
+      const answer = await exchange(testbed.gateway.url, [start('GET /api/events HTTP/1.1', ...lines, CLOSE)]);
       assert.match(answer, /^HTTP\/1\.1 400 /);
     }
   });
 
   it('a repeated X-Request-Id is replaced, not refused', async () => {
-    const answer = await exchange(seller.shop.url, [get('X-Request-Id: one', 'X-Request-Id: one', CLOSE)]);
+    const answer = await exchange(testbed.gateway.url, [get('X-Request-Id: one', 'X-Request-Id: one', CLOSE)]);
     assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*x-request-id: req_/i);
   });
 
@@ -124,16 +126,16 @@ describe('requests that two parsers could read differently', () => {
       'of trailers': `${invoke('cities', [CHUNKED])}2\r\n{}\r\n0\r\nX-A: 1\r\n\r\n`,
     };
     for (const [shape, refused] of Object.entries(LAST)) {
-      seller.merchant.forget();
-      const answer = await exchange(seller.shop.url, [`${refused}${call}`]);
+      testbed.backend.forget();
+      const answer = await exchange(testbed.gateway.url, [`${refused}${call}`]);
       assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, shape);
-      const echoes = seller.merchant.requests.filter(({ body }) => body.toString() === '{}');
+      const echoes = testbed.backend.requests.filter(({ body }) => body.toString() === '{}');
       assert.equal(echoes.length, 0, shape);
     }
   });
 
   it('the management listener refuses the same', async () => {
-    const answer = await exchange(seller.shop.managementUrl, [`${start('GET /health HTTP/1.1', LENGTH)}{}`]);
+    const answer = await exchange(testbed.gateway.managementUrl, [`${start('GET /health HTTP/1.1', LENGTH)}{}`]);
     assert.deepEqual(envelopeOf(answer), { code: 'INPUT_INVALID', reason: 'unexpected_body' });
   });
 });

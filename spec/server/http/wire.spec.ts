@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 import { envelopeOf, exchange, invoke } from './raw.ts';
 
 describe('a request to the gateway', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   it('with Expect: 100-continue may send its body, which reaches the backend without its headers', async () => {
-    seller.merchant.forget();
-    const answer = await exchange(seller.shop.url, [
+    testbed.backend.forget();
+    const answer = await exchange(testbed.gateway.url, [
       invoke('free_echo', [
         'Expect: 100-continue',
         'Content-Length: 7',
@@ -23,13 +23,13 @@ describe('a request to the gateway', () => {
     ]);
     assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
     assert.ok(answer.endsWith('{"a":1}'));
-    const [request] = seller.merchant.requests;
+    const [request] = testbed.backend.requests;
     assert.equal(request?.body.toString(), '{"a":1}');
     assert.ok(!request?.rawHeaders.some((value) => /expect|authorization|mine/i.test(value)));
   });
 
   it('with Expect: 100-continue gets no 100 for what is refused', async () => {
-    const answer = await exchange(seller.shop.url, [
+    const answer = await exchange(testbed.gateway.url, [
       invoke('free_echo', ['Expect: 100-continue', 'Content-Length: 9999999']),
     ]);
     assert.match(answer, /^HTTP\/1\.1 413 /);
@@ -37,7 +37,7 @@ describe('a request to the gateway', () => {
   });
 
   it('with an unknown expectation is served', async () => {
-    const answer = await exchange(seller.shop.url, [
+    const answer = await exchange(testbed.gateway.url, [
       invoke('cities', ['Expect: 200-maybe', 'Content-Length: 2', 'Connection: close']),
       '{}',
     ]);
@@ -45,41 +45,41 @@ describe('a request to the gateway', () => {
   });
 
   it('with Upgrade: h2c is served as a plain request, and tunnels nothing', async () => {
-    seller.merchant.forget();
+    testbed.backend.forget();
     const lines = [
       'Connection: Upgrade, HTTP2-Settings, close',
       'Upgrade: h2c',
       'HTTP2-Settings: AAMAAABkAAQAAP__',
       'Content-Length: 2',
     ];
-    const answer = await exchange(seller.shop.url, [invoke('free_echo', lines), '{}']);
+    const answer = await exchange(testbed.gateway.url, [invoke('free_echo', lines), '{}']);
     assert.match(answer, /^HTTP\/1\.1 200 /);
-    const raw = seller.merchant.requests[0]?.rawHeaders.join('|') ?? '';
+    const raw = testbed.backend.requests[0]?.rawHeaders.join('|') ?? '';
     assert.ok(!/upgrade|http2-settings/i.test(raw));
   });
 
   it('has headers nominated by Connection, which reach no backend and weaken none of the gateway', async () => {
-    seller.merchant.forget();
+    testbed.backend.forget();
     const lines = [
       'Connection: close, X-Request-Id, Content-Type, X-Secret',
       'X-Secret: 1',
       'X-Request-Id: nominated',
       'Content-Length: 2',
     ];
-    const answer = await exchange(seller.shop.url, [invoke('free_echo', lines), '{}']);
+    const answer = await exchange(testbed.gateway.url, [invoke('free_echo', lines), '{}']);
     assert.match(answer, /x-request-id: nominated/i);
-    const names = (seller.merchant.requests[0]?.rawHeaders ?? []).map((value) => value.toLowerCase());
+    const names = (testbed.backend.requests[0]?.rawHeaders ?? []).map((value) => value.toLowerCase());
     assert.ok(names.includes('x-request-id') && !names.includes('x-secret'));
   });
 
   it('may have two proofs of 8 KiB in its head, but no 33 KiB', async () => {
     const proofs = [`Payment-Signature: ${'A'.repeat(8_192)}`, `Agent-Authorization: ${'B'.repeat(8_192)}`];
-    const fits = await exchange(seller.shop.url, [
+    const fits = await exchange(testbed.gateway.url, [
       invoke('cities', [...proofs, 'Content-Length: 2', 'Connection: close']),
       '{}',
     ]);
     assert.match(fits, /^HTTP\/1\.1 200 /);
-    const over = await exchange(seller.shop.url, [
+    const over = await exchange(testbed.gateway.url, [
       invoke('cities', [`X-Large: ${'C'.repeat(33_000)}`, 'Content-Length: 2']),
       '{}',
     ]);
@@ -90,7 +90,7 @@ describe('a request to the gateway', () => {
   it('may follow another on one connection', async () => {
     const one = invoke('cities', ['Content-Length: 2']);
     const last = invoke('cities', ['Content-Length: 2', 'Connection: close']);
-    const answer = await exchange(seller.shop.url, [`${one}{}`, `${last}{}`]);
+    const answer = await exchange(testbed.gateway.url, [`${one}{}`, `${last}{}`]);
     assert.equal(answer.match(/HTTP\/1\.1 200 /g)?.length, 2);
   });
 });

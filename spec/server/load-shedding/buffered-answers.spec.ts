@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../../support/chain.ts';
-import { openShop, type Shop } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/shop.ts';
 
 const BUDGET_BYTES = 1_048_576;
 const LARGE = 'x'.repeat(600_000);
@@ -48,14 +48,14 @@ async function startSlowBackend(): Promise<SlowBackend> {
 describe('large answers inside messages', () => {
   let chain: Chain;
   let backend: SlowBackend;
-  let shop: Shop;
+  let gateway: TestGateway;
   before(async () => {
     [chain, backend] = await Promise.all([startChain(), startSlowBackend()]);
     const overrides = { protocols: { mcp: { enabled: true } }, limits: { maxBufferedBytes: BUDGET_BYTES } };
-    shop = await openShop({ chain, merchantUrl: backend.url, facilitator: { mode: 'local' }, overrides });
+    gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' }, overrides });
   });
   after(async () => {
-    await shop.close();
+    await gateway.close();
     backend.server.closeAllConnections();
     backend.server.close();
     await chain.stop();
@@ -66,7 +66,7 @@ describe('large answers inside messages', () => {
     readonly result: { readonly isError?: boolean; readonly structuredContent?: { readonly code?: string } };
   }
   const call = async (name: string, signal?: AbortSignal): Promise<ToolAnswer> => {
-    const response = await fetch(`${shop.url}/mcp`, {
+    const response = await fetch(`${gateway.url}/mcp`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
@@ -112,7 +112,7 @@ describe('large answers inside messages', () => {
   it('over plain HTTP are streamed, and need none', async () => {
     const first = call('free_bytes');
     const finishFirst = await backend.begun();
-    const streamed = shop.invoke('free_bytes');
+    const streamed = gateway.invoke('free_bytes');
     const finishStreamed = await backend.begun();
     finishStreamed();
     assert.equal((await (await streamed).text()).length, LARGE.length);

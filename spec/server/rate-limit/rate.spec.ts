@@ -3,13 +3,13 @@ import { after, before, describe, it } from 'node:test';
 import { message, postA2a, sendMessage, VERSION } from '../../adapters/a2a/post.ts';
 import { callTool, postMcp } from '../../adapters/mcp/post.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openSeller, type Seller } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/seller.ts';
 
 const BURST = 20;
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 describe('the rate limit of a client', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let base: string;
   before(async () => {
     const overrides = {
@@ -17,10 +17,10 @@ describe('the rate limit of a client', () => {
       server: { trustProxy: 1 },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
     };
-    seller = await openSeller({ overrides });
-    base = seller.shop.url;
+    testbed = await openTestbed({ overrides });
+    base = testbed.gateway.url;
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   /** A client of its own for each rule. */
   const as = (client: string): Readonly<Record<string, string>> => ({ 'x-forwarded-for': client });
@@ -62,7 +62,7 @@ describe('the rate limit of a client', () => {
   });
 
   it('a paid call that is delivered gets its token back, over every adapter', async () => {
-    const proofs = await Promise.all(Array.from({ length: 9 }, (_, index) => seller.proof('echo', { index })));
+    const proofs = await Promise.all(Array.from({ length: 9 }, (_, index) => testbed.proof('echo', { index })));
     const headers = as('203.0.113.30');
     for (const [index, proof] of proofs.entries()) {
       const input = { index };
@@ -82,7 +82,7 @@ describe('the rate limit of a client', () => {
   it('a paid call that is not delivered counts', async () => {
     const headers = as('203.0.113.31');
     for (let times = 0; times < 6; times += 1) {
-      const proof = await seller.proof('failing_post', { status: 500 });
+      const proof = await testbed.proof('failing_post', { status: 500 });
       const failed = await invoke('failing_post', { ...headers, 'payment-signature': proof }, '{"status":500}');
       assert.equal(failed.status, 502);
     }
@@ -102,13 +102,13 @@ describe('the rate limit of a client', () => {
       const answer = await ask(base, { method: 'GET', path, headers });
       assert.deepEqual([answer.status, answer.headers['ratelimit']], [200, undefined], path);
     }
-    assert.equal((await seller.shop.operator('/api/events')).status, 200);
+    assert.equal((await testbed.gateway.operator('/api/events')).status, 200);
   });
 
   it('metrics count the refused calls', async () => {
     const headers = as('203.0.113.45');
     const counted = async (): Promise<number> => {
-      const text = await (await fetch(`${seller.shop.managementUrl}/metrics`)).text();
+      const text = await (await fetch(`${testbed.gateway.managementUrl}/metrics`)).text();
       return Number(/^acg_rate_limited_total\{what="call"\} (\d+)$/m.exec(text)?.[1]);
     };
     const before = await counted();
@@ -126,25 +126,25 @@ describe('the rate limit of a client', () => {
   it('a refused call is not read and does not reach the backend', async () => {
     const headers = as('203.0.113.50');
     await Promise.all(Array.from({ length: BURST + 5 }, () => invoke('cities', headers)));
-    seller.merchant.forget();
+    testbed.backend.forget();
     const answers = await Promise.all(Array.from({ length: 5 }, () => invoke('free_echo', headers, '{')));
     const refused = answers.filter(({ status }) => status === 429);
     assert.ok(refused.length > 0);
-    assert.equal(seller.merchant.requests.length, 0);
+    assert.equal(testbed.backend.requests.length, 0);
   });
 });
 
 describe('without a rate limit', () => {
   it('no call is counted and no header names a limit', async () => {
-    const seller = await openSeller();
+    const testbed = await openTestbed();
     try {
-      const answers = await Promise.all(Array.from({ length: 300 }, () => seller.shop.invoke('cities')));
+      const answers = await Promise.all(Array.from({ length: 300 }, () => testbed.gateway.invoke('cities')));
       for (const answer of answers) {
         assert.deepEqual([answer.status, answer.headers.get('ratelimit')], [200, null]);
         await answer.arrayBuffer();
       }
     } finally {
-      await seller.close();
+      await testbed.close();
     }
   });
 });

@@ -5,16 +5,16 @@ import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts
 import { type CartItem, documentOf, type Session, SOLD_OUT } from './session.ts';
 
 /** An answer of the backend: a status and a document, a session or an Error. */
-export interface Said {
+export interface CheckoutAnswer {
   readonly status: number;
   readonly document: JsonObject;
 }
 
 /** Checkouts in memory, and what the five operations do to them. */
-export interface CheckoutDesk {
+export interface SampleCheckouts {
   readonly sessions: ReadonlyMap<string, Session>;
   /** `sessionId`: decoded, undefined for create. `key`: the caller's idempotency key. */
-  act(operation: Operation, sessionId: string | undefined, body: JsonObject, key: string | undefined): Said;
+  act(operation: Operation, sessionId: string | undefined, body: JsonObject, key: string | undefined): CheckoutAnswer;
 }
 
 /** A token of an instrument that the bank declines. */
@@ -26,11 +26,17 @@ export const THREE_DS_TOKEN = 'tok_3ds';
  * Opens the checkouts. `dedupe`: an equal idempotency key gets the first answer again. Without it
  * a repeated complete makes another order.
  */
-export function openDesk({ dedupe, shop }: { readonly dedupe: boolean; readonly shop: string }): CheckoutDesk {
+export function openCheckouts({
+  dedupe,
+  shop: gateway,
+}: {
+  readonly dedupe: boolean;
+  readonly shop: string;
+}): SampleCheckouts {
   const sessions = new Map<string, Session>();
-  const answers = new Map<string, Said>();
-  const run = (operation: Operation, sessionId: string | undefined, body: JsonObject): Said => {
-    if (operation === 'createCheckoutSession') return created(sessions, shop, body);
+  const answers = new Map<string, CheckoutAnswer>();
+  const run = (operation: Operation, sessionId: string | undefined, body: JsonObject): CheckoutAnswer => {
+    if (operation === 'createCheckoutSession') return created(sessions, gateway, body);
     const session = sessions.get(sessionId ?? '');
     if (session === undefined) return refused(404, 'not_found', 'no such session');
     if (operation === 'getCheckoutSession') return said(session);
@@ -50,10 +56,10 @@ export function openDesk({ dedupe, shop }: { readonly dedupe: boolean; readonly 
   };
 }
 
-function created(sessions: Map<string, Session>, shop: string, body: JsonObject): Said {
+function created(sessions: Map<string, Session>, gateway: string, body: JsonObject): CheckoutAnswer {
   const session: Session = {
     id: `cs_${sessions.size + 1}`,
-    shop,
+    shop: gateway,
     createdAt: new Date().toISOString(),
     status: 'ready_for_payment',
     currency: text(body['currency']) ?? 'usd',
@@ -72,20 +78,20 @@ function created(sessions: Map<string, Session>, shop: string, body: JsonObject)
   return said(session, 201);
 }
 
-function updated(session: Session, body: JsonObject): Said {
+function updated(session: Session, body: JsonObject): CheckoutAnswer {
   if (isOver(session)) return refused(409, 'conflict', 'the session is over');
   take(session, body);
   return said(session);
 }
 
-function canceled(session: Session): Said {
+function canceled(session: Session): CheckoutAnswer {
   if (isOver(session)) return refused(405, 'not_cancelable', 'the session is over');
   session.status = 'canceled';
   session.messages = [];
   return said(session);
 }
 
-function completed(session: Session, body: JsonObject, dedupe: boolean): Said {
+function completed(session: Session, body: JsonObject, dedupe: boolean): CheckoutAnswer {
   if (session.status === 'canceled' || (session.status === 'completed' && dedupe))
     return refused(409, 'conflict', 'the session is over');
   if (session.status === 'not_ready_for_payment') return refused(409, 'conflict', 'the session is not ready');
@@ -130,12 +136,12 @@ function isOver({ status }: Session): boolean {
   return status === 'completed' || status === 'canceled';
 }
 
-function said(session: Session, status = 200): Said {
+function said(session: Session, status = 200): CheckoutAnswer {
   return { status, document: documentOf(session) };
 }
 
 /** An Error document of the merchant's own; its words must never reach an agent. */
-function refused(status: number, code: string, message: string, param?: string): Said {
+function refused(status: number, code: string, message: string, param?: string): CheckoutAnswer {
   const document = { type: 'invalid_request', code, message: `merchant: ${message}` };
   return { status, document: param === undefined ? document : { ...document, param } };
 }

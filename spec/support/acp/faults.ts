@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
-import type { Said } from './desk.ts';
+import type { CheckoutAnswer } from './desk.ts';
 
 /** A fault of one call. `acts`: whether the backend does first what the call asks for. */
 export type Fault =
@@ -54,7 +54,11 @@ export const EDITS = {
 const OVERSIZED_BYTES = 262_145;
 
 /** Does what the call asks for, or what the fault names. */
-export async function behave(fault: Fault | undefined, act: () => Said, response: ServerResponse): Promise<void> {
+export async function behave(
+  fault: Fault | undefined,
+  act: () => CheckoutAnswer,
+  response: ServerResponse,
+): Promise<void> {
   if (fault === undefined) return sendDocument(response, act());
   switch (fault.kind) {
     case 'status': {
@@ -87,12 +91,12 @@ export async function behave(fault: Fault | undefined, act: () => Said, response
 }
 
 /** Sends an answer as it should be. */
-export function sendDocument(response: ServerResponse, { status, document }: Said): void {
+export function sendDocument(response: ServerResponse, { status, document }: CheckoutAnswer): void {
   send(response, status, JSON.stringify(document));
 }
 
 /** Writes an answer in one of the forms. Resolves when nothing more will come. */
-async function sendForm(response: ServerResponse, form: Form, { status, document }: Said): Promise<void> {
+async function sendForm(response: ServerResponse, form: Form, { status, document }: CheckoutAnswer): Promise<void> {
   const body = JSON.stringify(document);
   switch (form) {
     case 'html':

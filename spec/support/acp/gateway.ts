@@ -21,7 +21,7 @@ export interface CheckoutGateway {
 }
 
 export interface CheckoutGatewayParts {
-  readonly merchantUrl: string;
+  readonly backendUrl: string;
   /** Default: a SQLite file that goes away with the gateway. */
   readonly storage?: WorldParts['storage'] | undefined;
   /** Replace members of `protocols.acp`. */
@@ -35,9 +35,9 @@ export interface CheckoutGatewayParts {
 export async function startCheckoutGateway(parts: CheckoutGatewayParts): Promise<CheckoutGateway> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-checkout-gateway-');
-  const { acp, overrides, env = {}, merchantUrl, storage } = parts;
+  const { acp, overrides, env = {}, backendUrl, storage } = parts;
   const prepared = await prepareGateway(directory, {
-    merchantUrl,
+    backendUrl: backendUrl,
     chain: NO_CHAIN,
     facilitator: { mode: 'local' },
     storage,

@@ -5,12 +5,12 @@ import type { IncomingMessage } from 'node:http';
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import { type HttpExchange, serveHttp } from '../http-server.ts';
-import { openDesk } from './desk.ts';
+import { openCheckouts } from './desk.ts';
 import { behave, type Fault, sendDocument } from './faults.ts';
 import type { Session } from './session.ts';
 
 /** A call as it reached the backend. */
-export interface MerchantCall {
+export interface BackendCall {
   readonly operation: Operation;
   /** Decoded; undefined for create. */
   readonly sessionId: string | undefined;
@@ -31,10 +31,10 @@ export interface Aim {
 }
 
 /** A backend with real checkouts in memory that counts calls and misbehaves on demand. */
-export interface CheckoutMerchant {
+export interface CheckoutBackend {
   readonly url: string;
   /** In order of arrival; the newest 10,000. */
-  readonly calls: readonly MerchantCall[];
+  readonly calls: readonly BackendCall[];
   /** POSTs for a session, whatever was answered. */
   posts(sessionId: string, operation?: Operation): number;
   /** Orders made of a session: never more than one, if the gateway is right. */
@@ -45,7 +45,7 @@ export interface CheckoutMerchant {
   /** The next `times` calls that match the aim get the fault; faults apply in their order. */
   misbehave(fault: Fault, aim?: Aim, times?: number): void;
   /** Resolves with the next such call, once its body has arrived and before the backend acts. */
-  arrived(aim?: Aim): Promise<MerchantCall>;
+  arrived(aim?: Aim): Promise<BackendCall>;
   /** Forgets calls and faults, not the sessions. */
   forget(): void;
   /** Ends also the connections whose answers are still to come. */
@@ -53,7 +53,7 @@ export interface CheckoutMerchant {
 }
 
 /** How a backend behaves. */
-export interface MerchantOptions {
+export interface CheckoutBackendOptions {
   /** Default: a free one. */
   readonly port?: number;
   /** Whether it honours the idempotency key; default true. If not, each complete makes an order. */
@@ -69,14 +69,14 @@ const ROUTES = OPERATIONS.map((operation) => {
 });
 
 /** Starts it on 127.0.0.1. */
-export async function startCheckoutMerchant(options: MerchantOptions = {}): Promise<CheckoutMerchant> {
-  const desk = openDesk({ dedupe: options.dedupe ?? true, shop: 'https://shop.example' });
-  const calls: MerchantCall[] = [];
+export async function startCheckoutBackend(options: CheckoutBackendOptions = {}): Promise<CheckoutBackend> {
+  const checkouts = openCheckouts({ dedupe: options.dedupe ?? true, shop: 'https://shop.example' });
+  const calls: BackendCall[] = [];
   const posts = new Map<string, number>();
   const faults: { readonly fault: Fault; readonly aim: Aim; left: number }[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
 
-  const nextFault = (call: MerchantCall): Fault | undefined => {
+  const nextFault = (call: BackendCall): Fault | undefined => {
     const entry = faults.find(({ aim, left }) => left > 0 && aimed(aim, call));
     if (entry === undefined) return undefined;
     entry.left -= 1;
@@ -92,19 +92,19 @@ export async function startCheckoutMerchant(options: MerchantOptions = {}): Prom
     for (const name of countersOf(call)) posts.set(name, (posts.get(name) ?? 0) + 1);
     const fault = nextFault(call);
     arrivals.emit('call', call);
-    return behave(fault, () => desk.act(call.operation, call.sessionId, bodyOf(call), keyOf(call)), response);
+    return behave(fault, () => checkouts.act(call.operation, call.sessionId, bodyOf(call), keyOf(call)), response);
   }, options.port);
   return {
     ...server,
     calls,
     posts: (sessionId, operation) => posts.get(counterOf(sessionId, operation)) ?? 0,
-    orders: (sessionId) => desk.sessions.get(sessionId)?.orders.length ?? 0,
-    allOrders: () => [...desk.sessions.values()].reduce((sum, { orders }) => sum + orders.length, 0),
-    session: (sessionId) => desk.sessions.get(sessionId),
+    orders: (sessionId) => checkouts.sessions.get(sessionId)?.orders.length ?? 0,
+    allOrders: () => [...checkouts.sessions.values()].reduce((sum, { orders }) => sum + orders.length, 0),
+    session: (sessionId) => checkouts.sessions.get(sessionId),
     misbehave: (fault, aim = {}, times = 1) => void faults.push({ fault, aim, left: times }),
     arrived: (aim = {}) =>
       new Promise((resolve) => {
-        const look = (call: MerchantCall): void => {
+        const look = (call: BackendCall): void => {
           if (!aimed(aim, call)) return;
           arrivals.off('call', look);
           resolve(call);
@@ -120,7 +120,7 @@ export async function startCheckoutMerchant(options: MerchantOptions = {}): Prom
 }
 
 /** The call that a request makes; undefined when it is for no operation. */
-function callIn({ request, body }: HttpExchange): MerchantCall | undefined {
+function callIn({ request, body }: HttpExchange): BackendCall | undefined {
   const url = request.url ?? '';
   const route = ROUTES.find(({ method, pattern }) => method === request.method && pattern.test(url));
   if (route === undefined) return undefined;
@@ -130,24 +130,24 @@ function callIn({ request, body }: HttpExchange): MerchantCall | undefined {
   return { operation: route.operation, sessionId, url, rawHeaders, headers, body };
 }
 
-function bodyOf({ body }: MerchantCall): JsonObject {
+function bodyOf({ body }: BackendCall): JsonObject {
   const parsed: unknown = body.length === 0 ? {} : JSON.parse(body.toString());
   return isObject(parsed as JsonObject) ? (parsed as JsonObject) : {};
 }
 
-function keyOf({ headers }: MerchantCall): string | undefined {
+function keyOf({ headers }: BackendCall): string | undefined {
   const key = headers['idempotency-key'];
   return typeof key === 'string' ? key : undefined;
 }
 
 /** Whether a call matches an aim. */
-export function aimed({ operation, sessionId, text = '' }: Aim, call: MerchantCall): boolean {
+export function aimed({ operation, sessionId, text = '' }: Aim, call: BackendCall): boolean {
   if ((operation ?? call.operation) !== call.operation) return false;
   return (sessionId ?? call.sessionId) === call.sessionId && call.body.includes(text);
 }
 
 /** The counters that a POST of this call adds to. */
-function countersOf({ operation, sessionId }: MerchantCall): readonly string[] {
+function countersOf({ operation, sessionId }: BackendCall): readonly string[] {
   if (sessionId === undefined || operation === 'getCheckoutSession') return [];
   return [counterOf(sessionId), counterOf(sessionId, operation)];
 }

@@ -52,13 +52,24 @@ const TAX_PERCENT = 10;
  * there is an order.
  */
 export function documentOf(session: Session): JsonObject {
-  const { id, status, currency, items, buyer, fulfillmentDetails, selected, messages, createdAt, shop } = session;
+  const {
+    id,
+    status,
+    currency,
+    items,
+    buyer,
+    fulfillmentDetails,
+    selected,
+    messages,
+    createdAt,
+    shop: gateway,
+  } = session;
   const [order] = session.orders;
   return {
     id,
     protocol: { version: '2026-04-17' },
     capabilities: {
-      payment: { handlers: [cardHandler(shop)] },
+      payment: { handlers: [cardHandler(gateway)] },
       interventions: { supported: session.interventions.filter((name) => name === '3ds') },
     },
     ...(buyer === undefined ? {} : { buyer }),
@@ -70,12 +81,12 @@ export function documentOf(session: Session): JsonObject {
     ...(selected.length === 0 ? {} : { selected_fulfillment_options: selected }),
     totals: totalsOf(items, selected.length > 0),
     messages,
-    links: [{ type: 'terms_of_use', url: `${shop}/terms` }],
+    links: [{ type: 'terms_of_use', url: `${gateway}/terms` }],
     created_at: createdAt,
     ...(status === 'authentication_required' ? { authentication_metadata: AUTHENTICATION } : {}),
     ...(order === undefined || status !== 'completed'
       ? {}
-      : { order: { id: order, checkout_session_id: id, permalink_url: `${shop}/orders/${order}` } }),
+      : { order: { id: order, checkout_session_id: id, permalink_url: `${gateway}/orders/${order}` } }),
   };
 }
 
@@ -96,17 +107,17 @@ const AUTHENTICATION: JsonObject = {
   directory_server: 'visa',
 };
 
-function cardHandler(shop: string): JsonObject {
+function cardHandler(gateway: string): JsonObject {
   return {
     id: 'card',
     name: 'sample.card',
     version: '2026-01-22',
-    spec: `${shop}/handlers/card`,
+    spec: `${gateway}/handlers/card`,
     requires_delegate_payment: true,
     requires_pci_compliance: false,
     psp: 'sample',
-    config_schema: `${shop}/handlers/card/config.json`,
-    instrument_schemas: [`${shop}/handlers/card/instrument.json`],
+    config_schema: `${gateway}/handlers/card/config.json`,
+    instrument_schemas: [`${gateway}/handlers/card/instrument.json`],
     config: {},
   };
 }

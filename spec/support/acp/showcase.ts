@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
 import type { ConfigObject } from '../config.ts';
-import { startCheckoutMerchant } from './merchant.ts';
+import { startCheckoutBackend } from './merchant.ts';
 
 /** The backend, and what a gateway and a newcomer need to use it. */
 export interface CheckoutShowcase {
@@ -34,7 +34,7 @@ const FIRST_SESSION = 'cs_1';
 
 /** Starts the merchant on a free port, with secrets of this run. */
 export async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
-  const { url, stop } = await startCheckoutMerchant();
+  const { url, stop } = await startCheckoutBackend();
   const [token = '', secret = '', key = ''] = Array.from({ length: 3 }, () => randomBytes(32).toString('base64url'));
   return {
     url,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { HARMLESS_IN_FLIGHT } from '../../../src/server/load-shedding/overload-detector.ts';
 import { attack } from '../catalogue.ts';
 import { postOf, type WireAnswer, WireClient } from './wire-client.ts';
@@ -12,18 +12,18 @@ const DELAYED = { turnMs: 50, busy: 1 };
 const DEADLINE_MS = 20_000;
 
 describe('a flood', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let loop = IDLE;
   let clients: readonly WireClient[];
   before(async () => {
-    seller = await openSeller({ loop: () => loop });
-    const { hostname, port } = new URL(seller.shop.url);
+    testbed = await openTestbed({ loop: () => loop });
+    const { hostname, port } = new URL(testbed.gateway.url);
     clients = Array.from({ length: BURST }, () => new WireClient(hostname, Number(port)));
     await Promise.all(clients.map((client) => client.connected()));
   });
   after(async () => {
     for (const client of clients) client.close();
-    await seller.close();
+    await testbed.close();
   });
 
   const ask = (client: WireClient, request: Buffer): Promise<WireAnswer> =>
@@ -53,13 +53,13 @@ describe('a flood', () => {
     'D2',
     'what is too much is refused at once, and everything else goes on; when it is over, so are the refusals',
     async () => {
-      seller.merchant.hold();
+      testbed.backend.hold();
       // Calls in flight that wait for the merchant, fewer than the lowest limit: some others still
       // come in beside them.
       const held: Promise<Response>[] = [];
       while (held.length < HARMLESS_IN_FLIGHT / 2) {
-        const arrived = seller.merchant.nextRequest('/held');
-        held.push(seller.shop.invoke('free_held'));
+        const arrived = testbed.backend.nextRequest('/held');
+        held.push(testbed.gateway.invoke('free_held'));
         await arrived;
       }
       loop = DELAYED;
@@ -80,8 +80,8 @@ describe('a flood', () => {
       );
       const refusing = burst();
       const paths = ['/health', '/ready', '/api/resources', '/.well-known/agent-commerce'];
-      const others = await Promise.all(paths.map((path) => fetch(`${seller.shop.url}${path}`)));
-      const operator = await seller.shop.operator('/api/receipts');
+      const others = await Promise.all(paths.map((path) => fetch(`${testbed.gateway.url}${path}`)));
+      const operator = await testbed.gateway.operator('/api/receipts');
       assert.deepEqual(
         [...others, operator].map(({ status }) => status),
         [200, 200, 200, 200, 200],
@@ -90,7 +90,7 @@ describe('a flood', () => {
       assert.deepEqual([...new Set(clients.map(({ opened }) => opened))], [1], 'every connection is kept');
 
       loop = IDLE;
-      seller.merchant.release();
+      testbed.backend.release();
       const finished = await Promise.all(held);
       assert.deepEqual([...new Set(finished.map(({ status }) => status))], [200], 'calls in flight are finished');
       await burstUntil((refused) => refused === 0);
@@ -100,39 +100,39 @@ describe('a flood', () => {
   attack('D8', 'refusals have one line in the log now and then, not one each', async () => {
     const told = (line: string): boolean => line.includes('calls were refused');
     const deadline = performance.now() + DEADLINE_MS;
-    while (!seller.shop.logLines.some(told) && performance.now() < deadline) await burst();
-    const lines = seller.shop.logLines.filter(told);
+    while (!testbed.gateway.logLines.some(told) && performance.now() < deadline) await burst();
+    const lines = testbed.gateway.logLines.filter(told);
     const { shed } = JSON.parse(lines[0] ?? '{}') as { readonly shed?: { readonly overload: number } };
     assert.ok((shed?.overload ?? 0) > 0, 'the line says how many');
-    assert.equal(seller.shop.logLines.filter((line) => line.includes('"status":503')).length, 0);
+    assert.equal(testbed.gateway.logLines.filter((line) => line.includes('"status":503')).length, 0);
     assert.ok(lines.length < 10, `${lines.length} lines`);
   });
 
   attack('D2', 'a refused call is not read, and its connection serves the next one', async () => {
-    const full = await openSeller({ overrides: { limits: { maxInFlight: 1 } } });
-    const { hostname, port } = new URL(full.shop.url);
+    const full = await openTestbed({ overrides: { limits: { maxInFlight: 1 } } });
+    const { hostname, port } = new URL(full.gateway.url);
     const client = new WireClient(hostname, Number(port));
     try {
-      const arrived = full.merchant.nextRequest('/held');
-      const held = full.shop.invoke('free_held');
+      const arrived = full.backend.nextRequest('/held');
+      const held = full.gateway.invoke('free_held');
       await arrived;
       const whole = postOf('/api/resources/cities/invoke', '{}');
       const refused = await ask(client, whole.subarray(0, -2));
       assert.equal(refused.status, 503);
-      full.merchant.release();
+      full.backend.release();
       assert.equal((await held).status, 200);
       const next = await ask(client, Buffer.concat([whole.subarray(-2), whole]));
       assert.deepEqual([next.status, client.opened], [200, 1]);
       // A body whose end nobody knows is not waited for.
-      full.merchant.hold();
-      const again = full.merchant.nextRequest('/held');
-      const second = full.shop.invoke('free_held');
+      full.backend.hold();
+      const again = full.backend.nextRequest('/held');
+      const second = full.gateway.invoke('free_held');
       await again;
       const head = 'POST /api/resources/cities/invoke HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n';
       const chunked = await ask(client, Buffer.from(`${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`));
       assert.equal(chunked.status, 503);
       assert.match(chunked.head, /\r\nconnection: close/i);
-      full.merchant.release();
+      full.backend.release();
       await second;
     } finally {
       client.close();

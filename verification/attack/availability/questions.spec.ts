@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { BLENDS, blendsOf, SERVED } from './blend.ts';
 import { type NextCall, writeCalls } from './questions.ts';
 import { type WireAnswer, WireClient } from './wire-client.ts';
@@ -13,26 +13,26 @@ const NETWORK = 'eip155:31337';
 
 describe('the calls of a load', () => {
   let facilitator: HostileFacilitator;
-  let seller: Seller;
+  let testbed: Testbed;
   let client: WireClient;
   before(async () => {
     facilitator = await startHostileFacilitator(NETWORK);
-    seller = await openSeller({
+    testbed = await openTestbed({
       facilitator: { mode: 'remote', url: facilitator.url },
       overrides: { payments: { x402: { confirm: 'facilitator' } } },
     });
-    const { hostname, port } = new URL(seller.shop.url);
+    const { hostname, port } = new URL(testbed.gateway.url);
     client = new WireClient(hostname, Number(port));
   });
   after(async () => {
     client.close();
-    await seller.close();
+    await testbed.close();
     await facilitator.stop();
   });
 
   const calls = (): Promise<NextCall> =>
     writeCalls({
-      ...{ origin: seller.shop.url, path: '/api/resources/cities/invoke', body: '{}' },
+      ...{ origin: testbed.gateway.url, path: '/api/resources/cities/invoke', body: '{}' },
       priced: { path: '/api/resources/price_list/invoke', blend: BLENDS.mix, proofs: PAID_CALLS },
       ...{ connections: 1, seconds: 1, shape: { kind: 'closed' } },
     });

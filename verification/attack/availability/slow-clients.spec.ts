@@ -79,7 +79,7 @@ describe('slow clients', () => {
     const readers = await startSlow('reading', READERS, target.url);
     try {
       const deadline = performance.now() + HEAD_DEADLINE_MS;
-      const arrived = (): number => target.merchant.requests.filter(({ url }) => url === '/archive.bin').length;
+      const arrived = (): number => target.backend.requests.filter(({ url }) => url === '/archive.bin').length;
       while (arrived() < READERS && performance.now() < deadline) await delay(50);
       assert.ok(arrived() >= READERS, `${arrived()} readers were served`);
       // Time for the merchant's answers to go as far as they can.

@@ -115,7 +115,7 @@ describe('a facilitator that lies to a whole gateway', () => {
     // The first payment bought nothing: liars name it as if it had paid for others.
     const paidFor = Number((await stage.seller.income()) / PRICE_UNITS) - 1;
     assert.equal(paidFor, sold);
-    const asked = stage.seller.merchant.requests.length;
+    const asked = stage.seller.backend.requests.length;
     assert.equal(asked, sold, 'the merchant worked once for each');
     measured(context, 'unpaid deliveries', asked - paidFor);
     measured(context, 'double settlements', paidFor - sold);

@@ -7,7 +7,7 @@ import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { eventually } from '../../../spec/support/books.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { Chain } from '../../../spec/support/chain.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
@@ -19,7 +19,7 @@ export const BEARER = 'bearer-canary-7d20';
 
 /** A shop whose facilitator is not its friend, on a real chain. */
 export interface LiarStage {
-  readonly seller: Seller;
+  readonly seller: Testbed;
   /**
    * A fresh proof of a fresh payer, because one payer may have a few settlements under way only,
    * and what tells it apart.
@@ -41,21 +41,21 @@ export interface LiarStage {
 /** @param url Of the facilitator. */
 export async function openLiarStage(url: string): Promise<LiarStage> {
   const facilitator = { auth: { type: 'bearer', token: BEARER } };
-  const seller = await openSeller({
+  const testbed = await openTestbed({
     facilitator: { mode: 'remote', url },
     overrides: { ...ALL_CHANNELS, payments: { x402: { facilitator } } },
   });
-  const { chain, shop } = seller;
+  const { chain, gateway } = testbed;
   const bring = (proof: string, channel: number | Channel): Promise<Seen> => {
     const over = typeof channel === 'number' ? (CHANNELS[channel % CHANNELS.length] ?? 'http') : channel;
-    return order(shop.url, over, { resourceId: 'market_report', input: INPUT, proof });
+    return order(gateway.url, over, { resourceId: 'market_report', input: INPUT, proof });
   };
   return {
-    seller,
+    seller: testbed,
     bring,
     async sign() {
       const buyer = await createBuyer(chain);
-      const { body } = await seller.quote('market_report', INPUT);
+      const { body } = await testbed.quote('market_report', INPUT);
       const proof = await buyer.pay(body.payment.envelope);
       return { proof, nonce: nonceOf(proof) };
     },
@@ -74,11 +74,11 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
     },
     async sinks() {
       const pages = ['/api/events?limit=500', '/api/receipts?limit=500'].map(async (path) =>
-        (await shop.operator(path)).text(),
+        (await gateway.operator(path)).text(),
       );
-      return [...(await Promise.all(pages)), ...shop.logLines].join('\n');
+      return [...(await Promise.all(pages)), ...gateway.logLines].join('\n');
     },
-    close: () => seller.close(),
+    close: () => testbed.close(),
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { askAcp, assertAcpError, type CheckoutShop, openCheckoutShop } from '../../../spec/adapters/acp/shop.ts';
+import { askAcp, assertAcpError, type CheckoutTestbed, openCheckoutTestbed } from '../../../spec/adapters/acp/shop.ts';
 import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';
@@ -34,27 +34,29 @@ const CALLS = [
 ] as const;
 
 describe('a merchant of checkouts that leaks', () => {
-  let merchant: RawBackend;
-  let open: CheckoutShop;
+  let backend: RawBackend;
+  let open: CheckoutTestbed;
   let deed: Deed = RIGHT;
   before(async () => {
-    merchant = await rawBackend((socket, request) => {
+    backend = await rawBackend((socket, request) => {
       if (typeof deed === 'string') socket.write(deed, 'latin1');
       else deed(socket, request);
     });
     const operations = Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs: TIMEOUT_MS }]));
-    open = await openCheckoutShop({ acp: { backend: { baseUrl: merchant.origin, operations, scopesByClient: true } } });
+    open = await openCheckoutTestbed({
+      acp: { backend: { baseUrl: backend.origin, operations, scopesByClient: true } },
+    });
   });
   after(async () => {
-    await open.shop.close();
-    await open.merchant.stop();
-    await merchant.close();
+    await open.gateway.close();
+    await open.backend.stop();
+    await backend.close();
   });
 
   const callAll = (key: string): Promise<readonly Answered[]> =>
     Promise.all(
       CALLS.map(({ name, path, ...asked }) =>
-        askAcp(open.shop.url, {
+        askAcp(open.gateway.url, {
           ...asked,
           // Each on a session of its own: complete and cancel would exclude one another.
           path: `/checkout_sessions/${encodeURIComponent(`${key} ${name}`)}${path}`,
@@ -91,11 +93,11 @@ describe('a merchant of checkouts that leaks', () => {
   });
 
   attack(['A7', 'O7'], 'nothing of it is in the log, the metrics, the events or the receipts', async () => {
-    const metrics = await (await fetch(`${open.shop.managementUrl}/metrics`)).text();
+    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
     const [events, receipts] = await Promise.all(
-      ['/api/events', '/api/receipts'].map(async (path) => (await open.shop.operator(path)).text()),
+      ['/api/events', '/api/receipts'].map(async (path) => (await open.gateway.operator(path)).text()),
     );
-    const sinks = { log: open.shop.logLines.join(''), metrics, events, receipts };
+    const sinks = { log: open.gateway.logLines.join(''), metrics, events, receipts };
     for (const [sink, text = ''] of Object.entries(sinks)) {
       assert.ok(text.length > 0, sink);
       assert.ok(

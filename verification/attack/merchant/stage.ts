@@ -6,7 +6,7 @@ import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { proofFor } from '../../../spec/support/seller.ts';
-import { openShop, type Shop } from '../../../spec/support/shop.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
 import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
 /** What a merchant does with a request: bytes to write, or a deed. */
@@ -28,7 +28,7 @@ export const GOOD = '{"good":true}';
 
 /** A shop with a merchant that speaks raw bytes, a real chain behind it, and a buyer. */
 export interface HostileStage {
-  readonly shop: Shop;
+  readonly shop: TestGateway;
   readonly merchant: RawBackend;
   readonly buyer: Buyer;
   /** What the merchant does from now on. */
@@ -54,9 +54,9 @@ export async function openHostileStage(): Promise<HostileStage> {
     else deed(socket, request);
   });
   const backend = { timeoutMs: TIMEOUT_MS, maxResponseBytes: CAP_BYTES };
-  const shop = await openShop({
+  const gateway = await openGateway({
     chain,
-    merchantUrl: merchant.origin,
+    backendUrl: merchant.origin,
     facilitator: { mode: 'local' },
     overrides: {
       ...ALL_CHANNELS,
@@ -70,17 +70,17 @@ export async function openHostileStage(): Promise<HostileStage> {
   });
   const buyer = await createBuyer(chain);
   return {
-    shop,
+    shop: gateway,
     merchant,
     buyer,
     behave: (next) => {
       deed = next;
     },
-    proof: (resourceId) => proofFor(shop, buyer, resourceId),
-    call: (channel, resourceId, proof) => order(shop.url, channel, { resourceId, proof }),
-    income: () => chain.balanceOf(shop.config.x402?.payTo ?? ''),
+    proof: (resourceId) => proofFor(gateway, buyer, resourceId),
+    call: (channel, resourceId, proof) => order(gateway.url, channel, { resourceId, proof }),
+    income: () => chain.balanceOf(gateway.config.x402?.payTo ?? ''),
     async close() {
-      await shop.close();
+      await gateway.close();
       await Promise.all([merchant.close(), chain.stop()]);
     },
   };

@@ -5,7 +5,7 @@ import { after, before, describe } from 'node:test';
 import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { changed, problemsOfText } from '../../../spec/config/document/document.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
-import { openShop, type Shop } from '../../../spec/support/shop.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
@@ -13,12 +13,12 @@ import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
 
 describe('a caller who wants to reach more than what is sold', () => {
   let chain: Chain;
-  let merchant: RawBackend;
+  let backend: RawBackend;
   let canary: RawBackend;
-  let shop: Shop;
+  let gateway: TestGateway;
   before(async () => {
     chain = await startChain();
-    merchant = await rawBackend((socket) => socket.write(wellFormed('{}')));
+    backend = await rawBackend((socket) => socket.write(wellFormed('{}')));
     canary = await rawBackend((socket) => socket.write(wellFormed('{}')));
     const value = { value: { type: 'string', maxLength: 200 } };
     const sold = (path: string, method = 'GET') => ({
@@ -28,9 +28,9 @@ describe('a caller who wants to reach more than what is sold', () => {
       pricing: { type: 'free' },
       expose: ['http', 'mcp', 'a2a'],
     });
-    shop = await openShop({
+    gateway = await openGateway({
       chain,
-      merchantUrl: `${merchant.origin}/base`,
+      backendUrl: `${backend.origin}/base`,
       facilitator: { mode: 'local' },
       overrides: {
         ...ALL_CHANNELS,
@@ -43,13 +43,13 @@ describe('a caller who wants to reach more than what is sold', () => {
     });
   });
   after(async () => {
-    await shop.close();
-    await Promise.all([merchant.close(), canary.close(), chain.stop()]);
+    await gateway.close();
+    await Promise.all([backend.close(), canary.close(), chain.stop()]);
   });
 
   /** Target and host of every request that came since. */
   const targets = (since: number): readonly (readonly [target: string, host: string])[] =>
-    merchant.requests.slice(since).map(({ head }) => {
+    backend.requests.slice(since).map(({ head }) => {
       const [line = '', ...fields] = head.split('\r\n');
       const target = /^GET (\S+) HTTP\/1\.1$/.exec(line)?.[1];
       assert.ok(target !== undefined, `${JSON.stringify(line)} is no request that was meant`);
@@ -68,9 +68,9 @@ describe('a caller who wants to reach more than what is sold', () => {
           ['at_end', /^\/base\/a\/[^/]+$/, /^$/],
           ['in_query', /^\/base\/a\/z$/, /^\?fixed=1&value=[^&#]*$/],
         ] as const) {
-          const since = merchant.requests.length;
+          const since = backend.requests.length;
           const seen = await Promise.all(
-            CHANNELS.map((channel) => order(shop.url, channel, { resourceId, input: { value } })),
+            CHANNELS.map((channel) => order(gateway.url, channel, { resourceId, input: { value } })),
           );
           const sent = targets(since);
           for (const { outcome, code } of seen) {
@@ -78,9 +78,9 @@ describe('a caller who wants to reach more than what is sold', () => {
             assert.equal(outcome === 'delivered', sent.length === CHANNELS.length, 'every channel says the same');
           }
           for (const [target, host] of sent) {
-            const url = new URL(target, merchant.origin);
-            assert.equal(host.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
-            assert.equal(url.origin, merchant.origin);
+            const url = new URL(target, backend.origin);
+            assert.equal(host.toLowerCase(), `host: ${new URL(backend.origin).host}`);
+            assert.equal(url.origin, backend.origin);
             assert.equal(url.pathname + url.search, target, 'no URL parser reads it differently');
             assert.match(url.pathname, path);
             assert.match(url.search, search);
@@ -96,18 +96,18 @@ describe('a caller who wants to reach more than what is sold', () => {
 
   attack('P3', 'no header of the caller chooses the merchant or his path', async () => {
     const { host } = new URL(canary.origin);
-    const since = merchant.requests.length;
+    const since = backend.requests.length;
     const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
     const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
     for (const channel of CHANNELS) {
-      const seen = await order(shop.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
+      const seen = await order(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
       assert.equal(seen.outcome, 'delivered');
     }
     for (const [target, to] of targets(since)) {
       assert.equal(target, '/base/a/x');
-      assert.equal(to.toLowerCase(), `host: ${new URL(merchant.origin).host}`);
+      assert.equal(to.toLowerCase(), `host: ${new URL(backend.origin).host}`);
     }
-    assert.equal(merchant.requests.length, since + CHANNELS.length);
+    assert.equal(backend.requests.length, since + CHANNELS.length);
     assert.equal(canary.accepted(), 0);
   });
 
@@ -122,30 +122,29 @@ describe('a caller who wants to reach more than what is sold', () => {
   ];
   for (const [what, fields] of UPGRADES)
     attack('P7', `an upgrade to ${what}: no tunnel, and the merchant hears nothing of it`, async () => {
-      const since = merchant.requests.length;
+      const since = backend.requests.length;
       const body = '{"value":"x"}';
       const head = `POST /api/resources/at_end/invoke HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
       const smuggled = 'GET /base/admin HTTP/1.1\r\nHost: merchant\r\nConnection: close\r\n\r\n';
-      const text = await conversation(shop.url, `${head}${fields}\r\n${body}${smuggled}`);
+      const text = await conversation(gateway.url, `${head}${fields}\r\n${body}${smuggled}`);
       assert.ok(!text.includes(' 101 '), text);
       assert.deepEqual(
         targets(since).map(([target]) => target),
         ['/base/a/x'],
       );
-      for (const { head: seen } of merchant.requests.slice(since))
-        assert.doesNotMatch(seen, /upgrade|http2|websocket/i);
+      for (const { head: seen } of backend.requests.slice(since)) assert.doesNotMatch(seen, /upgrade|http2|websocket/i);
       assert.equal(text.split('HTTP/1.1 200').length, 2, 'one answer, to the request that was priced');
     });
 
   attack('P7', 'CONNECT opens no way to anybody', async () => {
-    const since = merchant.requests.length;
+    const since = backend.requests.length;
     const { host } = new URL(canary.origin);
     const text = await conversation(
-      shop.url,
+      gateway.url,
       `CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\n\r\nGET / HTTP/1.1\r\n\r\n`,
     );
     assert.doesNotMatch(text, /^HTTP\/1\.1 2/);
-    assert.deepEqual([merchant.requests.length, canary.accepted()], [since, 0]);
+    assert.deepEqual([backend.requests.length, canary.accepted()], [since, 0]);
   });
 
   proven('P8', 'spec/e2e/relay.spec.ts', 'nothing of the caller but what is on the list reaches the merchant');

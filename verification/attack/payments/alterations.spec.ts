@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { decode, encode, mutate, seconds } from '../../../spec/e2e/proofs.ts';
 import { sign, type Terms, termsFor } from '../../../spec/payments/x402/signing.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { ALTERATIONS } from './alterations.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
@@ -13,24 +13,24 @@ type Authorization = Parameters<typeof sign>[1];
 
 describe('a proof that is not what was asked for', () => {
   let liar: HostileFacilitator;
-  let seller: Seller;
+  let testbed: Testbed;
   let terms: Terms;
   before(async () => {
     // This facilitator approves everything: whatever is refused here was refused by the gateway
     // itself.
     liar = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
-    terms = termsFor(seller.chain.token);
+    testbed = await openTestbed({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
+    terms = termsFor(testbed.chain.token);
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     await liar.stop();
   });
 
   const bring = async (proof: string): Promise<readonly Seen[]> => {
     const asked = liar.calls.filter(({ path }) => path !== '/supported').length;
     const answers = await Promise.all(
-      CHANNELS.map((channel) => order(seller.shop.url, channel, { ...RESOURCE, proof })),
+      CHANNELS.map((channel) => order(testbed.gateway.url, channel, { ...RESOURCE, proof })),
     );
     assert.equal(liar.calls.filter(({ path }) => path !== '/supported').length, asked, 'nobody is asked');
     return answers;
@@ -43,15 +43,15 @@ describe('a proof that is not what was asked for', () => {
   };
   /** A proof that the buyer has really signed, for terms of his own. */
   const signed = async (changes: Partial<Authorization>, under: Terms = terms): Promise<string> => {
-    const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+    const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...(payload.payload.authorization as unknown as Authorization), ...changes };
-    const signature = await sign(seller.buyer.account, authorization, under);
+    const signature = await sign(testbed.buyer.account, authorization, under);
     return encode({ ...payload, payload: { authorization, signature } });
   };
 
   for (const { field, at, to } of ALTERATIONS)
     attack('X4', `${field}: refused over every channel, and no facilitator is asked`, async (context) => {
-      const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+      const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
       mutate(payload, at, to);
       refused(await bring(encode(payload)), field);
       measured(context, 'unpaid deliveries', 0);
@@ -65,7 +65,7 @@ describe('a proof that is not what was asked for', () => {
     ['himself', 'self'],
   ] as const)
     attack('X4', `really signed, but pays ${what}: refused over every channel`, async () => {
-      const to = changes === 'self' ? { to: seller.buyer.address } : changes;
+      const to = changes === 'self' ? { to: testbed.buyer.address } : changes;
       refused(await bring(await signed(to)), what);
     });
 
@@ -98,8 +98,8 @@ describe('a proof that is not what was asked for', () => {
     });
 
   attack('X4', 'after all of them nothing has moved, and the honest proof still buys', async () => {
-    assert.equal(await seller.income(), 0n);
-    assert.equal(seller.merchant.requests.length, 0);
+    assert.equal(await testbed.income(), 0n);
+    assert.equal(testbed.backend.requests.length, 0);
   });
 
   proven(

@@ -4,7 +4,7 @@ import { decodeFunctionData, type Hex } from 'viem';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { receiptWhen } from '../../../spec/support/books.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
 
@@ -12,18 +12,18 @@ const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
 
 describe('a proof that somebody read on the chain', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_CHANNELS });
+    testbed = await openTestbed({ overrides: ALL_CHANNELS });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
-  const bring = (channel: Channel, call: Order): Promise<Seen> => order(seller.shop.url, channel, call);
+  const bring = (channel: Channel, call: Order): Promise<Seen> => order(testbed.gateway.url, channel, call);
   /** What a deed earned and how often the merchant worked for it. */
   const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
-    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
     await deed();
-    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+    return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
   };
 
   for (const keyed of [true, false])
@@ -31,11 +31,11 @@ describe('a proof that somebody read on the chain', () => {
       'X17',
       `rebuilt from its public calldata, ${keyed ? 'bought with a key' : 'without one'}: opens nothing`,
       async () => {
-        const proof = await seller.proof('market_report', INPUT);
+        const proof = await testbed.proof('market_report', INPUT);
         const headers = keyed ? { 'idempotency-key': 'a secret of the buyer' } : {};
         const first = await bring('http', { ...RESOURCE, proof, headers });
-        const { payment } = await receiptWhen(seller.shop, first.requestId, true);
-        const rebuilt = await fromCalldata(seller, String(payment?.externalReference));
+        const { payment } = await receiptWhen(testbed.gateway, first.requestId, true);
+        const rebuilt = await fromCalldata(testbed, String(payment?.externalReference));
         assert.equal(decode(rebuilt).payload.authorization['nonce'], decode(proof).payload.authorization['nonce']);
         const gone = await came(async () => {
           for (const channel of CHANNELS)
@@ -52,12 +52,12 @@ describe('a proof that somebody read on the chain', () => {
 
   attack('X17', 'rebuilt from its public calldata, of a call that failed and had a key: collects nothing', async () => {
     const call = { resourceId: 'flaky', input: { failures: 2 } };
-    const proof = await seller.proof(call.resourceId, call.input);
+    const proof = await testbed.proof(call.resourceId, call.input);
     const headers = { 'idempotency-key': 'the key of a failed call' };
     const first = await bring('http', { ...call, proof, headers });
     assert.deepEqual([first.outcome, first.state], ['failed', 'undelivered']);
-    const { payment } = await receiptWhen(seller.shop, first.requestId, false);
-    const rebuilt = await fromCalldata(seller, String(payment?.externalReference), 'flaky', call.input);
+    const { payment } = await receiptWhen(testbed.gateway, first.requestId, false);
+    const rebuilt = await fromCalldata(testbed, String(payment?.externalReference), 'flaky', call.input);
     for (const channel of CHANNELS)
       assert.notEqual((await bring(channel, { ...call, proof: rebuilt })).outcome, 'delivered', channel);
   });
@@ -68,15 +68,15 @@ describe('a proof that somebody read on the chain', () => {
  * the transaction.
  */
 async function fromCalldata(
-  seller: Seller,
+  testbed: Testbed,
   hash: string,
   resourceId = 'market_report',
   input: unknown = INPUT,
 ): Promise<string> {
-  const { input: calldata } = (await seller.chain.request('eth_getTransactionByHash', [hash])) as { input: Hex };
+  const { input: calldata } = (await testbed.chain.request('eth_getTransactionByHash', [hash])) as { input: Hex };
   const { args } = decodeFunctionData({ abi: TOKEN_ABI, data: calldata });
   const [from, to, value, validAfter, validBefore, nonce, v, r, s] = args as unknown as readonly string[];
-  const { body } = await seller.quote(resourceId, input);
+  const { body } = await testbed.quote(resourceId, input);
   const signature = `${r}${(s ?? '').slice(2)}${Number(v).toString(16)}`;
   const authorization = {
     from,

@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { receiptWhen } from '../../../spec/support/books.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from './channels.ts';
@@ -36,16 +36,16 @@ interface Terms {
 }
 
 describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_CHANNELS });
+    testbed = await openTestbed({ overrides: ALL_CHANNELS });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const quote = async (
     id: string,
   ): Promise<{ readonly terms: Terms; readonly body: Record<string, unknown>; readonly header: unknown }> => {
-    const response = await seller.shop.invoke(id, inputOf(id));
+    const response = await testbed.gateway.invoke(id, inputOf(id));
     const body = (await response.json()) as Record<string, unknown> & { payment: { envelope: Terms } };
     const header = JSON.parse(
       Buffer.from(response.headers.get('payment-required') ?? '', 'base64').toString(),
@@ -59,7 +59,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
       assert.equal(first.terms.accepts.length, 1);
       for (let again = 0; again < 3; again += 1)
         assert.deepEqual(withoutToken((await quote(id)).terms), withoutToken(first.terms));
-      const { asset, payTo } = seller.shop.config.x402 ?? {};
+      const { asset, payTo } = testbed.gateway.config.x402 ?? {};
       assert.deepEqual([first.terms.accepts[0]?.asset, first.terms.accepts[0]?.payTo], [asset, payTo]);
     }
   });
@@ -69,7 +69,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
       const { terms, header } = await quote(id);
       assert.deepEqual(header, terms);
       for (const channel of ['mcp', 'a2a'] as const) {
-        const { everything } = await order(seller.shop.url, channel, { resourceId: id, input: inputOf(id) });
+        const { everything } = await order(testbed.gateway.url, channel, { resourceId: id, input: inputOf(id) });
         const accepts = JSON.stringify(terms.accepts).slice(1, -1);
         assert.ok(everything.includes(accepts), `${channel} asks for something else`);
         const amounts = [...everything.matchAll(/\\*"amount\\*":\\*"([^"\\]+)/g)].map(([, amount = '']) => amount);
@@ -97,7 +97,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
           [...text.matchAll(/0x[0-9a-fA-F]{40}\b/g)].filter(([address]) => !known.has(address)),
           [],
         );
-        const { host } = new URL(seller.shop.config.merchant.publicBaseUrl);
+        const { host } = new URL(testbed.gateway.config.merchant.publicBaseUrl);
         for (const [, site] of text.matchAll(/https?:\/\/([^/"\\]+)/g))
           assert.ok(site === host || site === SCHEMAS, String(site));
         assert.doesNotMatch(words, /ignore|instruction|system|must|immediately|wallet|seed/i);
@@ -111,7 +111,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     async () => {
       for (const id of PAID) {
         const { terms } = await quote(id);
-        assert.equal(terms.resource.url, `${seller.shop.config.merchant.publicBaseUrl}/api/resources/${id}/invoke`);
+        assert.equal(terms.resource.url, `${testbed.gateway.config.merchant.publicBaseUrl}/api/resources/${id}/invoke`);
       }
     },
   );
@@ -131,7 +131,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
         ['market_report', { city: 'Berlin', more: 1 }],
       ] as const)
         assert.notEqual(
-          (await order(seller.shop.url, channel, { resourceId, input })).outcome,
+          (await order(testbed.gateway.url, channel, { resourceId, input })).outcome,
           'asked',
           `${channel} ${resourceId}`,
         );
@@ -141,29 +141,29 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     'I14',
     'fake delivery, budget split: one payment buys the whole answer, and a failure is never called delivered',
     async () => {
-      const before = await seller.buyer.balance();
-      const bought = await order(seller.shop.url, 'http', {
+      const before = await testbed.buyer.balance();
+      const bought = await order(testbed.gateway.url, 'http', {
         resourceId: 'market_report',
         input: { city: 'Rome' },
-        proof: await seller.proof('market_report', { city: 'Rome' }),
+        proof: await testbed.proof('market_report', { city: 'Rome' }),
       });
       assert.equal((JSON.parse(bought.bytes.toString()) as { city: string }).city, 'Rome');
-      assert.equal(before - (await seller.buyer.balance()), 10_000n);
-      const failed = await order(seller.shop.url, 'http', {
+      assert.equal(before - (await testbed.buyer.balance()), 10_000n);
+      const failed = await order(testbed.gateway.url, 'http', {
         resourceId: 'failing',
         input: { status: 500 },
-        proof: await seller.proof('failing', { status: 500 }),
+        proof: await testbed.proof('failing', { status: 500 }),
       });
       assert.deepEqual([failed.outcome, failed.state], ['failed', 'undelivered']);
-      assert.equal((await receiptWhen(seller.shop, failed.requestId, false)).delivered, false);
+      assert.equal((await receiptWhen(testbed.gateway, failed.requestId, false)).delivered, false);
     },
   );
 
   attack('I14', 'retry storm: a refused proof is not to be repeated, and nothing says "again"', async () => {
-    const payload = decode(await seller.proof('market_report', inputOf('market_report')));
+    const payload = decode(await testbed.proof('market_report', inputOf('market_report')));
     const proof = encode({ ...payload, accepted: { ...payload.accepted, amount: '1' } });
     for (let again = 0; again < 5; again += 1) {
-      const response = await seller.shop.invoke('market_report', inputOf('market_report'), {
+      const response = await testbed.gateway.invoke('market_report', inputOf('market_report'), {
         'payment-signature': proof,
       });
       const { error } = (await response.json()) as { error: { retryable: boolean } };

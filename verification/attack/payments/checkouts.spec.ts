@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { rawCreate, refusalIn } from '../../../spec/adapters/acp/raw.ts';
-import { askAcp, assertAcpError, CART, type CheckoutShop, openCheckoutShop } from '../../../spec/adapters/acp/shop.ts';
+import {
+  askAcp,
+  assertAcpError,
+  CART,
+  type CheckoutTestbed,
+  openCheckoutTestbed,
+} from '../../../spec/adapters/acp/shop.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { attack, proven, times } from '../catalogue.ts';
@@ -13,18 +19,18 @@ const paying = (token: string): JsonObject => ({
 });
 
 describe('attacks with the keys of checkouts', () => {
-  let open: CheckoutShop;
+  let open: CheckoutTestbed;
   before(async () => {
-    open = await openCheckoutShop({ acp: { limits: { maxInFlight: 2 * AT_ONCE } } });
+    open = await openCheckoutTestbed({ acp: { limits: { maxInFlight: 2 * AT_ONCE } } });
   });
   after(() => open.close());
 
   const session = async (): Promise<string> => {
-    const { text } = await askAcp(open.shop.url);
+    const { text } = await askAcp(open.gateway.url);
     return (JSON.parse(text) as { readonly id: string }).id;
   };
   const complete = (id: string, key: string, body: JsonObject | string = paying('tok')): Promise<Answered> =>
-    askAcp(open.shop.url, { path: `/checkout_sessions/${id}/complete`, headers: { 'idempotency-key': key }, body });
+    askAcp(open.gateway.url, { path: `/checkout_sessions/${id}/complete`, headers: { 'idempotency-key': key }, body });
   const statuses = (answers: readonly Answered[], status: number): number =>
     answers.filter((answer) => answer.status === status).length;
 
@@ -35,7 +41,7 @@ describe('attacks with the keys of checkouts', () => {
     assert.deepEqual([statuses(answers, 200), statuses(answers, 422)], [1, AT_ONCE - 1]);
     for (const answer of answers.filter(({ status }) => status !== 200))
       assertAcpError(answer, 422, 'idempotency_conflict');
-    assert.deepEqual([open.merchant.posts(id), open.merchant.orders(id)], [1, 1]);
+    assert.deepEqual([open.backend.posts(id), open.backend.orders(id)], [1, 1]);
   });
 
   attack('A6', 'many keys with one session at once: one of them pays', async () => {
@@ -45,7 +51,7 @@ describe('attacks with the keys of checkouts', () => {
     assert.equal(statuses(answers, 200), 1);
     for (const answer of answers.filter(({ status }) => status !== 200))
       assertAcpError(answer, 409, 'checkout_session_conflict');
-    assert.equal(open.merchant.orders(id), 1);
+    assert.equal(open.backend.orders(id), 1);
   });
 
   attack('A6', 'one call in other spellings of its path and its body is one call', async () => {
@@ -58,7 +64,7 @@ describe('attacks with the keys of checkouts', () => {
         const again = await complete(path, 'spelled', body);
         assert.deepEqual([again.status, again.text, again.headers['idempotent-replayed']], [200, first.text, 'true']);
       }
-    assert.deepEqual([open.merchant.posts(id), open.merchant.orders(id)], [1, 1]);
+    assert.deepEqual([open.backend.posts(id), open.backend.orders(id)], [1, 1]);
   });
 
   attack('A6', 'one key on another path is another call, and shows nothing of the first', async () => {
@@ -68,7 +74,7 @@ describe('attacks with the keys of checkouts', () => {
     assert.equal(other.status, 200);
     assert.equal(other.headers['idempotent-replayed'], undefined);
     assert.notEqual(other.text, paid.text);
-    const canceled = await askAcp(open.shop.url, {
+    const canceled = await askAcp(open.gateway.url, {
       path: `/checkout_sessions/${mine}/cancel`,
       headers: { 'idempotency-key': 'everywhere' },
       body: paying('tok'),
@@ -80,7 +86,7 @@ describe('attacks with the keys of checkouts', () => {
     ['A6', 'H3'],
     'keys that are too long, not ASCII, or two are refused, claim nothing and are not echoed',
     async () => {
-      open.merchant.forget();
+      open.backend.forget();
       for (const lines of [
         [`Idempotency-Key: ${'k'.repeat(256)}`],
         [`Idempotency-Key: ${Buffer.from('ключ').toString('latin1')}`],
@@ -89,12 +95,12 @@ describe('attacks with the keys of checkouts', () => {
         ['Idempotency-Key: a', 'Idempotency-Key: a'],
         ['Idempotency-Key: a', 'idempotency-key: b'],
       ]) {
-        const answer = await rawCreate(open.shop.url, lines);
+        const answer = await rawCreate(open.gateway.url, lines);
         assert.deepEqual(refusalIn(answer), { status: 400, code: 'idempotency_key_invalid' }, lines.join());
         assert.doesNotMatch(answer, /\r\nidempotency-key:/i);
       }
-      assert.equal(open.merchant.calls.length, 0);
-      const longest = await askAcp(open.shop.url, { headers: { 'idempotency-key': 'k'.repeat(255) }, body: CART });
+      assert.equal(open.backend.calls.length, 0);
+      const longest = await askAcp(open.gateway.url, { headers: { 'idempotency-key': 'k'.repeat(255) }, body: CART });
       assert.equal(longest.status, 201);
     },
   );

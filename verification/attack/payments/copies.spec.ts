@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { ask } from '../../../spec/e2e/ask.ts';
 import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts';
 import { receiptWhen } from '../../../spec/support/books.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack, measured, proven, times } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 
@@ -18,36 +18,36 @@ const REPLAYED_MS = times(1_500, 60_000);
 const AT_ONCE = 50;
 
 describe('one proof, brought as often as anybody likes', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: { ...ALL_CHANNELS, limits: { maxInFlight: 10_000 } } });
+    testbed = await openTestbed({ overrides: { ...ALL_CHANNELS, limits: { maxInFlight: 10_000 } } });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack(
     ['X2', 'X3', 'X16'],
     'twenty spellings, many copies of each, over three channels at once: one settlement, one execution',
     async (context) => {
-      const { shop, merchant } = seller;
-      const income = await seller.income();
-      const spellings = spellingsOfOneAuthorization(await seller.proof('held'));
-      merchant.hold();
-      merchant.forget();
-      const arrived = merchant.nextRequest('/held');
+      const { gateway, backend } = testbed;
+      const income = await testbed.income();
+      const spellings = spellingsOfOneAuthorization(await testbed.proof('held'));
+      backend.hold();
+      backend.forget();
+      const arrived = backend.nextRequest('/held');
       const copies = spellings.flatMap((proof, at) =>
         Array.from({ length: COPIES }, (_, n) => {
           const channel = CHANNELS[(at + n) % CHANNELS.length] ?? 'http';
-          return order(shop.url, channel, { resourceId: 'held', proof });
+          return order(gateway.url, channel, { resourceId: 'held', proof });
         }),
       );
       await arrived;
       // Answered on a connection that was opened last: all the others are with the gateway.
-      await ask(shop.url, { method: 'GET', path: '/health', headers: {} });
-      merchant.release();
+      await ask(gateway.url, { method: 'GET', path: '/health', headers: {} });
+      backend.release();
       const answers = await Promise.all(copies);
-      const settled = (await seller.income()) - income;
+      const settled = (await testbed.income()) - income;
       assert.equal(settled, HELD_UNITS);
-      assert.equal(merchant.requests.length, 1);
+      assert.equal(backend.requests.length, 1);
       for (const seen of answers)
         if (seen.outcome === 'delivered') assert.equal(seen.bytes.toString(), '{"held":true}');
         else assert.ok(seen.code === 'PAYMENT_REPLAYED' || seen.code === 'GATEWAY_BUSY', seen.everything);
@@ -63,12 +63,12 @@ describe('one proof, brought as often as anybody likes', () => {
     'X16',
     'a proof that has bought its answer, brought again without end in every dress: nothing more',
     async (context) => {
-      const { shop, merchant } = seller;
-      const proof = await seller.proof('market_report', INPUT);
-      const first = await order(shop.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
+      const { gateway, backend } = testbed;
+      const proof = await testbed.proof('market_report', INPUT);
+      const first = await order(gateway.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
       assert.equal(first.outcome, 'delivered');
-      await receiptWhen(shop, first.requestId, true);
-      const [income, executions] = [await seller.income(), merchant.requests.length];
+      await receiptWhen(gateway, first.requestId, true);
+      const [income, executions] = [await testbed.income(), backend.requests.length];
       // As it stands in the block: the token of the buyer would open his answer for a minute.
       const spellings = spellingsOfOneAuthorization(found(proof));
       const variants = [
@@ -83,13 +83,13 @@ describe('one proof, brought as often as anybody likes', () => {
         for (let n = runner; performance.now() < deadline; n += AT_ONCE) {
           const variant = variants[n % variants.length] ?? { resourceId: 'market_report' };
           const channel = CHANNELS[n % CHANNELS.length] ?? 'http';
-          const seen = await order(shop.url, channel, { ...variant, proof: spellings[n % spellings.length] });
+          const seen = await order(gateway.url, channel, { ...variant, proof: spellings[n % spellings.length] });
           worthless(seen);
           replayed += 1;
         }
       };
       await Promise.all(Array.from({ length: AT_ONCE }, (_, runner) => replay(runner)));
-      assert.deepEqual([await seller.income(), merchant.requests.length], [income, executions]);
+      assert.deepEqual([await testbed.income(), backend.requests.length], [income, executions]);
       assert.ok(replayed > AT_ONCE, `${replayed} replays`);
       context.diagnostic(`${replayed} replays of one proof`);
     },

@@ -10,7 +10,7 @@ import {
   type Script,
   startHostileFacilitator,
 } from '../../../spec/support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack, times } from '../catalogue.ts';
 import { ALL_CHANNELS, order, type Seen } from './channels.ts';
 
@@ -26,13 +26,13 @@ const OTHERS_MS = 2_000;
 describe('a flood of proofs', () => {
   let liar: HostileFacilitator;
   let official: Facilitator;
-  let seller: Seller;
+  let testbed: Testbed;
   let flooder: Buyer;
   before(async () => {
     liar = await startHostileFacilitator('eip155:31337');
-    seller = await openSeller({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
-    official = await startFacilitator(seller.chain);
-    flooder = await createBuyer(seller.chain, 10_000_000n);
+    testbed = await openTestbed({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
+    official = await startFacilitator(testbed.chain);
+    flooder = await createBuyer(testbed.chain, 10_000_000n);
     const slow =
       (then: Script): Script =>
       (call) =>
@@ -40,14 +40,14 @@ describe('a flood of proofs', () => {
     liar.script({ verify: slow(relayTo(official.url)), settle: slow(relayTo(official.url)) });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     await Promise.all([liar.stop(), official.stop()]);
   });
 
   const proofs = (buyer: Buyer, count: number): Promise<readonly string[]> =>
     Promise.all(
       Array.from({ length: count }, async () => {
-        const { body } = await seller.quote(RESOURCE.resourceId, RESOURCE.input);
+        const { body } = await testbed.quote(RESOURCE.resourceId, RESOURCE.input);
         return buyer.pay(body.payment.envelope);
       }),
     );
@@ -61,12 +61,12 @@ describe('a flood of proofs', () => {
     'valid proofs of one payer whose settlements hang: everybody else still buys',
     async () => {
       const slow = await proofs(flooder, SLOW_PROOFS);
-      const [honest] = await proofs(seller.buyer, 1);
-      const flood = slow.map((proof) => order(seller.shop.url, 'http', { ...RESOURCE, proof }));
+      const [honest] = await proofs(testbed.buyer, 1);
+      const flood = slow.map((proof) => order(testbed.gateway.url, 'http', { ...RESOURCE, proof }));
       await eventuallyAsked(liar);
-      const [free] = await timed(order(seller.shop.url, 'http', { resourceId: 'cities' }));
+      const [free] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
       assert.equal(free.outcome, 'delivered');
-      const [bought, tookMs] = await timed(order(seller.shop.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
+      const [bought, tookMs] = await timed(order(testbed.gateway.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
       const answers = await Promise.all(flood);
       for (const answer of answers) {
         assert.ok(isHonestNo(answer), answer.everything);
@@ -81,7 +81,7 @@ describe('a flood of proofs', () => {
     'X19',
     'forged proofs of invented payers: no facilitator is asked, and free calls go on',
     async (context) => {
-      const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+      const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
       const forged = Array.from({ length: GARBAGE }, () => {
         const authorization = { ...payload.payload.authorization, from: freshAddress() };
         return encode({ ...payload, payload: { ...payload.payload, authorization } });
@@ -90,7 +90,7 @@ describe('a flood of proofs', () => {
       let slowestMs = 0;
       const bring = async (runner: number): Promise<void> => {
         for (let n = runner; n < forged.length; n += RUNNERS) {
-          const seen = await order(seller.shop.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
+          const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
           assert.ok(seen.reason === 'invalid_exact_evm_payload_signature' || isHonestNo(seen), seen.everything);
         }
       };
@@ -102,7 +102,7 @@ describe('a flood of proofs', () => {
         })
         .catch(() => undefined);
       while (running) {
-        const [seen, tookMs] = await timed(order(seller.shop.url, 'http', { resourceId: 'cities' }));
+        const [seen, tookMs] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
         assert.ok(seen.outcome === 'delivered' || isHonestNo(seen), seen.everything);
         slowestMs = Math.max(slowestMs, tookMs);
       }

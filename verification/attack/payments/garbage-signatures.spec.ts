@@ -9,7 +9,7 @@ import {
   relayTo,
   startHostileFacilitator,
 } from '../../../spec/support/hostile-facilitator.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { createWalletBuyer } from '../../../spec/support/wallets.ts';
 import { attack, times } from '../catalogue.ts';
 import { order } from './channels.ts';
@@ -35,24 +35,24 @@ for (const [witness, x402] of Object.entries(WITNESSES))
   describe(`garbage signatures in the name of somebody, where ${witness} can be asked`, () => {
     let facilitator: HostileFacilitator;
     let official: Facilitator;
-    let seller: Seller;
+    let testbed: Testbed;
     before(async () => {
       facilitator = await startHostileFacilitator('eip155:31337');
-      seller = await openSeller({
+      testbed = await openTestbed({
         facilitator: { mode: 'remote', url: facilitator.url },
         overrides: { payments: { x402 } },
       });
-      official = await startFacilitator(seller.chain);
+      official = await startFacilitator(testbed.chain);
       facilitator.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     });
     after(async () => {
-      await seller?.close();
+      await testbed?.close();
       await Promise.all([facilitator?.stop(), official?.stop()]);
     });
 
     /** Purchases of a payer, one after the other, while garbage names it as payer. */
     const underFire = async (payer: string, pay: (required: unknown) => Promise<string>) => {
-      const { body } = await seller.quote(RESOURCE.resourceId, RESOURCE.input);
+      const { body } = await testbed.quote(RESOURCE.resourceId, RESOURCE.input);
       const sample = decode(await pay(body.payment.envelope));
       /** The nonces of his own purchases: garbage under them must not stand in their way either. */
       const nonces: unknown[] = [];
@@ -67,7 +67,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       const seen = new Map<string, number>();
       const fire = async (): Promise<void> => {
         while (running) {
-          const { reason, code, outcome } = await order(seller.shop.url, 'http', { ...RESOURCE, proof: garbage() });
+          const { reason, code, outcome } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: garbage() });
           assert.notEqual(outcome, 'delivered');
           const told = reason ?? code ?? outcome;
           seen.set(told, (seen.get(told) ?? 0) + 1);
@@ -80,11 +80,11 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       try {
         while (sent < CONNECTIONS) await new Promise((resolve) => setTimeout(resolve, 5));
         for (let n = 0; n < PURCHASES; n += 1) {
-          const quote = await seller.quote(RESOURCE.resourceId, RESOURCE.input);
+          const quote = await testbed.quote(RESOURCE.resourceId, RESOURCE.input);
           const proof = await pay(quote.body.payment.envelope);
           nonces.push(decode(proof).payload.authorization['nonce']);
           const begun = performance.now();
-          const { outcome, everything } = await order(seller.shop.url, 'http', { ...RESOURCE, proof });
+          const { outcome, everything } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
           const tookMs = performance.now() - begun;
           slowest.push(tookMs);
           bought.push(
@@ -105,7 +105,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       `naming a payer with a key: at least ${AT_LEAST} of ${PURCHASES} of his purchases succeed`,
       async (context) => {
         const before = facilitator.calls.length;
-        const victim = await createBuyer(seller.chain);
+        const victim = await createBuyer(testbed.chain);
         const { good, failed, figures, seen } = await underFire(victim.address, victim.pay);
         context.diagnostic(`${figures}; ${JSON.stringify([...seen])}`);
         assert.ok(good >= AT_LEAST, failed.join('\n'));
@@ -120,7 +120,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
         ['X18', 'X19'],
         `naming a payer that is a contract: at least ${AT_LEAST} of ${PURCHASES} of its purchases succeed`,
         async (context) => {
-          const victim = await createWalletBuyer(seller.chain);
+          const victim = await createWalletBuyer(testbed.chain);
           await victim.deploy();
           const { good, failed, figures, seen } = await underFire(victim.address, victim.pay);
           context.diagnostic(`${figures}; ${JSON.stringify([...seen])}`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
 import { order } from './channels.ts';
 
@@ -11,26 +11,26 @@ const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 const SOON_MS = 3_000;
 
 describe('a chain that has forgotten a transaction of ours', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack('X15', 'the next buyer is served all the same: no gap in the numbers of our transactions', async () => {
     const buy = async () =>
-      order(seller.shop.url, 'http', { ...RESOURCE, proof: await seller.proof('market_report', RESOURCE.input) });
-    const snapshot = await seller.chain.request('evm_snapshot', []);
+      order(testbed.gateway.url, 'http', { ...RESOURCE, proof: await testbed.proof('market_report', RESOURCE.input) });
+    const snapshot = await testbed.chain.request('evm_snapshot', []);
     assert.equal((await buy()).outcome, 'delivered');
-    await seller.chain.request('evm_revert', [snapshot]);
+    await testbed.chain.request('evm_revert', [snapshot]);
     const begun = performance.now();
     const next = buy();
     await Promise.race([next, delay(SOON_MS, undefined, { ref: false })]);
     const tookMs = performance.now() - begun;
     if (tookMs >= SOON_MS) {
       // What is missing, so that the call can end.
-      const relayer = privateKeyToAddress(seller.chain.relayerKey);
-      await seller.chain.send(relayer, relayer, '0x');
+      const relayer = privateKeyToAddress(testbed.chain.relayerKey);
+      await testbed.chain.send(relayer, relayer, '0x');
     }
     assert.equal((await next).outcome, 'delivered');
     assert.ok(tookMs < SOON_MS, 'its transaction waited behind one that nobody has any more');

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { callTool, postMcp } from '../../../spec/adapters/mcp/post.ts';
 import { ask } from '../../../spec/e2e/ask.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS } from './channels.ts';
 
 describe('messages that ask for more than a call', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_CHANNELS });
+    testbed = await openTestbed({ overrides: ALL_CHANNELS });
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack(
     'A5',
     'a session nobody opened, a batch, an id to resume from: nothing is remembered between requests',
     async () => {
-      const { url } = seller.shop;
+      const { url } = testbed.gateway;
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
       for (const headers of [{ 'mcp-session-id': 'fixed' }, { 'last-event-id': '1' }, {}]) {
         const answer = await postMcp(url, body, headers as Record<string, string>);
@@ -38,16 +38,16 @@ describe('messages that ask for more than a call', () => {
   );
 
   attack('A4', 'a proof inside the input is taken out: the merchant never sees it, nor does the log', async () => {
-    const { merchant, shop } = seller;
-    const proof = await seller.proof('echo', { word: 'x' });
-    merchant.forget();
-    const bought = await callTool(shop.url, 'echo', { word: 'x', _payment: proof });
+    const { backend, gateway } = testbed;
+    const proof = await testbed.proof('echo', { word: 'x' });
+    backend.forget();
+    const bought = await callTool(gateway.url, 'echo', { word: 'x', _payment: proof });
     assert.deepEqual(bought.structuredContent, { word: 'x' });
-    const free = await callTool(shop.url, 'free_echo', { word: 'y', _payment: proof });
+    const free = await callTool(gateway.url, 'free_echo', { word: 'y', _payment: proof });
     assert.deepEqual(free.structuredContent, { word: 'y' });
-    const seen = merchant.requests.map(({ url, rawHeaders, body }) => [url, ...rawHeaders, body.toString()].join());
+    const seen = backend.requests.map(({ url, rawHeaders, body }) => [url, ...rawHeaders, body.toString()].join());
     assert.equal(seen.length, 2);
-    for (const sink of [...seen, ...shop.logLines])
+    for (const sink of [...seen, ...gateway.logLines])
       assert.ok(!sink.includes(proof.slice(0, 40)) && !sink.includes('_payment'));
   });
 

@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { ACTIVATED, message, paying, send, x402Of } from '../../../spec/adapters/a2a/post.ts';
 import { decode } from '../../../spec/e2e/proofs.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack, times } from '../catalogue.ts';
 
 const CITY = { city: 'Berlin' };
@@ -25,28 +25,28 @@ const FORMS = {
 for (const [form, { trustProxy, from }] of Object.entries(FORMS))
   describe(`orders that nobody will pay, from ${form}`, () => {
     let redis: TestRedis;
-    let seller: Seller;
+    let testbed: Testbed;
     before(async () => {
       redis = await startRedis();
-      seller = await openSeller({
+      testbed = await openTestbed({
         storage: { redis: { url: redis.url } },
         overrides: { server: { trustProxy }, protocols: { a2a: { enabled: true, continuation: true } } },
       });
     });
     after(async () => {
-      await seller?.close();
+      await testbed?.close();
       await redis?.stop();
     });
 
     const order = (n: number) => {
       const address = from(n);
       const headers = address === undefined ? ACTIVATED : { ...ACTIVATED, 'x-forwarded-for': address };
-      return send(seller.shop.url, message('market_report', CITY), headers);
+      return send(testbed.gateway.url, message('market_report', CITY), headers);
     };
     const buy = async (n: number): Promise<string> => {
       const asked = await order(n);
-      const payload = decode(await seller.buyer.pay(x402Of(asked)['x402.payment.required']));
-      return (await send(seller.shop.url, paying(asked.id, payload))).status.state;
+      const payload = decode(await testbed.buyer.pay(x402Of(asked)['x402.payment.required']));
+      return (await send(testbed.gateway.url, paying(asked.id, payload))).status.state;
     };
 
     attack(
@@ -73,13 +73,13 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
           slowest = Math.max(slowest, performance.now() - begun);
         }
         await Promise.all(floods);
-        const late = decode(await seller.buyer.pay(x402Of(early)['x402.payment.required']));
-        bought.push((await send(seller.shop.url, paying(early.id, late))).status.state);
+        const late = decode(await testbed.buyer.pay(x402Of(early)['x402.payment.required']));
+        bought.push((await send(testbed.gateway.url, paying(early.id, late))).status.state);
         context.diagnostic(`${ORDERS} orders, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
         assert.deepEqual(new Set(bought), new Set(['TASK_STATE_COMPLETED']));
         assert.equal(bought.length, HONEST);
         assert.ok(slowest < WITHIN_MS);
-        const kept = await seller.shop.store.census();
+        const kept = await testbed.gateway.store.census();
         assert.equal(kept.open, 0);
         const names = await redisKeyNames(redis);
         assert.equal(names.filter((name) => name.includes(':task:')).length, HONEST, 'a claim for each payment');

@@ -6,8 +6,8 @@ import { after, before, describe } from 'node:test';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { chainActors } from '../../../spec/payments/x402/chain/chain-actors.ts';
 import { termsFor } from '../../../spec/payments/x402/signing.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
-import { openShop } from '../../../spec/support/shop.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openGateway } from '../../../spec/support/shop.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
@@ -23,29 +23,29 @@ function actable(header: string): Proof {
 describe('a proof with a past', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-attack-'));
   const storage = { sqlite: { path: join(folder, 'gateway.db') } };
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_CHANNELS, storage });
+    testbed = await openTestbed({ overrides: ALL_CHANNELS, storage });
   });
   after(async () => {
-    await seller.close();
+    await testbed.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const actors = () => chainActors(seller.chain, termsFor(seller.chain.token));
-  const bring = (channel: Channel, call: Order): Promise<Seen> => order(seller.shop.url, channel, call);
+  const actors = () => chainActors(testbed.chain, termsFor(testbed.chain.token));
+  const bring = (channel: Channel, call: Order): Promise<Seen> => order(testbed.gateway.url, channel, call);
   /** What a deed earned and how often the merchant worked for it. */
   const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
-    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
     await deed();
-    return [(await seller.income()) - income, seller.merchant.requests.length - executions];
+    return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
   };
 
   for (const channel of CHANNELS) {
     attack('X14', `cancelled by its payer before it is brought over ${channel}: 402, nothing delivered`, async () => {
       const gone = await came(async () => {
-        const proof = await seller.proof('market_report', INPUT);
-        await actors().cancel(seller.buyer.account, actable(proof));
+        const proof = await testbed.proof('market_report', INPUT);
+        await actors().cancel(testbed.buyer.account, actable(proof));
         assert.equal((await bring(channel, { ...RESOURCE, proof })).outcome, 'asked');
       });
       assert.deepEqual(gone, [0n, 0]);
@@ -56,8 +56,8 @@ describe('a proof with a past', () => {
       `spent by its payer on himself before it is brought over ${channel}: 402, nothing delivered`,
       async () => {
         const gone = await came(async () => {
-          const proof = await seller.proof('market_report', INPUT);
-          await actors().spendOnSelf(seller.buyer.account, actable(proof));
+          const proof = await testbed.proof('market_report', INPUT);
+          await actors().spendOnSelf(testbed.buyer.account, actable(proof));
           assert.equal((await bring(channel, { ...RESOURCE, proof })).outcome, 'asked');
         });
         assert.deepEqual(gone, [0n, 0]);
@@ -69,7 +69,7 @@ describe('a proof with a past', () => {
       `submitted by a stranger before it is brought over ${channel}: delivered once, paid once`,
       async () => {
         const gone = await came(async () => {
-          const proof = await seller.proof('market_report', INPUT);
+          const proof = await testbed.proof('market_report', INPUT);
           await actors().submit(actable(proof));
           const first = await bring(channel, { ...RESOURCE, proof });
           assert.equal(first.outcome, 'delivered');
@@ -91,7 +91,7 @@ describe('a proof with a past', () => {
       `signed for one resource, brought over ${channel} for another of the same price: bought nothing there`,
       async () => {
         const gone = await came(async () => {
-          const proof = await seller.proof('noisy');
+          const proof = await testbed.proof('noisy');
           for (const other of CHANNELS) {
             const seen = await bring(other, { resourceId: 'greeting', proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
@@ -112,7 +112,7 @@ describe('a proof with a past', () => {
 
   attack('X5', 'that names no resource buys one of two siblings, whichever it comes to first', async () => {
     const gone = await came(async () => {
-      const unnamed = decode(await seller.proof('noisy'));
+      const unnamed = decode(await testbed.proof('noisy'));
       delete unnamed.resource;
       const proof = encode(unnamed);
       const answers = await Promise.all(
@@ -126,7 +126,7 @@ describe('a proof with a past', () => {
   });
 
   attack('X7', 'signed for yesterday’s price or payee: a fresh challenge, and nothing moves', async () => {
-    const proof = await seller.proof('market_report', INPUT);
+    const proof = await testbed.proof('market_report', INPUT);
     const changes = [
       { resources: { market_report: { pricing: { type: 'fixed', amount: '0.02', currency: 'TUSD' } } } },
       { resources: { market_report: { pricing: { type: 'fixed', amount: '0.005', currency: 'TUSD' } } } },
@@ -134,11 +134,11 @@ describe('a proof with a past', () => {
       { payments: { x402: { maxTimeoutSeconds: 60 } } },
     ];
     for (const overrides of changes) {
-      const payTo = seller.shop.config.x402?.payTo ?? '';
-      const { chain, merchant } = seller;
-      const shop = await openShop({
+      const payTo = testbed.gateway.config.x402?.payTo ?? '';
+      const { chain, backend } = testbed;
+      const gateway = await openGateway({
         chain,
-        merchantUrl: merchant.url,
+        backendUrl: backend.url,
         facilitator: { mode: 'local' },
         storage,
         payTo,
@@ -147,13 +147,13 @@ describe('a proof with a past', () => {
       try {
         const gone = await came(async () => {
           for (const channel of CHANNELS) {
-            const seen = await order(shop.url, channel, { ...RESOURCE, proof });
+            const seen = await order(gateway.url, channel, { ...RESOURCE, proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
           }
         });
         assert.deepEqual(gone, [0n, 0]);
       } finally {
-        await shop.close();
+        await gateway.close();
       }
     }
     assert.equal((await bring('http', { ...RESOURCE, proof })).outcome, 'delivered', 'where the offer stands it buys');

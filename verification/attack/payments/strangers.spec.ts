@@ -9,7 +9,7 @@ import { receiptWhen } from '../../../spec/support/books.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import { type Facilitator, startFacilitator } from '../../../spec/support/facilitator.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, order } from './channels.ts';
 
 /**
@@ -34,11 +34,11 @@ const STORES = {
 for (const [name, storage] of Object.entries(STORES))
   for (const rail of ['local', 'remote'] as const)
     describe(`strangers who have read the block, ${name}, ${rail} rail`, () => {
-      let seller: Seller;
+      let testbed: Testbed;
       let facilitator: Facilitator | undefined;
       let strangers = 0;
       before(async () => {
-        seller = await openSeller(async (chain) => {
+        testbed = await openTestbed(async (chain) => {
           facilitator = rail === 'remote' ? await startFacilitator(chain) : undefined;
           return {
             storage,
@@ -48,12 +48,12 @@ for (const [name, storage] of Object.entries(STORES))
         });
       });
       after(async () => {
-        await seller?.close();
+        await testbed?.close();
         await facilitator?.stop();
       });
 
       const tokenFor = async (id: string, input: unknown): Promise<string> => {
-        const { body } = await seller.quote(id, input);
+        const { body } = await testbed.quote(id, input);
         const { extensions } = body.payment.envelope as { extensions: Record<string, { info: { token: string } }> };
         return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
       };
@@ -71,44 +71,44 @@ for (const [name, storage] of Object.entries(STORES))
               { proof: found(proof), headers: { 'idempotency-key': randomUUID() } },
             ];
             for (const shown of tries) {
-              const seen = await order(seller.shop.url, channel, { resourceId: id, input, ...shown });
+              const seen = await order(testbed.gateway.url, channel, { resourceId: id, input, ...shown });
               assert.equal(seen.code, 'PAYMENT_REPLAYED', `${channel}: ${seen.everything}`);
               strangers += 1;
             }
           }
       };
       const proofOf = async (id: string, input: unknown): Promise<string> => {
-        const { body } = await seller.quote(id, input);
-        return (await createBuyer(seller.chain)).pay(body.payment.envelope);
+        const { body } = await testbed.quote(id, input);
+        return (await createBuyer(testbed.chain)).pay(body.payment.envelope);
       };
 
       for (const channel of CHANNELS) {
         const buy = (id: string, input: object, proof: string, by: Channel = channel) =>
-          order(seller.shop.url, by, { resourceId: id, input, proof });
+          order(testbed.gateway.url, by, { resourceId: id, input, proof });
 
         it(`bought over ${channel} and running: none joins; the buyer has his answer`, async () => {
           const [proof, prefetched] = [await proofOf('held', {}), await tokenFor('held', {})];
-          seller.merchant.hold();
-          const arrived = seller.merchant.nextRequest('/held');
+          testbed.backend.hold();
+          const arrived = testbed.backend.nextRequest('/held');
           const running = buy('held', {}, proof);
           await arrived;
-          const { length } = seller.merchant.requests;
+          const { length } = testbed.backend.requests;
           await strange(proof, prefetched, 'held', {});
-          seller.merchant.release();
+          testbed.backend.release();
           assert.equal((await running).outcome, 'delivered');
-          assert.equal(seller.merchant.requests.length, length);
+          assert.equal(testbed.backend.requests.length, length);
         });
 
         it(`bought over ${channel} and delivered: none gets the kept answer; the buyer does, over each channel`, async () => {
           const [proof, prefetched] = [await proofOf('market_report', INPUT), await tokenFor('market_report', INPUT)];
           const first = await buy('market_report', INPUT, proof);
           assert.equal(first.outcome, 'delivered', first.everything);
-          await receiptWhen(seller.shop, first.requestId, true);
-          const { length } = seller.merchant.requests;
+          await receiptWhen(testbed.gateway, first.requestId, true);
+          const { length } = testbed.backend.requests;
           await strange(proof, prefetched, 'market_report', INPUT);
           for (const by of CHANNELS)
             assert.equal((await buy('market_report', INPUT, proof, by)).outcome, 'delivered', `again over ${by}`);
-          assert.equal(seller.merchant.requests.length, length);
+          assert.equal(testbed.backend.requests.length, length);
         });
 
         it(`bought over ${channel} and not delivered: none collects; the buyer does`, async () => {

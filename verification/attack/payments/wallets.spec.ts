@@ -6,7 +6,7 @@ import { privateKeyToAddress } from 'viem/accounts';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
-import { openSeller, type Seller } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 
@@ -32,30 +32,30 @@ const WALLETS = {
 } as const;
 
 describe('a payer that is a contract', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   let relayer: Address;
   before(async () => {
-    seller = await openSeller({ overrides: ALL_CHANNELS });
-    relayer = privateKeyToAddress(seller.chain.relayerKey);
+    testbed = await openTestbed({ overrides: ALL_CHANNELS });
+    relayer = privateKeyToAddress(testbed.chain.relayerKey);
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   const bring = async (from: string, signature: Hex, channel: (typeof CHANNELS)[number] = 'http'): Promise<Seen> => {
-    const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+    const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...payload.payload.authorization, from };
-    return order(seller.shop.url, channel, {
+    return order(testbed.gateway.url, channel, {
       ...RESOURCE,
       proof: encode({ ...payload, payload: { authorization, signature } }),
     });
   };
   /** What must not change: income, executions. */
   const nothingMoved = async (deed: () => Promise<void>): Promise<void> => {
-    const [income, executions] = [await seller.income(), seller.merchant.requests.length];
+    const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
     await deed();
-    assert.deepEqual([await seller.income(), seller.merchant.requests.length], [income, executions]);
-    const honest = await order(seller.shop.url, 'http', {
+    assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [income, executions]);
+    const honest = await order(testbed.gateway.url, 'http', {
       ...RESOURCE,
-      proof: await seller.proof(RESOURCE.resourceId, RESOURCE.input),
+      proof: await testbed.proof(RESOURCE.resourceId, RESOURCE.input),
     });
     assert.equal(honest.outcome, 'delivered', 'others still buy');
   };
@@ -68,12 +68,12 @@ describe('a payer that is a contract', () => {
     attack('X9', `that says: ${answer}: nothing is delivered for nothing`, async () => {
       for (const channel of CHANNELS) {
         const wallet = freshAddress();
-        await seller.chain.request('anvil_setCode', [wallet, code]);
-        await seller.chain.mint(wallet, FUNDS_UNITS);
+        await testbed.chain.request('anvil_setCode', [wallet, code]);
+        await testbed.chain.mint(wallet, FUNDS_UNITS);
         await nothingMoved(async () => {
           refused(await bring(wallet, ANY_SIGNATURE, channel));
         });
-        const left = await seller.chain.balanceOf(wallet);
+        const left = await testbed.chain.balanceOf(wallet);
         assert.equal(left, FUNDS_UNITS);
       }
     });
@@ -82,7 +82,7 @@ describe('a payer that is a contract', () => {
     ['X8', 'I4'],
     'x402-foundation/x402 PR 2480: a factory of the payer is never called with the key of the gateway',
     async () => {
-      const { chain } = seller;
+      const { chain } = testbed;
       const thief = freshAddress();
       await chain.mint(relayer, FUNDS_UNITS);
       const loot = encodeFunctionData({
@@ -114,7 +114,7 @@ describe('a payer that is a contract', () => {
   attack('X8', 'a precompiled contract is nobody: it says yes to everything', async () => {
     for (const precompile of [1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff]) {
       const from = `0x${precompile.toString(16).padStart(40, '0')}`;
-      await seller.chain.mint(from, FUNDS_UNITS);
+      await testbed.chain.mint(from, FUNDS_UNITS);
       await nothingMoved(async () => assert.equal((await bring(from, ANY_SIGNATURE)).outcome, 'asked'));
     }
   });
@@ -133,26 +133,26 @@ const FICKLE = `0x7f${YES}600143160260005260206000f3`;
 const SOON_MS = 3_000;
 
 describe('a payer that is a contract and changes its mind', () => {
-  let seller: Seller;
+  let testbed: Testbed;
   before(async () => {
-    seller = await openSeller();
+    testbed = await openTestbed();
   });
-  after(() => seller.close());
+  after(() => testbed.close());
 
   attack(
     ['X9', 'X18'],
     'between simulation and block: nothing is delivered, and no place is held until the deadline',
     async () => {
-      const { chain, shop } = seller;
+      const { chain, gateway } = testbed;
       const wallet = freshAddress();
       await chain.request('anvil_setCode', [wallet, FICKLE]);
       await chain.mint(wallet, FUNDS_UNITS);
       if (BigInt(String(await chain.request('eth_blockNumber', []))) % 2n === 0n) await chain.request('evm_mine', []);
-      const payload = decode(await seller.proof(RESOURCE.resourceId, RESOURCE.input));
+      const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
       const authorization = { ...payload.payload.authorization, from: wallet };
       const proof = encode({ ...payload, payload: { authorization, signature: ANY_SIGNATURE } });
       const begun = performance.now();
-      const answer = order(shop.url, 'http', { ...RESOURCE, proof });
+      const answer = order(gateway.url, 'http', { ...RESOURCE, proof });
       await Promise.race([answer, delay(SOON_MS, undefined, { ref: false })]);
       const tookMs = performance.now() - begun;
       // However long it holds on: once no block can take the authorization any more, the answer is
@@ -161,7 +161,7 @@ describe('a payer that is a contract and changes its mind', () => {
       await chain.request('evm_mine', []);
       const seen = await answer;
       assert.ok(seen.outcome === 'asked' || seen.code === 'PAYMENT_SETTLEMENT_FAILED', seen.everything);
-      assert.deepEqual([await seller.income(), seller.merchant.requests.length], [0n, 0]);
+      assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [0n, 0]);
       assert.ok(tookMs < SOON_MS, 'its failed transaction is in a block, and still the call waits');
     },
   );

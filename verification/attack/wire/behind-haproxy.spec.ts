@@ -51,7 +51,7 @@ if (isLongRun)
      * twice.
      */
     const unseen = (): readonly string[] => {
-      const ids = target.merchant.requests.map(({ headers }) => String(headers['x-request-id']));
+      const ids = target.backend.requests.map(({ headers }) => String(headers['x-request-id']));
       return ids.filter((id, at) => !id.startsWith(SEEN) || ids.indexOf(id) !== at);
     };
 
@@ -79,7 +79,7 @@ if (isLongRun)
         measured(t, 'framing cases behind a proxy', CASES.length);
         measured(t, 'differing views of the merchant', unseen().length);
         assert.deepEqual(unseen(), []);
-        assert.ok(target.merchant.requests.length > 100, 'HAProxy let calls through');
+        assert.ok(target.backend.requests.length > 100, 'HAProxy let calls through');
       },
       { timeout: 300_000 },
     );
@@ -96,7 +96,7 @@ if (isLongRun)
           report: await proofs.proof('market_report', { city: 'Berlin' }),
         };
         const requests = corpus(target.adminToken, proven);
-        target.merchant.forget();
+        target.backend.forget();
         const dice = diceOf(SEED);
         let left = MUTANTS;
         const line = async (): Promise<void> => {

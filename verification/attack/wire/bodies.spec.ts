@@ -27,10 +27,10 @@ describe('bodies', () => {
 
   /** Brings an input, and tells whether it was refused before the merchant heard of it. */
   async function bring(entrance: Entrance, input: string | Buffer, lines?: readonly string[]): Promise<WireAnswer> {
-    target.merchant.forget();
+    target.backend.forget();
     const answer = await answerTo(target.url, entrance.request(entrance.around(input), lines));
     assert.ok(formOf(answer), answer.body.toString());
-    assert.equal(target.merchant.requests.length, isRefusal(answer) ? 0 : 1);
+    assert.equal(target.backend.requests.length, isRefusal(answer) ? 0 : 1);
     return answer;
   }
 
@@ -137,7 +137,7 @@ describe('bodies', () => {
         '{"10":1,"9":2}',
       ]) {
         await bring(http, input);
-        assert.equal(target.merchant.requests[0]?.body.toString(), input);
+        assert.equal(target.backend.requests[0]?.body.toString(), input);
       }
     },
   );
@@ -147,7 +147,7 @@ describe('bodies', () => {
       const input =
         '{"n":1.0,"deep":{"b":[1,"\\u00e9",null,true]},"boundary":"--a\\r\\nContent-Disposition: form-data"}';
       await bring(entrance, input);
-      const [request] = target.merchant.requests;
+      const [request] = target.backend.requests;
       assert.deepEqual(JSON.parse(request?.body.toString() ?? ''), JSON.parse(input));
       assert.equal(request?.headers['content-type'], 'application/json');
     }

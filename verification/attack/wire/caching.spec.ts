@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { answer, type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
-import { COUNTERS } from '../../../spec/support/counters.ts';
+import { BUYING_CHANNELS } from '../../../spec/support/counters.ts';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';
@@ -66,23 +66,23 @@ const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
 ]);
 
 describe('a merchant who says too much, and a cache that keeps too much', () => {
-  let merchant: RawBackend;
+  let backend: RawBackend;
   let target: Target;
   let cache: SharedCache;
   let delivered = 0;
   before(async () => {
-    merchant = await rawBackend((socket) => {
+    backend = await rawBackend((socket) => {
       delivered += 1;
       socket.write('HTTP/1.1 103 Early Hints\r\nlink: </evil>\r\nset-cookie: early=1\r\n\r\n'.repeat(20));
       answer(socket, JSON.stringify({ delivered }), LOUD_FIELDS);
     });
-    target = await openTarget({ backend: { baseUrl: merchant.origin } });
+    target = await openTarget({ backend: { baseUrl: backend.origin } });
     cache = await startSharedCache(target.url);
   });
   after(async () => {
     await cache?.stop();
     await target?.stop();
-    await merchant?.close();
+    await backend?.close();
   });
 
   const invoke = (base: string, id: string, proof?: string): Promise<Response> =>
@@ -121,7 +121,7 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
   });
 
   attack('H7', 'who brings no proof gets a 402 through a shared cache, whatever others have paid for', async () => {
-    const counter = COUNTERS.get('http')?.(cache.url);
+    const counter = BUYING_CHANNELS.get('http')?.(cache.url);
     assert.ok(counter !== undefined);
     const buyer = await createBuyer(target.chain);
     const hits = cache.hits();
@@ -138,7 +138,7 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
 
   attack('H7', 'what was paid for over MCP and A2A is not kept either', async () => {
     for (const channel of ['mcp', 'a2a']) {
-      const counter = COUNTERS.get(channel)?.(cache.url);
+      const counter = BUYING_CHANNELS.get(channel)?.(cache.url);
       assert.ok(counter !== undefined);
       const buyer = await createBuyer(target.chain);
       const { paymentRequired } = await counter.ask('noisy', {});

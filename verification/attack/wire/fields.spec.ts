@@ -41,14 +41,14 @@ describe('fields of the caller', () => {
   after(() => target.stop());
 
   attack('H2', 'twelve nominated fields reach nobody, and are read as if nobody had nominated them', async () => {
-    target.merchant.forget();
+    target.backend.forget();
     const own: Readonly<Record<string, string>> = { 'X-Request-Id': 'nominated-1', 'Content-Type': 'application/json' };
     const lines = NOMINATED.map((name) => `${name}: ${own[name] ?? `planted-${name}`}`);
     const bytes = `${head(INVOKE('free_echo'), HOST, 'Content-Length: 2', ...lines, `Connection: close, ${NOMINATED.join(', ')}`)}{}`;
     const answer = await answerTo(target.url, bytes);
     assert.equal(answer.status, 200);
     assert.equal(header(answer, 'x-request-id'), 'nominated-1');
-    const [request, ...others] = target.merchant.requests;
+    const [request, ...others] = target.backend.requests;
     assert.ok(request !== undefined && others.length === 0);
     for (const name of fieldNames(request)) assert.ok(FIELDS_TO_THE_MERCHANT.has(name), name);
     assert.equal(request.headers['x-request-id'], 'nominated-1');
@@ -75,7 +75,7 @@ describe('fields of the caller', () => {
   ])
     for (const other of ['the same', 'another'])
       attack('H3', `${name} twice, ${other} value, is one refused request`, async () => {
-        target.merchant.forget();
+        target.backend.forget();
         const own: Readonly<Record<string, string>> = {
           'Content-Type': 'application/json',
           'Content-Length': '2',
@@ -86,7 +86,7 @@ describe('fields of the caller', () => {
         const lines = own[name] === undefined ? [`${name}: ${value}`, `${name}: ${second}`] : [`${name}: ${second}`];
         const answer = await answerTo(target.url, call('free_echo', ...lines));
         assert.deepEqual([answer.status, formOf(answer)], [400, 'envelope']);
-        assert.equal(target.merchant.requests.length, 0);
+        assert.equal(target.backend.requests.length, 0);
       });
 
   attack('H3', 'PAYMENT-SIGNATURE twice is no proof, and settles nothing', async () => {
@@ -141,7 +141,7 @@ describe('fields of the caller', () => {
       const answer = await answerTo(target.url, call('free_echo', `X-Request-Id: ${value}`, 'Connection: close'));
       const id = header(answer, 'x-request-id') ?? '';
       assert.match(id, /^req_[0-9a-f-]{36}$/);
-      if (answer.status === 200) assert.equal(target.merchant.requests.at(-1)?.headers['x-request-id'], id);
+      if (answer.status === 200) assert.equal(target.backend.requests.at(-1)?.headers['x-request-id'], id);
     });
 
   attack(

@@ -29,7 +29,7 @@ describe('bytes that could mean two things', () => {
 
   attack('H1', 'the merchant got exactly the calls that were meant, each as a new message of ours', async (t) => {
     await target.stillSells();
-    const requests = target.merchant.requests.filter(({ body }) => body.toString() !== '{"still":"sells"}');
+    const requests = target.backend.requests.filter(({ body }) => body.toString() !== '{"still":"sells"}');
     const [got, meant] = [marksOf(requests), meantBy(CASES)];
     const differing = got.filter((mark) => !meant.includes(mark)).length + (meant.length - new Set(got).size);
     measured(t, 'differing views of the merchant', Math.abs(differing));

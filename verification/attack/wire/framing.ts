@@ -1,7 +1,7 @@
 /** Plays a framing case and finds how many requests the gateway saw. */
 
 import assert from 'node:assert/strict';
-import type { MerchantRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/merchant.ts';
 import { formOf } from '../forms.ts';
 import { converse } from './conversation.ts';
 import { EMPTY, type FramingCase, HOST, head, numbered } from './framing-case.ts';
@@ -51,6 +51,6 @@ export function meantBy(cases: readonly FramingCase[]): readonly string[] {
 }
 
 /** The marks of the calls that did reach him, sorted. */
-export function marksOf(requests: readonly MerchantRequest[]): readonly string[] {
+export function marksOf(requests: readonly SampleRequest[]): readonly string[] {
   return requests.map(({ body }) => /^\{"mark":"([^"]*)"\}$/.exec(body.toString())?.[1] ?? body.toString()).sort();
 }

@@ -60,14 +60,14 @@ describe('names that are not ours', () => {
   });
 
   attack('H8', 'a page of another origin cannot drive a channel, whatever Host it comes with', async () => {
-    target.merchant.forget();
+    target.backend.forget();
     for (const [line, body] of ENTRANCES)
       for (const origin of ['http://evil.test', 'null', 'http://shop.example:8443.evil.test', `http://127.0.0.1:1`]) {
         const answer = await ask(line, body, `Host: ${SERVED}`, `Origin: ${origin}`);
         assert.equal(answer.status, 403, `${line} ${origin}`);
         assert.ok(![...answer.headers.keys()].some((name) => name.startsWith('access-control-')));
       }
-    assert.equal(target.merchant.requests.length, 0);
+    assert.equal(target.backend.requests.length, 0);
   });
 
   attack('H8', 'probes have no Host of ours, and are answered', async () => {

@@ -1,6 +1,6 @@
 /** The header fields that may reach a backend. */
 
-import type { MerchantRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/merchant.ts';
 
 /**
  * The only fields that a call without payment may have at the merchant, however it came (contract
@@ -20,6 +20,6 @@ export const FIELDS_TO_THE_MERCHANT: ReadonlySet<string> = new Set([
 ]);
 
 /** Names as they stood on the wire, in lower case. */
-export function fieldNames({ rawHeaders }: MerchantRequest): readonly string[] {
+export function fieldNames({ rawHeaders }: SampleRequest): readonly string[] {
   return rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
 }

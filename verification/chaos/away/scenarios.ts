@@ -148,15 +148,15 @@ function inManner(manner: Manner): (world: AwayWorld, calls: number) => Promise<
 
 /** A merchant who is well, stands still for some periods of the breaker, and goes on. */
 async function silent(world: AwayWorld, calls: number): Promise<number> {
-  const { merchant, seen } = world;
-  await merchant.start();
+  const { merchant: backend, seen } = world;
+  await backend.start();
   await world.sells();
   const third = Math.floor(calls / 3);
   await world.buy({ buyers: BUYERS, calls: third });
-  merchant.stop();
+  backend.stop();
   const since = performance.now();
   await world.buy({ buyers: BUYERS, calls: third, until: () => performance.now() - since > SILENT_MS });
-  merchant.goOn();
+  backend.goOn();
   let done = false;
   const recovery = untilDelivered(world, () => done);
   await world.buy({ buyers: BUYERS, calls: calls - third - third, until: () => seen.calls >= calls });

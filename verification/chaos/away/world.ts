@@ -5,7 +5,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../../spec/support/chain.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
 import { proofFor } from '../../../spec/support/seller.ts';
-import { openShop, type Shop } from '../../../spec/support/shop.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
 import { scrape } from '../../../spec/telemetry/scrape.ts';
 import { type AwayMerchant, awayMerchant } from './merchant.ts';
 
@@ -31,7 +31,7 @@ export type Bought = 'market_report' | 'echo';
 
 /** A shop, a merchant who comes and goes, and buyers, who each make one call after another. */
 export interface AwayWorld {
-  readonly shop: Shop;
+  readonly shop: TestGateway;
   readonly merchant: AwayMerchant;
   readonly seen: Seen;
   /** Lets `buyers` buy until `calls` calls are made in all, or `until` says so. */
@@ -95,9 +95,9 @@ export async function openAwayWorld(
     },
   });
   const backend = { timeoutMs };
-  const shop = await openShop({
+  const gateway = await openGateway({
     chain: CHAIN as never,
-    merchantUrl: merchant.url,
+    backendUrl: merchant.url,
     facilitator: { mode: 'remote', url: facilitator.url },
     overrides: {
       payments: { x402: { rpcUrl: undefined } },
@@ -106,14 +106,14 @@ export async function openAwayWorld(
     },
   });
   const bought = async (resource: Bought, input: object, header: string): Promise<'delivered' | 'refused' | string> => {
-    const answer = await shop.invoke(resource, input, { 'payment-signature': header });
+    const answer = await gateway.invoke(resource, input, { 'payment-signature': header });
     const text = await answer.text();
     if (answer.status === 200) return 'delivered';
     const { code, details } = JSON.parse(text) as { code?: string; details?: { reason?: string } };
     return details?.reason === 'backend_unreachable' ? 'refused' : `${answer.status} ${code} ${details?.reason ?? ''}`;
   };
   const breaker = async (): Promise<{ readonly state: number; readonly opened: number }> => {
-    const series = await scrape(shop.managementUrl);
+    const series = await scrape(gateway.managementUrl);
     const opened = [...series].filter(([name]) => name.startsWith('acg_backend_breaker_opened_total'));
     return {
       state: series.get('acg_backend_breaker') ?? -1,
@@ -121,7 +121,7 @@ export async function openAwayWorld(
     };
   };
   return {
-    shop,
+    shop: gateway,
     merchant,
     seen,
     async buy({ buyers, calls, until = () => false, repeatable = false }) {
@@ -132,7 +132,7 @@ export async function openAwayWorld(
         const resource: Bought = repeatable || index % 2 === 0 ? 'market_report' : 'echo';
         const input = resource === 'echo' ? { item: 'tea' } : { city: 'Berlin' };
         while (goesOn()) {
-          const header = await proofFor(shop, buyer, resource, input);
+          const header = await proofFor(gateway, buyer, resource, input);
           while (goesOn()) {
             seen.calls += 1;
             const got = await bought(resource, input, header);
@@ -159,7 +159,7 @@ export async function openAwayWorld(
       let collected = 0;
       for (const { resource, input, header } of seen.undelivered.values())
         if ((await bought(resource, input, header)) === 'delivered') collected += 1;
-      const listed = (await (await shop.operator('/api/receipts?delivered=false&limit=500')).json()) as {
+      const listed = (await (await gateway.operator('/api/receipts?delivered=false&limit=500')).json()) as {
         readonly receipts: readonly { readonly payment?: { readonly payer: string } }[];
       };
       const due = listed.receipts.filter(({ payment }) => payment !== undefined).length;
@@ -170,7 +170,7 @@ export async function openAwayWorld(
     },
     breaker,
     async close() {
-      await shop.close();
+      await gateway.close();
       merchant.goOn();
       await Promise.all([merchant.kill(), facilitator.stop()]);
     },

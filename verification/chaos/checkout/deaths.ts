@@ -70,15 +70,15 @@ export async function dieAt(errand: Errand, site: Site, at: CheckoutStep): Promi
  * agents wanted, one for each of AT_MERCHANT
  */
 export async function dieAtMerchant(ground: Ground, site: Site): Promise<ReadonlyMap<Death, Errand>> {
-  const { merchant } = ground;
+  const { merchant: backend } = ground;
   const gateway = await site.start();
   const errands = new Map<Death, Errand>();
   const arrivals: Promise<unknown>[] = [];
   for (const death of AT_MERCHANT) {
     const errand = await errandFor(ground, death.operation);
     errands.set(death, errand);
-    merchant.misbehave({ kind: 'hang', acts: death.at === 'acted' }, errand.aim);
-    arrivals.push(merchant.arrived(errand.aim));
+    backend.misbehave({ kind: 'hang', acts: death.at === 'acted' }, errand.aim);
+    arrivals.push(backend.arrived(errand.aim));
   }
   const cut = [...errands.values()].map((errand) => insistUntilCut(errand, site.baseUrl));
   await Promise.all(arrivals);

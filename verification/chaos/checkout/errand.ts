@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { CART } from '../../../spec/adapters/acp/shop.ts';
-import { type Aim, aimed, type MerchantCall } from '../../../spec/support/acp/merchant.ts';
+import { type Aim, aimed, type BackendCall } from '../../../spec/support/acp/merchant.ts';
 import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Ground, openSession } from './ground.ts';
@@ -25,7 +25,7 @@ export const KEYED_OPERATIONS = OPERATIONS.filter((operation) => operation !== '
 
 /** A new errand, on a session of its own unless it is given one. */
 export async function errandFor(
-  { merchant }: Pick<Ground, 'merchant'>,
+  { merchant: backend }: Pick<Ground, 'merchant'>,
   operation: KeyedOperation,
   sessionId?: string,
 ): Promise<Errand> {
@@ -35,7 +35,7 @@ export async function errandFor(
     const body = { ...CART, line_items: [{ id: item }] };
     return { operation, sessionId: undefined, path: pathOf(operation), key, body, aim: { operation, text: item } };
   }
-  const id = sessionId ?? (await openSession(merchant));
+  const id = sessionId ?? (await openSession(backend));
   return {
     operation,
     sessionId: id,
@@ -47,16 +47,16 @@ export async function errandFor(
 }
 
 /** How often the merchant was asked to do it. */
-export function asked({ merchant }: Ground, { aim }: Errand): number {
-  return count(merchant.calls, aim);
+export function asked({ merchant: backend }: Ground, { aim }: Errand): number {
+  return count(backend.calls, aim);
 }
 
 /** How often its session was read. */
-export function read({ merchant }: Ground, { sessionId }: Errand): number {
-  return sessionId === undefined ? 0 : count(merchant.calls, { operation: 'getCheckoutSession', sessionId });
+export function read({ merchant: backend }: Ground, { sessionId }: Errand): number {
+  return sessionId === undefined ? 0 : count(backend.calls, { operation: 'getCheckoutSession', sessionId });
 }
 
-function count(calls: readonly MerchantCall[], aim: Aim): number {
+function count(calls: readonly BackendCall[], aim: Aim): number {
   return calls.filter((call) => aimed(aim, call)).length;
 }
 

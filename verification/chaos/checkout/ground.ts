@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { CART, checkoutProtocol, NO_CHAIN, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/shop.ts';
-import { type Aim, type CheckoutMerchant, startCheckoutMerchant } from '../../../spec/support/acp/merchant.ts';
+import { type Aim, type CheckoutBackend, startCheckoutBackend } from '../../../spec/support/acp/merchant.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
@@ -13,7 +13,7 @@ import { type Halt, halted } from '../steps/halted.ts';
 /** What runs. */
 export interface Ground {
   /** It ignores idempotency keys: every complete that reaches it makes an order. */
-  readonly merchant: CheckoutMerchant;
+  readonly merchant: CheckoutBackend;
   readonly redis: TestRedis;
   /** What else has to end with the ground, whatever becomes of the test that began it. */
   keep(end: () => Promise<unknown>): void;
@@ -26,7 +26,7 @@ export interface SiteParts {
   /** Sites on Redis are replicas; each on SQLite is a gateway of its own. */
   readonly store: 'redis' | 'sqlite';
   /** Default: the backend of the ground. Each backend has a merchant id of its own. */
-  readonly merchantUrl?: string;
+  readonly backendUrl?: string;
   /** How long the backend may take. */
   readonly timeoutMs?: number;
   /** With two, a session belongs to its client. Default: one. */
@@ -47,42 +47,48 @@ const TIMEOUT_MS = 3_000;
 export async function startGround(): Promise<Ground> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-checkout-');
-  const merchant = ends.adopt(await startCheckoutMerchant({ dedupe: false }), ({ stop }) => stop());
+  const backend = ends.adopt(await startCheckoutBackend({ dedupe: false }), ({ stop }) => stop());
   // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
   const redis = ends.adopt(await startRedis({ args: ['--appendfsync', 'always'] }), ({ stop }) => stop());
   const kept = ends.use(new AsyncDisposableStack());
   const keep = (end: () => Promise<unknown>): void => kept.defer(async () => void (await end()));
-  const shared = { merchantUrl: merchant.url, redis, directory, keep };
+  const shared = { backendUrl: backend.url, redis, directory, keep };
   const started = ends.move();
-  return { merchant, redis, keep, site: (parts) => prepare(shared, parts), stop: () => started.disposeAsync() };
+  return {
+    merchant: backend,
+    redis,
+    keep,
+    site: (parts) => prepare(shared, parts),
+    stop: () => started.disposeAsync(),
+  };
 }
 
 /** The backend acts on the next such call and keeps its answer back until the result is called. */
-export function hold({ merchant }: Ground, { aim }: { readonly aim: Aim }): () => void {
+export function hold({ merchant: backend }: Ground, { aim }: { readonly aim: Aim }): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  merchant.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);
+  backend.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);
   return resolve;
 }
 
 /** Opens a session at the backend itself. @returns its id */
-export async function openSession({ url }: CheckoutMerchant): Promise<string> {
+export async function openSession({ url }: CheckoutBackend): Promise<string> {
   const response = await fetch(`${url}/checkout_sessions`, { method: 'POST', body: JSON.stringify(CART) });
   assert.equal(response.status, 201);
   return ((await response.json()) as { readonly id: string }).id;
 }
 
 async function prepare(
-  ground: Pick<Ground, 'redis' | 'keep'> & { readonly merchantUrl: string; readonly directory: string },
-  { store, merchantUrl = ground.merchantUrl, timeoutMs = TIMEOUT_MS, clients = 'one' }: SiteParts,
+  ground: Pick<Ground, 'redis' | 'keep'> & { readonly backendUrl: string; readonly directory: string },
+  { store, backendUrl = ground.backendUrl, timeoutMs = TIMEOUT_MS, clients = 'one' }: SiteParts,
 ): Promise<Site> {
   const { directory, redis, keep } = ground;
   const prepared = await prepareGateway(directory, {
-    merchantUrl,
+    backendUrl: backendUrl,
     chain: NO_CHAIN,
     facilitator: { mode: 'local' },
     storage: store === 'redis' ? { redis: { url: redis.url } } : undefined,
     overrides: {
-      merchant: { id: `shop-${new URL(merchantUrl).port}` },
+      merchant: { id: `shop-${new URL(backendUrl).port}` },
       payments: undefined,
       resources: undefined,
       protocols: {

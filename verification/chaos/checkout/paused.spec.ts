@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { startCheckoutMerchant } from '../../../spec/support/acp/merchant.ts';
+import { startCheckoutBackend } from '../../../spec/support/acp/merchant.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { ask, assertKept, insist, said } from './agent.ts';
@@ -62,20 +62,20 @@ describe('a gateway that stands still for longer than the lease of its checkout 
     });
 
   it('completeCheckoutSession at "before_send" orders nothing more at a merchant who looks at the key', async () => {
-    const merchant = await startCheckoutMerchant();
-    ground.keep(merchant.stop);
+    const backend = await startCheckoutBackend();
+    ground.keep(backend.stop);
     const [frozen, other] = await Promise.all([
-      ground.site({ store: 'redis', merchantUrl: merchant.url }),
-      ground.site({ store: 'redis', merchantUrl: merchant.url }),
+      ground.site({ store: 'redis', backendUrl: backend.url }),
+      ground.site({ store: 'redis', backendUrl: backend.url }),
     ]);
     const [sleeper] = await Promise.all([frozen.start({ at: 'before_send', signal: 'SIGSTOP' }), other.start()]);
-    const errand = await errandFor({ merchant }, 'completeCheckoutSession');
+    const errand = await errandFor({ merchant: backend }, 'completeCheckoutSession');
     const waiting = ask(errand, frozen.baseUrl);
     await sleeper.logged((line) => line['halt'] === 'before_send');
     const { answer } = await insist(errand, other.baseUrl);
     process.kill(sleeper.pid, 'SIGCONT');
     assert.equal(said(await waiting), '409 idempotency_in_flight');
     await assertKept(errand, answer, frozen.baseUrl, other.baseUrl);
-    assert.deepEqual([merchant.posts(errand.sessionId ?? ''), merchant.allOrders()], [2, 1]);
+    assert.deepEqual([backend.posts(errand.sessionId ?? ''), backend.allOrders()], [2, 1]);
   });
 });

@@ -38,13 +38,13 @@ describe('a second key on a checkout session', { concurrency: true, timeout: TIM
     ground = await startGround();
     const [doomed, other] = await Promise.all([startReplica(ground), startReplica(ground)]);
     replica = other.baseUrl;
-    const { merchant } = ground;
+    const { merchant: backend } = ground;
     const cut: Promise<void>[] = [];
     const play = async (scene: Scene): Promise<void> => {
       const first = await errandFor(ground, 'completeCheckoutSession');
       const second = await errandFor(ground, scene.second, first.sessionId);
-      merchant.misbehave({ kind: 'hang', acts: scene.acted }, first.aim);
-      const arrived = merchant.arrived(first.aim);
+      backend.misbehave({ kind: 'hang', acts: scene.acted }, first.aim);
+      const arrived = backend.arrived(first.aim);
       cut.push(insistUntilCut(first, doomed.baseUrl));
       await arrived;
       died.set(scene, { first, second, meanwhile: said(await ask(second, replica)) });

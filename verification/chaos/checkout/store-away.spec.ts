@@ -81,14 +81,14 @@ describe('a checkout whose Redis is away', { timeout: TIMEOUT_MS }, () => {
   });
 
   async function endsAfterwards(errand: Errand, first: Answered | undefined): Promise<void> {
-    const { merchant } = ground;
+    const { merchant: backend } = ground;
     const readsBack = /complete|cancel/.test(errand.operation);
     await comeBack(ground, errand, { kept: false, asked: readsBack ? 1 : 2 }, baseUrl);
     const { answer } = await insist(errand, baseUrl);
     if (errand.operation !== 'createCheckoutSession') assert.equal(answer.text, first?.text);
     // A session that nobody knows any more is left to expire: only a merchant who looks at the key
     // makes no second one.
-    const keys = merchant.calls
+    const keys = backend.calls
       .filter((call) => aimed(errand.aim, call))
       .map(({ headers }) => headers['idempotency-key']);
     assert.equal(new Set(keys).size, 1);

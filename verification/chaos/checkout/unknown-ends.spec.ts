@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Fault } from '../../../spec/support/acp/faults.ts';
-import { startCheckoutMerchant } from '../../../spec/support/acp/merchant.ts';
+import { startCheckoutBackend } from '../../../spec/support/acp/merchant.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
 import { ask, assertKept, insist, said } from './agent.ts';
 import { comeBack, fateOf } from './deaths.ts';
@@ -48,21 +48,21 @@ describe('a checkout whose merchant fails', { concurrency: AT_ONCE, timeout: TIM
 
   it('is asked for the first time when the merchant is back: a refused connection leaves nothing behind', async () => {
     const [port = 0] = await freePorts(1);
-    const site = await ground.site({ store: 'redis', merchantUrl: `http://127.0.0.1:${port}` });
+    const site = await ground.site({ store: 'redis', backendUrl: `http://127.0.0.1:${port}` });
     await site.start();
     const create = await errandFor(ground, 'createCheckoutSession');
     const complete = await errandFor(ground, 'completeCheckoutSession', 'cs_1');
     for (const errand of [create, complete])
       assert.equal(said(await ask(errand, site.baseUrl)), '502 processing_error');
-    const merchant = await startCheckoutMerchant({ port, dedupe: false });
-    ground.keep(merchant.stop);
+    const backend = await startCheckoutBackend({ port, dedupe: false });
+    ground.keep(backend.stop);
     for (const errand of [{ ...create, body: { ...create.body, currency: 'eur' } }, complete]) {
       const { answer, before: heard } = await insist(errand, site.baseUrl);
       assert.deepEqual([answer.status < 300, heard], [true, []]);
       await assertKept({ ...errand, operation: 'completeCheckoutSession' }, answer, site.baseUrl);
     }
     assert.deepEqual(
-      [merchant.calls.map(({ operation }) => operation), merchant.allOrders()],
+      [backend.calls.map(({ operation }) => operation), backend.allOrders()],
       [[create.operation, complete.operation], 1],
     );
   });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import { eventually } from '../../../spec/support/books.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
-import { startLine } from '../../../spec/support/redis-proxy.ts';
+import { startTcpProxy } from '../../../spec/support/redis-proxy.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import { ask, insist, signedCall } from '../steps/buyer.ts';
 import { purchaseOf } from '../steps/purchases.ts';
@@ -14,7 +14,7 @@ import { assertAsked, type Stage } from './stage.ts';
 /** The reply to the write of a failed delivery is lost on its way. */
 export async function dropReply(stage: Stage): Promise<void> {
   const { ground } = stage;
-  const line = stage.keep(await startLine({ path: ground.redis.socketPath }));
+  const line = stage.keep(await startTcpProxy({ path: ground.redis.socketPath }));
   const site = await openSite(ground, { store: 'redis', rail: 'local', redisUrl: `redis://127.0.0.1:${line.port}` });
   await stage.start(site);
   const call = await signedCall(ground, site, 'failing_post', { status: 500 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { resetConnection, serveHttp } from '../../../spec/support/http-server.ts';
-import { startMerchant } from '../../../spec/support/merchant.ts';
+import { startSampleBackend } from '../../../spec/support/merchant.ts';
 import { ask, insist, send, signedCall } from '../steps/buyer.ts';
 import { openSite } from '../steps/site.ts';
 import { assertExecuted, type Stage } from './stage.ts';
@@ -17,8 +17,8 @@ const CLOCK_SHIFT_MS = 30_000;
  * replica is delivering.
  */
 export async function wakeLate(stage: Stage): Promise<void> {
-  const merchant = stage.keep(await startMerchant());
-  const ground = { ...stage.ground, merchant };
+  const backend = stage.keep(await startSampleBackend());
+  const ground = { ...stage.ground, merchant: backend };
   // It takes connections, so payments are taken, and breaks them off at the first byte.
   const silent = stage.keep(await serveHttp(async ({ response }) => resetConnection(response)));
   const overrides = { backend: { baseUrl: silent.url } };
@@ -31,23 +31,23 @@ export async function wakeLate(stage: Stage): Promise<void> {
   const call = await signedCall(ground, frozen, 'held', {});
   const waiting = ask(call, frozen.baseUrl);
   // The reconciler of the replica takes over as soon as the lease is over.
-  const reached = merchant.nextRequest('/held');
+  const reached = backend.nextRequest('/held');
   await sleeper.logged((line) => line['halt'] === 'forwarding');
   await reached;
 
   process.kill(sleeper.pid, 'SIGCONT');
   assert.equal((await waiting).error?.code, 'BACKEND_ERROR');
-  const again = merchant.nextRequest('/held');
+  const again = backend.nextRequest('/held');
   await Promise.race([again, send(call, other.baseUrl)]);
   assertExecuted(ground, call, 1, 'a stale write gives nobody the lease');
-  merchant.release();
+  backend.release();
   assert.equal((await insist(call, other.baseUrl)).status, 200);
 }
 
 /** A replica whose clock is ahead gets a copy of a call that runs. */
 export async function shiftClock(stage: Stage): Promise<void> {
-  const merchant = stage.keep(await startMerchant());
-  const ground = { ...stage.ground, merchant };
+  const backend = stage.keep(await startSampleBackend());
+  const ground = { ...stage.ground, merchant: backend };
   const site = await openSite(ground, { store: 'redis', rail: 'local' });
   const ahead = await openSite(ground, { store: 'redis', rail: 'local', beside: site });
   await Promise.all([
@@ -55,12 +55,12 @@ export async function shiftClock(stage: Stage): Promise<void> {
     stage.start(ahead, { execArgv: ['--import', SHIFT_CLOCK], env: { CLOCK_SHIFT_MS: String(CLOCK_SHIFT_MS) } }),
   ]);
   const call = await signedCall(ground, site, 'held', {});
-  const reached = merchant.nextRequest('/held');
+  const reached = backend.nextRequest('/held');
   const running = send(call, site.baseUrl);
   await reached;
-  const again = merchant.nextRequest('/held');
+  const again = backend.nextRequest('/held');
   await Promise.race([again, send(call, ahead.baseUrl)]);
   assertExecuted(ground, call, 1, 'a running call is left alone');
-  merchant.release();
+  backend.release();
   assert.equal((await running)?.status, 200);
 }

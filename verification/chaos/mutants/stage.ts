@@ -50,16 +50,16 @@ export async function onStage(ground: Ground, build: Build, hunt: (stage: Stage)
 }
 
 /** Compares how often the merchant was asked for a purchase, whatever key it saw. */
-export function assertAsked({ merchant }: Ground, purchase: Purchase, times: number, why: string): void {
-  assert.equal(merchant.requests.filter((request) => purchase.asks(request)).length, times, why);
+export function assertAsked({ merchant: backend }: Ground, purchase: Purchase, times: number, why: string): void {
+  assert.equal(backend.requests.filter((request) => purchase.asks(request)).length, times, why);
 }
 
 /** The same under the key of the purchase, for operations that carry no mark. */
 export function assertExecuted(
-  { merchant }: Pick<Ground, 'merchant'>,
+  { merchant: backend }: Pick<Ground, 'merchant'>,
   call: PaidCall,
   times: number,
   why: string,
 ): void {
-  assert.equal(merchant.executions(call.merchantKey), times, why);
+  assert.equal(backend.executions(call.merchantKey), times, why);
 }

@@ -114,7 +114,7 @@ export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): r
   return [
     ...Object.entries(RAIL_FAULTS).map(([what, faults]) => one(what, faults)),
     one('the merchant away at first', { away: 2 }),
-    ...MERCHANT_FAULTS.map((merchant) => one(`merchant ${merchant.join(', then ')}`, { merchant })),
+    ...MERCHANT_FAULTS.map((backend) => one(`merchant ${backend.join(', then ')}`, { merchant: backend })),
   ];
 }
 

@@ -92,7 +92,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
-  const desk = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, UNHEARD, time);
+  const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, UNHEARD, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
   const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
@@ -103,7 +103,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     journalOf: ({ requestId }) => journalOf(requestId, sink),
     deliverable: () => deliverable,
     reserveBackend,
-    deliver: (paid, journal) => fetchForBuyer(paid, deliverable, journal, exchange, desk),
+    deliver: (paid, journal) => fetchForBuyer(paid, deliverable, journal, exchange, checkouts),
     warn: ({ err }) => {
       if (!isExpected(err)) onBug(err);
     },
@@ -116,8 +116,8 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     verify(OFFERS, verifier, () => '-'),
     authorize(OFFERS, mandates, ledger),
     settle(OFFERS, joining(settler, ports.watched, time), gate, mandates),
-    forward(exchange, desk),
-    deliver(desk, receipts),
+    forward(exchange, checkouts),
+    deliver(checkouts, receipts),
   ];
   const last = errorHandler((error) => {
     if (error.code === 'INTERNAL_ERROR') onBug(error.cause);

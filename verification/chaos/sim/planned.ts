@@ -34,7 +34,7 @@ const LATE_MS = 9_000;
 
 export function plannedFate(script: Script): PlannedFate {
   const settle = [...(script.settle ?? [])];
-  const merchant = [...(script.merchant ?? [])];
+  const backend = [...(script.merchant ?? [])];
   let silent = script.silentReadings ?? 0;
   let away = script.away ?? 0;
   let failing = script.failedVerdicts ?? 0;
@@ -65,7 +65,7 @@ export function plannedFate(script: Script): PlannedFate {
     },
     chainLagMs: () => 0,
     lateMs: () => LATE_MS,
-    merchant: () => (healed ? 'ok' : (merchant.shift() ?? 'ok')),
+    merchant: () => (healed ? 'ok' : (backend.shift() ?? 'ok')),
     merchantAway() {
       if (!takes(away)) return false;
       away -= 1;

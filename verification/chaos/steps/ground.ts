@@ -3,14 +3,14 @@
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { startFacilitator } from '../../../spec/support/facilitator.ts';
-import { type Merchant, startMerchant } from '../../../spec/support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../../../spec/support/merchant.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
 
 /** What runs. Each site has its own payee and its own store, so they do not affect each other. */
 export interface Ground {
   readonly chain: Chain;
-  readonly merchant: Merchant;
+  readonly merchant: SampleBackend;
   readonly redis: TestRedis;
   /** The official facilitator. */
   readonly facilitatorUrl: string;
@@ -27,7 +27,7 @@ export async function startGround(): Promise<Ground> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-steps-');
   const chain = ends.adopt(await startChain(), ({ stop }) => stop());
-  const merchant = ends.adopt(await startMerchant(), ({ stop }) => stop());
+  const backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
   // With `everysec` a write may wait behind an fsync that still runs, and `kill -9` takes it along.
   const redis = ends.adopt(await startRedis({ args: ['--appendfsync', 'always'] }), ({ stop }) => stop());
   const facilitator = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
@@ -36,5 +36,5 @@ export async function startGround(): Promise<Ground> {
   const keep = (end: () => Promise<unknown>): void => kept.defer(async () => void (await end()));
   const started = ends.move();
   const stop = (): Promise<void> => started.disposeAsync();
-  return { chain, merchant, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
+  return { chain, merchant: backend, redis, facilitatorUrl: facilitator.url, buyer, directory, keep, stop };
 }

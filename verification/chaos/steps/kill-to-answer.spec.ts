@@ -72,16 +72,16 @@ describe('a gateway that is killed while the merchant works on what was paid', (
 
   /** Pays, and kills the gateway with SIGKILL as soon as the merchant has the request. */
   async function killAtMerchant({ site, gateway }: Running): Promise<{ call: PaidCall; killedAt: number }> {
-    const { merchant } = ground;
-    merchant.hold();
+    const { merchant: backend } = ground;
+    backend.hold();
     const call = await signedCall(ground, site, 'held', {});
-    const arrived = merchant.nextRequest('/held');
+    const arrived = backend.nextRequest('/held');
     const cut = send(call, site.baseUrl);
     await arrived;
     const killedAt = performance.now();
     await gateway.kill();
     assert.equal(await cut, undefined, 'nothing was answered before the kill');
-    merchant.release();
+    backend.release();
     return { call, killedAt };
   }
 

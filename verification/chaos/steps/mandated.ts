@@ -57,7 +57,7 @@ export async function openMandatedSite(
  */
 async function mandateFor({ buyer }: Ground, site: Site, mint: Mint, call: PaidCall): Promise<Presentation> {
   const checkoutJwt = await checkoutFor(site, call);
-  const { aud, iss, merchant, agent_commerce: commerce } = payloadOf(checkoutJwt);
+  const { aud, iss, merchant: backend, agent_commerce: commerce } = payloadOf(checkoutJwt);
   const { network, asset, destination: payTo } = commerce;
   const purchase: Wanted = {
     resourceId: call.resourceId,
@@ -66,7 +66,12 @@ async function mandateFor({ buyer }: Ground, site: Site, mint: Mint, call: PaidC
     price: { amount: PRICE, currency: CURRENCY },
     payment: { method: 'x402', network, asset, payTo, payer: buyer.address.toLowerCase(), nonce: undefined },
   };
-  const profile = profileWith({ audience: aud, issuer: iss, merchant, exponents: new Map([[CURRENCY, EXPONENT]]) });
+  const profile = profileWith({
+    audience: aud,
+    issuer: iss,
+    merchant: backend,
+    exponents: new Map([[CURRENCY, EXPONENT]]),
+  });
   const units = Number(call.units);
   const paymentConstraints = (hash: string) => [
     amountRange(CURRENCY, units),

@@ -1,7 +1,7 @@
 /** What is bought in the specs of deaths, and what must become of it at each step. */
 
 import { randomUUID } from 'node:crypto';
-import type { MerchantRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/merchant.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 
 /** What a buyer may buy: an operation that may be repeated by nature, by promise, or not at all. */
@@ -14,7 +14,7 @@ export interface Purchase {
   /** Whether the merchant's answer to this purchase is the text. */
   answers(text: string): boolean;
   /** Whether the merchant was asked for this purchase. */
-  asks(request: MerchantRequest): boolean;
+  asks(request: SampleRequest): boolean;
 }
 
 export function purchaseOf(kind: Kind): Purchase {

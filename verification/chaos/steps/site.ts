@@ -61,7 +61,7 @@ export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, '
  * number its transactions.
  */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
-  const { chain, directory, merchant, redis } = ground;
+  const { chain, directory, merchant: backend, redis } = ground;
   const merchantId = parts.beside?.merchantId ?? `shop-${randomUUID()}`;
   const payTo = parts.beside?.payTo ?? privateKeyToAddress(generatePrivateKey());
   const relayerKey = generatePrivateKey();
@@ -71,7 +71,7 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
   const reached = { url: parts.redisUrl ?? redis.url };
   const storage: WorldParts['storage'] = parts.store === 'sqlite' ? { sqlite } : { redis: reached };
   const prepared = await prepareGateway(directory, {
-    merchantUrl: merchant.url,
+    backendUrl: backend.url,
     chain: { ...chain, relayerKey },
     storage,
     facilitator: facilitatorOf(ground, parts.rail),
