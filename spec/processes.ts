@@ -19,7 +19,7 @@ const DEPTH = 3;
 const ALONE = [
   'verification/bench/**',
   'verification/chaos/**',
-  'spec/checkouts/sim/**',
+  'verification/checkouts/**',
   'spec/deploy/**',
   'spec/world/**',
   'verification/mandates/{flips,mutants}.spec.ts',

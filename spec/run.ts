@@ -20,7 +20,7 @@ import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
 /** What computes for longer than all others together. */
-const LONG_ALONE: ReadonlySet<string> = new Set(['spec/checkouts/sim/sim.spec.ts']);
+const LONG_ALONE: ReadonlySet<string> = new Set(['verification/checkouts/sim.spec.ts']);
 const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });
 const isUnit = values.unit === true;
 const whole = wanted.length === 0 && !isUnit;

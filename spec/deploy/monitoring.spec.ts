@@ -5,9 +5,9 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
-import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/shop.ts';
+import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/testbed.ts';
 import { EDITS } from '../support/acp/faults.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
 const FOLDER = join(import.meta.dirname, '../../deploy/monitoring');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../src/json/types.ts';
-import { askAcp, CART } from '../adapters/acp/shop.ts';
+import { askAcp, CART } from '../adapters/acp/testbed.ts';
 import type { Answered } from './ask.ts';
 
 /** The calls of an agent; each POST has an idempotency key of its own unless one is given. */

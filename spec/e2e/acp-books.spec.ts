@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { assertAcpError } from '../adapters/acp/shop.ts';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { assertAcpError } from '../adapters/acp/testbed.ts';
+import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { paymentWith } from './acp-assistant.ts';
 import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 

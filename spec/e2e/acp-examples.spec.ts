@@ -9,7 +9,7 @@ import { schemaOf } from '../../src/adapters/acp/backend-document.ts';
 import type { DocumentName } from '../../src/adapters/acp/validation/types.ts';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../src/json/types.ts';
-import { askAcp, assertAcpError } from '../adapters/acp/shop.ts';
+import { askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
 import { OFFICIAL_SCHEMA_FILE, type Official, readOfficial, unless } from '../adapters/acp/validation/published.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import { paymentWith } from './acp-assistant.ts';

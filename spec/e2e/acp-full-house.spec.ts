@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertAcpError, checkoutProtocol } from '../adapters/acp/shop.ts';
+import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { startCheckoutGateway } from '../support/acp/gateway.ts';
-import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { connectFirst } from '../support/mcp-clients.ts';
 import { startWorld, type World } from '../support/world.ts';

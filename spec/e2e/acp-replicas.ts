@@ -1,8 +1,8 @@
 /** Gateway processes over one store, before a backend that makes an order for every complete. */
 
 import assert from 'node:assert/strict';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
-import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
 import { startRedis } from '../support/redis.ts';
 import { type Assistant, assistantAt } from './acp-assistant.ts';
 

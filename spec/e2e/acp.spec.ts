@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
-import { askAcp, assertAcpError } from '../adapters/acp/shop.ts';
-import { DECLINED_TOKEN, THREE_DS_TOKEN } from '../support/acp/desk.ts';
+import { askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
+import { DECLINED_TOKEN, THREE_DS_TOKEN } from '../support/acp/checkouts.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
 import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 

@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { ACTIVATED, CONTINUED, message, send } from '../adapters/a2a/post.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Canaries, everythingIn, filesIn, found, type Sinks } from './canary-sinks.ts';
 import { decode } from './proofs.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { decodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentResponse } from '../../src/payments/x402/wire/types.ts';
-import type { TestGateway } from '../support/shop.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { isEnvelope } from './ask.ts';
 
 /** An answer, read to its end. */

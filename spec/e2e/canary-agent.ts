@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { Buyer } from '../support/buyer.ts';
-import { OPERATOR_TOKEN, type TestGateway } from '../support/shop.ts';
+import { OPERATOR_TOKEN, type TestGateway } from '../support/gateway.ts';
 
 /** Planted secrets, each where the gateway reads it. None may come out. */
 export const CANARIES = {

@@ -1,8 +1,8 @@
 /** The secrets that the canary spec of checkouts plants, and the calls that carry them. */
 
 import type { JsonObject } from '../../src/json/types.ts';
-import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/shop.ts';
-import { OPERATOR_TOKEN } from '../support/shop.ts';
+import { OTHER_TOKEN, SEALING_KEY, SECRET, TOKEN } from '../adapters/acp/testbed.ts';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
 
 /**
  * Secrets of an assistant, its buyer, the gateway and the merchant, which must not come out

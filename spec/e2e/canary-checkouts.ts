@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '../../src/json/types.ts';
-import { type Asked, askAcp, assertAcpError } from '../adapters/acp/shop.ts';
+import { type Asked, askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import type { WorldParts } from '../support/config.ts';
 import { type SpanReceiver, startSpanReceiver } from '../telemetry/span-receiver.ts';

@@ -1,7 +1,7 @@
 /** A checkout backend that quotes each request in answers that the gateway must not relay. */
 
 import type { ServerResponse } from 'node:http';
-import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import type { HttpExchange } from '../support/http-server.ts';
 
 /** Writes an answer around the quoted request and a secret of the backend. */

@@ -1,7 +1,7 @@
 /** The peers of a gateway that could repeat its secrets: a node or facilitator, and a backend. */
 
 import { answerJson, resetConnection, serveHttp } from '../support/http-server.ts';
-import { route, type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 /** A proxy before a node or facilitator: honest, or one that quotes each request in its errors. */
 export interface QuotingProxy {

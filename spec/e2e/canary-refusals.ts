@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { rightHeaders } from '../adapters/acp/shop.ts';
-import { eventually } from '../support/books.ts';
+import { rightHeaders } from '../adapters/acp/testbed.ts';
+import { eventually } from '../support/records.ts';
 import { CANARIES, COMPLETE, CREATE, TOLD } from './canary-buyer.ts';
 import type { WatchedGateway } from './canary-checkouts.ts';
 

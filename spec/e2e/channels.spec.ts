@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../support/chain.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
-import { openGateway } from '../support/shop.ts';
+import { openGateway } from '../support/gateway.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { ask } from './ask.ts';
 
 type Channel = 'http' | 'mcp' | 'a2a';

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
-import { eventually, receiptWhen } from '../support/books.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../support/gateway.ts';
+import { eventually, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed, proofFor as signedProof, type Testbed } from '../support/seller.ts';
-import { openGateway, type TestGateway, type TestGatewayParts } from '../support/shop.ts';
+import { openTestbed, proofFor as signedProof, type Testbed } from '../support/testbed.ts';
 import { bring, failure } from './bring.ts';
 import { found } from './proofs.ts';
 

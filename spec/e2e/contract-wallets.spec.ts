@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ConfigObject } from '../support/config.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { createWalletBuyer, WALLET_FACTORY, type WalletBuyer } from '../support/wallets.ts';
 
 const INPUT = { city: 'Berlin' };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openTestbed, type Testbed } from '../support/seller.ts';
-import { OPERATOR_TOKEN } from '../support/shop.ts';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { ask, assertEnvelope, isEnvelope } from './ask.ts';
 import { INVOKE, json, ROWS } from './refusals.ts';
 

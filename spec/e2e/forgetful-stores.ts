@@ -3,8 +3,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import type { TestGateway, TestGatewayParts } from '../support/gateway.ts';
 import type { TestRedis } from '../support/redis.ts';
-import type { TestGateway, TestGatewayParts } from '../support/shop.ts';
 
 /** A store and its loss. `lose` may close the gateway and open another one over the empty store. */
 export interface Losable {

@@ -12,9 +12,9 @@ import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { askPrice } from '../support/purchase.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { spellingsOfOneAuthorization } from './proofs.ts';
 
 const COPIES = 100;

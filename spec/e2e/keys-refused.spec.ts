@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
 import { named } from './proofs.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
 import { decode, encode, found, named } from './proofs.ts';
 

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 describe('the end of a gateway', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-lifecycle-'));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { isResult } from '../adapters/a2a/post.ts';
-import type { TestGateway } from '../support/shop.ts';
+import type { TestGateway } from '../support/gateway.ts';
 
 /** One call, before it is put in the words of a channel. */
 export interface Order {

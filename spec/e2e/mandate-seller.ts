@@ -8,8 +8,8 @@ import { PROVIDER } from '../support/ap2/keys.ts';
 import { createMint, type Mint } from '../support/ap2/mint.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
-import type { TestGateway, TestGatewayParts } from '../support/shop.ts';
+import type { TestGateway, TestGatewayParts } from '../support/gateway.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import type { Body, Reply } from './mandate-channels.ts';
 
 /** A seller some of whose resources need mandates, and who makes them. */

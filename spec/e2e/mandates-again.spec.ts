@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Presentation } from '../support/ap2/wishes.ts';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './mandate-counter.ts';
 

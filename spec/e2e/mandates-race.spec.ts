@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createMint, type Mint } from '../support/ap2/mint.ts';
 import { createBuyer } from '../support/buyer.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openGateway, type TestGateway } from '../support/shop.ts';
 import { CHANNELS, type Reply } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 

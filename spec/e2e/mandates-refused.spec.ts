@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventsUntil } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
+import { eventsUntil } from '../support/records.ts';
 import { isEnvelope } from './ask.ts';
 import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';

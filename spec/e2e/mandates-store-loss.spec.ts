@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
+import { openGateway } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openGateway } from '../support/shop.ts';
 import { type Body, CHANNELS, type Reply, type Send } from './mandate-channels.ts';
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 

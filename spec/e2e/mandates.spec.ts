@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { eventsUntil, receiptWhen } from '../support/books.ts';
+import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { isEnvelope } from './ask.ts';
 import { CHANNELS } from './mandate-channels.ts';
 import { INPUT, leaf, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed } from '../support/seller.ts';
+import { openTestbed } from '../support/testbed.ts';
 import { ask, assertEnvelope } from './ask.ts';
 
 describe('failures that money is near', () => {

@@ -3,7 +3,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { createBuyer } from '../support/buyer.ts';
 import { buy } from '../support/purchase.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /**
  * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places

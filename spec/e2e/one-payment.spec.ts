@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { receiptWhen } from '../support/books.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { receiptWhen } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { ask } from './ask.ts';
 import { bring, replayed } from './bring.ts';
 import { found, SPELLINGS, spellingsOfOneAuthorization } from './proofs.ts';

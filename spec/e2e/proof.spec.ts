@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { refusalSentence } from '../../src/pipeline/steps/payment-required.ts';
-import { eventsUntil } from '../support/books.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { eventsUntil } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { decode, encode, MUTATIONS, mutate, TOLERATED } from './proofs.ts';
 
 const INPUT = { city: 'Berlin' };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../support/books.ts';
+import { eventually } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 interface Discovery {
   readonly merchant: { readonly id: string };

@@ -8,13 +8,13 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { CALL_ID } from '../../src/events/call-id.ts';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../support/gateway.ts';
+import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
-import { openGateway, type TestGateway, type TestGatewayParts } from '../support/shop.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 /** `market_report` costs 0.01 of a token with six decimals. */
 const PRICE_UNITS = 10_000n;

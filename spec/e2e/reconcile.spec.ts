@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
 import { type FacilitatorCall, relayTo, type Script } from '../support/hostile-facilitator.ts';
-import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/seller.ts';
+import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
+import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { decode } from './proofs.ts';
 

@@ -1,6 +1,6 @@
 /** Refused calls with their status and code, for the specs of the error envelope. */
 
-import { OPERATOR_TOKEN } from '../support/shop.ts';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import type { Asked } from './ask.ts';
 
 /** One way to be refused. */

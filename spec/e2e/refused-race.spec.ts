@@ -8,7 +8,7 @@ import {
   startHostileFacilitator,
 } from '../support/hostile-facilitator.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring } from './bring.ts';
 
 /** `RACE_ROUNDS=1000 make test SPEC=spec/e2e/refused-race.spec.ts` for the long run. */

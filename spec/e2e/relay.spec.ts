@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { eventsUntil, eventually, receiptWhen } from '../support/books.ts';
-import { ARCHIVE } from '../support/merchant.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
+import { ARCHIVE } from '../support/sample-backend.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /** Both prices of an operation: `free_<id>` and `<id>`. */
 const PRICES = ['free', 'paid'] as const;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../support/books.ts';
 import { relayTo } from '../support/hostile-facilitator.ts';
-import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/seller.ts';
+import { eventually } from '../support/records.ts';
+import { openScriptedTestbed, openTestbed, type ScriptedTestbed, type Testbed } from '../support/testbed.ts';
 import { ask } from './ask.ts';
 import { found } from './proofs.ts';
 

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { type HostileFacilitator, relayTo, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type ReplicatedRedis, startReplicatedRedis, until } from '../support/redis-replicas.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 const RESOURCE = 'market_report';
 const INPUT = { city: 'Zurich' };

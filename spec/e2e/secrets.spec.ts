@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Redis } from 'ioredis';
-import { eventsUntil, eventually } from '../support/books.ts';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
+import { eventsUntil, eventually } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
-import { openTestbed } from '../support/seller.ts';
-import { OPERATOR_TOKEN } from '../support/shop.ts';
+import { openTestbed } from '../support/testbed.ts';
 
 /** Words that stand for secrets; none may come out anywhere but where it was meant to go. */
 const CANARY = {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { eventually } from '../support/books.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
-import { openGateway, type TestGateway } from '../support/shop.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { eventually } from '../support/records.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { type Silence, type SilentNode, startSilentNode } from '../support/silent-node.ts';
 import { scrape } from '../telemetry/scrape.ts';
 

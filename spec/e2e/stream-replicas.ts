@@ -6,8 +6,8 @@ import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
-import { startSampleBackend } from '../support/merchant.ts';
 import { startRedis } from '../support/redis.ts';
+import { startSampleBackend } from '../support/sample-backend.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createBuyer } from '../support/buyer.ts';
 import { readStream } from '../support/event-stream.ts';
-import { startTcpProxy, type TcpProxy } from '../support/redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Replicas, startReplicas } from './stream-replicas.ts';
 
 const CALLS = 1_667;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/books.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { found } from './proofs.ts';
 

@@ -9,10 +9,10 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { stringify } from 'yaml';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
-import { type SampleBackend, startSampleBackend } from '../support/merchant.ts';
 import { freePorts } from '../support/ports.ts';
-import { OPERATOR_TOKEN } from '../support/shop.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { ADDITIONS } from './additions.ts';
 import { type PatchedCopy, patchedCopy } from './patched-copy.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { startTcpProxy, type TcpProxy } from '../support/redis-proxy.ts';
 import { until } from '../support/redis-replicas.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { REDIS_LIMITS, type RedisBed } from './redis-bed.ts';
 
 /** Another store of the bed's merchant, over a line that can lose replies. */

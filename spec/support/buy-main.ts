@@ -1,7 +1,7 @@
 /** Buys once in the world of `make run`; see USAGE. */
 import { createBuyer } from './buyer.ts';
+import { BUYING_CHANNELS } from './buying-channels.ts';
 import { connectChain } from './chain.ts';
-import { BUYING_CHANNELS } from './counters.ts';
 
 const CHANNELS = [...BUYING_CHANNELS.keys()].join(', ');
 const USAGE = `usage: npm run -s buy -- <gateway URL> <chain RPC URL> <resource id> [JSON input] [${CHANNELS}] [mandate]`;

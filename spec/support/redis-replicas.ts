@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePorts } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
-import { startTcpProxy, type TcpProxy } from './redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /** A server of a group, and a connection of the test's own to it. */
 export interface Member {

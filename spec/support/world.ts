@@ -6,7 +6,7 @@ import { type Chain, startChain } from './chain.ts';
 import type { ConfigObject, WorldParts } from './config.ts';
 import { startFacilitator } from './facilitator.ts';
 import { type GatewayProcess, prepareGateway } from './gateway-process.ts';
-import { type SampleBackend, startSampleBackend } from './merchant.ts';
+import { type SampleBackend, startSampleBackend } from './sample-backend.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */

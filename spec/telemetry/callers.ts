@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
-import { eventually } from '../support/books.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { eventually } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from './scrape.ts';
 
 /** The log line of a call. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { UNDELIVERED_CAUSES } from '../../src/telemetry/metrics/payment-metrics.ts';
-import { eventually } from '../support/books.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { eventually } from '../support/records.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from './scrape.ts';
 
 const undelivered = (series: ReadonlyMap<string, number>): Readonly<Record<string, number | undefined>> =>

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { CHANNELS, type Order, type Reply } from '../e2e/mandate-channels.ts';
 import { openMandateCounter } from '../e2e/mandate-counter.ts';
 import { type MandateSeller, now } from '../e2e/mandate-seller.ts';
-import { eventually } from '../support/books.ts';
-import type { TestGateway } from '../support/shop.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { eventually } from '../support/records.ts';
 
 const INPUT = { city: 'Berlin' };
 /** Free, so that only the mandate can be refused. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { exchange, head } from '../server/http/raw.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /** Longest path in a line, characters. */
 const MAX_PATH = 512;

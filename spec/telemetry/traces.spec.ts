@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../support/books.ts';
 import { createBuyer } from '../support/buyer.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
+import { eventually } from '../support/records.ts';
 import type { World } from '../support/world.ts';
 import type { ReceivedSpan, SpanReceiver } from './span-receiver.ts';
 import { CREDENTIAL, startTracedWorld, type TracedWorld } from './traced-world.ts';

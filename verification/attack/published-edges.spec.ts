@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { callTool } from '../../spec/adapters/mcp/post.ts';
 import { ask } from '../../spec/e2e/ask.ts';
 import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
-import { openTestbed, type Testbed } from '../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
 

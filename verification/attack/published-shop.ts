@@ -1,7 +1,7 @@
 /** The gateway against which published attacks are played. */
 
 import { decode, encode } from '../../spec/e2e/proofs.ts';
-import { openTestbed, type Testbed } from '../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */

@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
-import { type CheckoutTestbed, openCheckoutTestbed, rightHeaders } from '../../spec/adapters/acp/shop.ts';
+import { type CheckoutTestbed, openCheckoutTestbed, rightHeaders } from '../../spec/adapters/acp/testbed.ts';
 import { checkoutClaim, holdOf, LONG_MS } from '../../spec/store/checkout-samples.ts';
 import { startRedis } from '../../spec/support/redis.ts';
 import { createAnswerSeal } from '../../src/checkouts/answer-seal.ts';

@@ -3,7 +3,7 @@
 import type { NetConnectOpts } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
-import { type Piece, startTcpProxy, type TcpProxy } from '../../spec/support/redis-proxy.ts';
+import { type Piece, startTcpProxy, type TcpProxy } from '../../spec/support/tcp-proxy.ts';
 import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
 import type { Weather } from './weather.ts';

@@ -10,7 +10,7 @@ import type { ListedResource } from '../../../src/resources/listing.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
 import type { ConfigObject } from '../../support/config.ts';
-import { openGateway, type TestGateway } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/gateway.ts';
 import { type Members, postA2a, schemaOf, sendMessage, taskOf, X402_URI } from './post.ts';
 
 const CARD = '/.well-known/agent-card.json';

@@ -4,9 +4,9 @@ import { after, before, describe, it } from 'node:test';
 import { MAX_SEALED_BYTES } from '../../../src/adapters/a2a/parked-task.ts';
 import { decode } from '../../e2e/proofs.ts';
 import { createBuyer } from '../../support/buyer.ts';
+import { openGateway, type TestGateway } from '../../support/gateway.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { openGateway, type TestGateway } from '../../support/shop.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import {
   ACTIVATED,
   CONTINUED,

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { readRequest } from '../../../src/adapters/a2a/request.ts';
 import { ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { openGateway, type TestGateway } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/gateway.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { errorOf, message, postA2a, sendMessage, taskOf, VERSION } from './post.ts';
 import { LEGAL, REFUSED } from './request-cases.ts';
 

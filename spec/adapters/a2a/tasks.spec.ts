@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isEnvelope } from '../../e2e/ask.ts';
 import { decode, found, MUTATIONS, mutate } from '../../e2e/proofs.ts';
-import { eventsUntil, receiptWhen } from '../../support/books.ts';
 import { createBuyer } from '../../support/buyer.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { openGateway } from '../../support/shop.ts';
+import { openGateway } from '../../support/gateway.ts';
+import { eventsUntil, receiptWhen } from '../../support/records.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import {
   dataOf,
   deliveryOf,

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { exchange, head } from '../../server/http/raw.ts';
-import { type Asked, askAcp, assertAcpError, CART, type Headers, rightHeaders, sharedCheckoutTestbed } from './shop.ts';
+import {
+  type Asked,
+  askAcp,
+  assertAcpError,
+  CART,
+  type Headers,
+  rightHeaders,
+  sharedCheckoutTestbed,
+} from './testbed.ts';
 
 /** One byte too many, no JSON, and nothing that a schema allows. */
 const TOO_LARGE = '{'.repeat(262_145);

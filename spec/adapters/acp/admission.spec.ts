@@ -6,7 +6,7 @@ import type { Response } from 'express';
 import { createAdmission } from '../../../src/adapters/acp/admission.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
-import { eventually } from '../../support/books.ts';
+import { eventually } from '../../support/records.ts';
 import {
   askAcp,
   assertAcpError,
@@ -15,7 +15,7 @@ import {
   type CheckoutTestbedParts,
   openCheckoutTestbed,
   rightHeaders,
-} from './shop.ts';
+} from './testbed.ts';
 
 let opened: CheckoutTestbed | undefined;
 afterEach(async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CheckoutCall } from '../../../src/adapters/acp/call.ts';
 import { answer, rawBackend } from '../../backend/raw-backend.ts';
-import type { BackendCall } from '../../support/acp/merchant.ts';
+import type { BackendCall } from '../../support/acp/checkout-backend.ts';
 import { type BackendOptions, CREATE, completeWith, documentIn, withBackend, write } from './with-backend.ts';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

@@ -5,7 +5,7 @@ import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutTestbed, TOKEN } from './shop.ts';
+import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutTestbed, TOKEN } from './testbed.ts';
 
 // Each test has an address of its own: wrong tokens are counted.
 const open = sharedCheckoutTestbed({ overrides: { server: { trustProxy: 1 } } });

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { acpDiscovery } from '../../../src/adapters/acp/discovery.ts';
 import type { AcpDiscoverySettings } from '../../../src/checkouts/settings.ts';
 import { ask } from '../../e2e/ask.ts';
-import { sharedCheckoutTestbed } from './shop.ts';
+import { sharedCheckoutTestbed } from './testbed.ts';
 
 const PATH = '/.well-known/acp.json';
 const NOTHING: AcpDiscoverySettings = {

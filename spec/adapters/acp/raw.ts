@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { exchange, head } from '../../server/http/raw.ts';
-import { CART, TOKEN } from './shop.ts';
+import { CART, TOKEN } from './testbed.ts';
 
 const nameOf = (line: string): string => line.slice(0, line.indexOf(':')).toLowerCase();
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { dial, exchange, received } from '../../server/http/raw.ts';
 import { createHead, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, CART, sharedCheckoutTestbed } from './shop.ts';
+import { askAcp, assertAcpError, CART, sharedCheckoutTestbed } from './testbed.ts';
 
 const MAX = 262_144;
 const TEXT = JSON.stringify(CART);

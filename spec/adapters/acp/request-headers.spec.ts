@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { rawCreate, refusalIn } from './raw.ts';
-import { askAcp, assertAcpError, type Headers, sharedCheckoutTestbed } from './shop.ts';
+import { askAcp, assertAcpError, type Headers, sharedCheckoutTestbed } from './testbed.ts';
 
 const open = sharedCheckoutTestbed();
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ACP_ERRORS, AcpError } from '../../../src/adapters/acp/error.ts';
-import { eventually } from '../../support/books.ts';
-import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutTestbed } from './shop.ts';
+import { eventually } from '../../support/records.ts';
+import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutTestbed } from './testbed.ts';
 
 const PAYMENT = {
   payment_data: { handler_id: 'card', instrument: { type: 'card', credential: { type: 'spt', token: 'spt_1' } } },

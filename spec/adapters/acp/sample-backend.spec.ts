@@ -4,8 +4,8 @@ import { schemaOf } from '../../../src/adapters/acp/backend-document.ts';
 import { validatorOf } from '../../../src/adapters/acp/validation/validator.ts';
 import type { Operation } from '../../../src/checkouts/operations.ts';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
-import { type CheckoutAnswer, DECLINED_TOKEN, openCheckouts, THREE_DS_TOKEN } from '../../support/acp/desk.ts';
-import { startCheckoutBackend } from '../../support/acp/merchant.ts';
+import { startCheckoutBackend } from '../../support/acp/checkout-backend.ts';
+import { type CheckoutAnswer, DECLINED_TOKEN, openCheckouts, THREE_DS_TOKEN } from '../../support/acp/checkouts.ts';
 import { OFFICIAL_SCHEMA_FILE, readOfficial, unless } from './validation/published.ts';
 import { CREATE, completeWith } from './with-backend.ts';
 

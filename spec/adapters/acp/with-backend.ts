@@ -12,7 +12,7 @@ import type { AcpBackend } from '../../../src/checkouts/settings.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/checkout-backend.ts';
 
 export interface BackendOptions {
   readonly strictSemantics?: boolean;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventsUntil, receiptWhen } from '../../support/books.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { eventsUntil, receiptWhen } from '../../support/records.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { callTool, ENABLED } from './post.ts';
 
 /** The largest answer that fits into a message, bytes. */

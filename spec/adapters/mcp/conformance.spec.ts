@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startToolBackend } from '../../support/mcp-merchant.ts';
-import { toolGatewayConfig } from '../../support/mcp-shop.ts';
-import type { SampleBackend } from '../../support/merchant.ts';
+import { startToolBackend } from '../../support/mcp-backend.ts';
+import { toolGatewayConfig } from '../../support/mcp-config.ts';
+import type { SampleBackend } from '../../support/sample-backend.ts';
 import { startWorld, type World } from '../../support/world.ts';
 import { type ExpectedFailure, failed, readExpectedFailures, runSuite, type SuiteRun } from './conformance-suite.ts';
 

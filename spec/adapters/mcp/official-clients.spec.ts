@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { encodePaymentSignatureHeader } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { withX402Client } from 'agents/x402';
+import { CITIES, MISFIT, SIMPLE_TEXT } from '../../support/mcp-backend.ts';
 import {
   CLIENT_MODES,
   connectFirst,
@@ -11,10 +12,9 @@ import {
   type ToolAnswer,
   type ToolCall,
 } from '../../support/mcp-clients.ts';
-import { CITIES, MISFIT, SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
+import { PRICE_AMOUNT, PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-config.ts';
 import { buyTool, receiptOf, termsOf, withProof } from '../../support/mcp-payer.ts';
-import { openToolTestbed, type ToolTestbed } from '../../support/mcp-seller.ts';
-import { PRICE_AMOUNT, PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
+import { openToolTestbed, type ToolTestbed } from '../../support/mcp-testbed.ts';
 import { NETWORK } from '../../support/mcp-usdc.ts';
 
 const CARRIERS: Readonly<Record<string, (call: ToolCall, proof: PaymentPayload) => ToolCall>> = {

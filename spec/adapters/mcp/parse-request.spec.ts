@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { ENABLED, MODERN_META, modernHeaders, postMcp } from './post.ts';
 import { CASES, call, modern, request, VERSION } from './request-cases.ts';
 

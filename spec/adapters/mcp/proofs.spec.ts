@@ -3,8 +3,8 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { found } from '../../e2e/proofs.ts';
-import { eventsUntil, receiptWhen } from '../../support/books.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { eventsUntil, receiptWhen } from '../../support/records.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { type CallResult, callTool, ENABLED } from './post.ts';
 
 const PRICE_UNITS = 10_000n;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { SIMPLE_TEXT } from '../../support/mcp-backend.ts';
 import { CLIENT_MODES, type Fetch, type McpClient } from '../../support/mcp-clients.ts';
-import { SIMPLE_TEXT } from '../../support/mcp-merchant.ts';
+import { PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-config.ts';
 import { buyTool, receiptOf, withProof } from '../../support/mcp-payer.ts';
-import { openToolTestbed, type ToolTestbed } from '../../support/mcp-seller.ts';
-import { PRICE_UNITS, TOOL_NAMES } from '../../support/mcp-shop.ts';
+import { openToolTestbed, type ToolTestbed } from '../../support/mcp-testbed.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 
 const WEATHER = { name: 'weather', arguments: { city: 'Berlin' } } as const;

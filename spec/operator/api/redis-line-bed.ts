@@ -3,10 +3,10 @@ import { after, before, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Store } from '../../../src/store/port/store.ts';
 import { openRedisStore } from '../../../src/store/redis/open.ts';
-import { eventually } from '../../support/books.ts';
 import type { StreamClient } from '../../support/event-stream.ts';
+import { eventually } from '../../support/records.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/redis-proxy.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { openBedFor, RING, type StreamBed } from './stream-bed.ts';
 
 const LIMITS = { eventsMaxLength: RING, receiptsMaxLength: 10 };

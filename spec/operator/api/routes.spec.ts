@@ -6,8 +6,8 @@ import express, { type RequestHandler, Router } from 'express';
 import { authenticate } from '../../../src/operator/api/routes.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { OPERATOR_TOKEN } from '../../support/shop.ts';
+import { OPERATOR_TOKEN } from '../../support/gateway.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 
 describe('operator tokens', () => {
   let testbed: Testbed;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { eventually } from '../../support/books.ts';
 import { readStream } from '../../support/event-stream.ts';
+import { eventually } from '../../support/records.ts';
 import { lineBeds, received, recovered } from './redis-line-bed.ts';
 import { append, openBed, RING, TOKEN } from './stream-bed.ts';
 

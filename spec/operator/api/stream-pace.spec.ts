@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { HEARTBEAT_MS, STALLED_MS } from '../../../src/operator/api/stream-reader.ts';
-import { eventually } from '../../support/books.ts';
+import { eventually } from '../../support/records.ts';
 import { append, atRest, openEmbeddedBed } from './stream-bed.ts';
 
 const FAT = { data: { text: 'x'.repeat(1_900) } };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { eventually } from '../../support/books.ts';
+import { eventually } from '../../support/records.ts';
 import { lineBeds, received } from './redis-line-bed.ts';
 import { append, openBed } from './stream-bed.ts';
 

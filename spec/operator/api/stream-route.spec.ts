@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { describe, it } from 'node:test';
-import { eventually } from '../../support/books.ts';
 import { readStream } from '../../support/event-stream.ts';
+import { eventually } from '../../support/records.ts';
 import { append, atRest, openEmbeddedBed as bed, NEXT_TOKEN, TOKEN } from './stream-bed.ts';
 
 const ROUTE = '/api/events/stream';

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { OPERATOR_TOKEN, type TestGateway } from '../../support/shop.ts';
+import { OPERATOR_TOKEN, type TestGateway } from '../../support/gateway.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { openBrowser } from './browser.ts';
 import { listen } from './in-page.js';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { EventDraft } from '../../../src/events/event.ts';
-import type { Testbed } from '../../support/seller.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { heard, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import type { Testbed } from '../../support/seller.ts';
-import { OPERATOR_TOKEN } from '../../support/shop.ts';
+import { OPERATOR_TOKEN } from '../../support/gateway.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openPage, openSetup } from './console-page.ts';
 import { focused, focusSeen } from './in-page.js';
 import { buy, event, makeCalls, oldReceipt } from './sample-calls.ts';

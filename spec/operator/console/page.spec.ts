@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import type { Testbed } from '../../support/seller.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { clipboardText, heard, hide } from './in-page.js';
 import { buy, makeCalls, oldReceipt } from './sample-calls.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import type { Testbed } from '../../support/seller.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
 import { animationOf, cutTexts, faintTexts, overflow, uncovered } from './looks.js';
 import { cut, decodePng, type Picture, tones } from './png.ts';

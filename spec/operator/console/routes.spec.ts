@@ -4,8 +4,8 @@ import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CONSOLE_FILES } from '../../../src/operator/console/routes.ts';
 import { type Chain, startChain } from '../../support/chain.ts';
-import { startSampleBackend } from '../../support/merchant.ts';
-import { openGateway, type TestGateway } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/gateway.ts';
+import { startSampleBackend } from '../../support/sample-backend.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const sources = globSync('src/operator/console/*.js');

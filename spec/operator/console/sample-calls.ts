@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
-import { eventsUntil } from '../../support/books.ts';
-import type { Testbed } from '../../support/seller.ts';
+import { eventsUntil } from '../../support/records.ts';
+import type { Testbed } from '../../support/testbed.ts';
 
 interface MadeCalls {
   /** Request id of the paid call that the backend failed. */

@@ -3,8 +3,8 @@ import { after, before, describe, it, mock } from 'node:test';
 import { openGateway } from '../../../src/operator/console/gateway.js';
 import { createSession, UNDELIVERED_EVERY_MS } from '../../../src/operator/console/session.js';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
-import { OPERATOR_TOKEN } from '../../support/shop.ts';
+import { OPERATOR_TOKEN } from '../../support/gateway.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { buy, event, oldReceipt } from './sample-calls.ts';
 
 describe('what the console learns of a gateway', () => {

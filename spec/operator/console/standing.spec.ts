@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import type { Testbed } from '../../support/seller.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
 import { faintTexts } from './looks.js';
 import { oldReceipt } from './sample-calls.ts';

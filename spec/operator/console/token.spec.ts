@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
-import type { Testbed } from '../../support/seller.ts';
-import { OPERATOR_TOKEN } from '../../support/shop.ts';
+import { OPERATOR_TOKEN } from '../../support/gateway.ts';
+import type { Testbed } from '../../support/testbed.ts';
 import { type ConsoleSetup, openConsole, openPage, openSetup, signIn } from './console-page.ts';
 import { everythingKept, leave } from './in-page.js';
 import { makeCalls, oldReceipt } from './sample-calls.ts';

@@ -6,7 +6,7 @@ import { type Deliverable, fetchForBuyer } from '../../../src/payments/delivery/
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { storedRequest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
-import { type SampleBackend, startSampleBackend } from '../../support/merchant.ts';
+import { type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
 import { freshTerms, worldOfEachTest } from '../settlement/world.ts';
 
 const RESOURCE: Deliverable = {

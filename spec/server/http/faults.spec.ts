@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { closeOf, dial, envelopeOf, exchange, head, invoke, pourUntilAnswered, received } from './raw.ts';
 
 describe('bytes that are wrong', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { SINGLE_FIELDS } from '../../../src/server/http/framing.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { envelopeOf, exchange, head, invoke } from './raw.ts';
 
 const CHUNKED = 'Transfer-Encoding: chunked';

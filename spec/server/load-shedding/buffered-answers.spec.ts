@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { type Chain, startChain } from '../../support/chain.ts';
-import { openGateway, type TestGateway } from '../../support/shop.ts';
+import { openGateway, type TestGateway } from '../../support/gateway.ts';
 
 const BUDGET_BYTES = 1_048_576;
 const LARGE = 'x'.repeat(600_000);

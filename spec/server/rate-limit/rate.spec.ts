@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { message, postA2a, sendMessage, VERSION } from '../../adapters/a2a/post.ts';
 import { callTool, postMcp } from '../../adapters/mcp/post.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
-import { openTestbed, type Testbed } from '../../support/seller.ts';
+import { openTestbed, type Testbed } from '../../support/testbed.ts';
 
 const BURST = 20;
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };

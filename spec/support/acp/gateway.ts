@@ -1,10 +1,10 @@
 /** A gateway process that serves checkouts and nothing else. */
 
 import { join } from 'node:path';
-import { checkoutProtocol, NO_CHAIN } from '../../adapters/acp/shop.ts';
+import { checkoutProtocol, NO_CHAIN } from '../../adapters/acp/testbed.ts';
 import type { ConfigObject, WorldParts } from '../config.ts';
+import { OPERATOR_TOKEN } from '../gateway.ts';
 import { type GatewayProcess, prepareGateway } from '../gateway-process.ts';
-import { OPERATOR_TOKEN } from '../shop.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** The process, and what a spec reads of it. */

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
 import type { ConfigObject } from '../config.ts';
-import { startCheckoutBackend } from './merchant.ts';
+import { startCheckoutBackend } from './checkout-backend.ts';
 
 /** The backend, and what a gateway and a newcomer need to use it. */
 export interface CheckoutShowcase {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../../support/books.ts';
+import { eventually } from '../../support/records.ts';
 import { startTracedWorld, type TracedWorld } from '../traced-world.ts';
 
 describe('a collector', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { HARMLESS_IN_FLIGHT } from '../../../src/server/load-shedding/overload-detector.ts';
 import { attack } from '../catalogue.ts';
 import { postOf, type WireAnswer, WireClient } from './wire-client.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { BLENDS, blendsOf, SERVED } from './blend.ts';
 import { type NextCall, writeCalls } from './questions.ts';
 import { type WireAnswer, WireClient } from './wire-client.ts';

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
 import { decode } from '../../../spec/e2e/proofs.ts';
 import { freshAddress } from '../../../spec/payments/x402/signing.ts';
-import { eventually } from '../../../spec/support/books.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { Chain } from '../../../spec/support/chain.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { eventually } from '../../../spec/support/records.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 

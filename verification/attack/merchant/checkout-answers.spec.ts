@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
-import { askAcp, assertAcpError, type CheckoutTestbed, openCheckoutTestbed } from '../../../spec/adapters/acp/shop.ts';
+import {
+  askAcp,
+  assertAcpError,
+  type CheckoutTestbed,
+  openCheckoutTestbed,
+} from '../../../spec/adapters/acp/testbed.ts';
 import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';

@@ -5,8 +5,8 @@ import { type RawBackend, type RawRequest, rawBackend } from '../../../spec/back
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
-import { proofFor } from '../../../spec/support/seller.ts';
-import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
+import { proofFor } from '../../../spec/support/testbed.ts';
 import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
 
 /** What a merchant does with a request: bytes to write, or a deed. */

@@ -5,7 +5,7 @@ import { after, before, describe } from 'node:test';
 import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { changed, problemsOfText } from '../../../spec/config/document/document.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
-import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';

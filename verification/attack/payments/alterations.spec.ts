@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { decode, encode, mutate, seconds } from '../../../spec/e2e/proofs.ts';
 import { sign, type Terms, termsFor } from '../../../spec/payments/x402/signing.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { ALTERATIONS } from './alterations.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { decodeFunctionData, type Hex } from 'viem';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
-import { receiptWhen } from '../../../spec/support/books.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { receiptWhen } from '../../../spec/support/records.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
-import { receiptWhen } from '../../../spec/support/books.ts';
+import { receiptWhen } from '../../../spec/support/records.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order } from './channels.ts';

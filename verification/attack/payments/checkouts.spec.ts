@@ -7,7 +7,7 @@ import {
   CART,
   type CheckoutTestbed,
   openCheckoutTestbed,
-} from '../../../spec/adapters/acp/shop.ts';
+} from '../../../spec/adapters/acp/testbed.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { attack, proven, times } from '../catalogue.ts';

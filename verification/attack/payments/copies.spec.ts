@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { ask } from '../../../spec/e2e/ask.ts';
 import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts';
-import { receiptWhen } from '../../../spec/support/books.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { receiptWhen } from '../../../spec/support/records.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven, times } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 

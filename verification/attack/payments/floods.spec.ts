@@ -10,7 +10,7 @@ import {
   type Script,
   startHostileFacilitator,
 } from '../../../spec/support/hostile-facilitator.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, times } from '../catalogue.ts';
 import { ALL_CHANNELS, order, type Seen } from './channels.ts';
 

@@ -9,7 +9,7 @@ import {
   relayTo,
   startHostileFacilitator,
 } from '../../../spec/support/hostile-facilitator.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { createWalletBuyer } from '../../../spec/support/wallets.ts';
 import { attack, times } from '../catalogue.ts';
 import { order } from './channels.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
 import { order } from './channels.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { callTool, postMcp } from '../../../spec/adapters/mcp/post.ts';
 import { ask } from '../../../spec/e2e/ask.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, proven } from '../catalogue.ts';
 import { ALL_CHANNELS } from './channels.ts';
 

@@ -3,7 +3,7 @@ import { after, before, describe } from 'node:test';
 import { ACTIVATED, message, paying, send, x402Of } from '../../../spec/adapters/a2a/post.ts';
 import { decode } from '../../../spec/e2e/proofs.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, times } from '../catalogue.ts';
 
 const CITY = { city: 'Berlin' };

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { found } from '../../../spec/e2e/proofs.ts';
-import { receiptWhen } from '../../../spec/support/books.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import { type Facilitator, startFacilitator } from '../../../spec/support/facilitator.ts';
+import { receiptWhen } from '../../../spec/support/records.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { ALL_CHANNELS, CHANNELS, type Channel, order } from './channels.ts';
 
 /**

@@ -6,7 +6,7 @@ import { privateKeyToAddress } from 'viem/accounts';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
-import { openTestbed, type Testbed } from '../../../spec/support/seller.ts';
+import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
 

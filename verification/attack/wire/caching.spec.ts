@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { answer, type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
-import { BUYING_CHANNELS } from '../../../spec/support/counters.ts';
+import { BUYING_CHANNELS } from '../../../spec/support/buying-channels.ts';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';

@@ -1,7 +1,7 @@
 /** Plays a framing case and finds how many requests the gateway saw. */
 
 import assert from 'node:assert/strict';
-import type { SampleRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 import { formOf } from '../forms.ts';
 import { converse } from './conversation.ts';
 import { EMPTY, type FramingCase, HOST, head, numbered } from './framing-case.ts';

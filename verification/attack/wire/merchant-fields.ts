@@ -1,6 +1,6 @@
 /** The header fields that may reach a backend. */
 
-import type { SampleRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 
 /**
  * The only fields that a call without payment may have at the merchant, however it came (contract

@@ -3,9 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBuyer } from '../../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../../spec/support/chain.ts';
+import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
-import { proofFor } from '../../../spec/support/seller.ts';
-import { openGateway, type TestGateway } from '../../../spec/support/shop.ts';
+import { proofFor } from '../../../spec/support/testbed.ts';
 import { scrape } from '../../../spec/telemetry/scrape.ts';
 import { type AwayMerchant, awayMerchant } from './merchant.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { assertAcpError, rightHeaders } from '../../../spec/adapters/acp/shop.ts';
+import { assertAcpError, rightHeaders } from '../../../spec/adapters/acp/testbed.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Errand } from './errand.ts';

@@ -1,8 +1,8 @@
 /** The checkout calls that the specs of deaths send. */
 
 import { randomUUID } from 'node:crypto';
-import { CART } from '../../../spec/adapters/acp/shop.ts';
-import { type Aim, aimed, type BackendCall } from '../../../spec/support/acp/merchant.ts';
+import { CART } from '../../../spec/adapters/acp/testbed.ts';
+import { type Aim, aimed, type BackendCall } from '../../../spec/support/acp/checkout-backend.ts';
 import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Ground, openSession } from './ground.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { eventually } from '../../../spec/support/books.ts';
+import { eventually } from '../../../spec/support/records.ts';
 import { ask, assertKept, insist, said, send } from './agent.ts';
 import { assertDone } from './deaths.ts';
 import { errandFor, KEYED_OPERATIONS } from './errand.ts';

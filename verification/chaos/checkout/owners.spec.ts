@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { askAcp, assertAcpError, OTHER_TOKEN } from '../../../spec/adapters/acp/shop.ts';
+import { askAcp, assertAcpError, OTHER_TOKEN } from '../../../spec/adapters/acp/testbed.ts';
 import { insist, insistUntilCut } from './agent.ts';
 import { dieAt } from './deaths.ts';
 import { errandFor } from './errand.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { startCheckoutBackend } from '../../../spec/support/acp/merchant.ts';
+import { startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { ask, assertKept, insist, said } from './agent.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type { Answered } from '../../../spec/e2e/ask.ts';
-import { aimed } from '../../../spec/support/acp/merchant.ts';
+import { aimed } from '../../../spec/support/acp/checkout-backend.ts';
 import { ask, assertKept, insist, said, send } from './agent.ts';
 import { assertDone, comeBack } from './deaths.ts';
 import { asked, type Errand, errandFor, KEYED_OPERATIONS } from './errand.ts';

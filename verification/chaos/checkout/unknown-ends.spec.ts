@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
 import type { Fault } from '../../../spec/support/acp/faults.ts';
-import { startCheckoutBackend } from '../../../spec/support/acp/merchant.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
 import { ask, assertKept, insist, said } from './agent.ts';
 import { comeBack, fateOf } from './deaths.ts';

@@ -1,8 +1,8 @@
 /** Hunts that need copies, spellings and spent nonces of a proof. */
 
 import assert from 'node:assert/strict';
-import { eventually } from '../../../spec/support/books.ts';
 import { type FacilitatorCall, relayTo, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
+import { eventually } from '../../../spec/support/records.ts';
 import { ask, insist, signedCall, takeBack } from '../steps/buyer.ts';
 import { purchaseOf } from '../steps/purchases.ts';
 import { openSite } from '../steps/site.ts';

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { eventually } from '../../../spec/support/books.ts';
+import { eventually } from '../../../spec/support/records.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
-import { startTcpProxy } from '../../../spec/support/redis-proxy.ts';
+import { startTcpProxy } from '../../../spec/support/tcp-proxy.ts';
 import { redisKeys } from '../../../src/store/redis/keys.ts';
 import { ask, insist, signedCall } from '../steps/buyer.ts';
 import { purchaseOf } from '../steps/purchases.ts';

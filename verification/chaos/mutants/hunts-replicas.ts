@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { resetConnection, serveHttp } from '../../../spec/support/http-server.ts';
-import { startSampleBackend } from '../../../spec/support/merchant.ts';
+import { startSampleBackend } from '../../../spec/support/sample-backend.ts';
 import { ask, insist, send, signedCall } from '../steps/buyer.ts';
 import { openSite } from '../steps/site.ts';
 import { assertExecuted, type Stage } from './stage.ts';

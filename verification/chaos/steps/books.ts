@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { eventually } from '../../../spec/support/books.ts';
+import { eventually } from '../../../spec/support/records.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { type Answer, ask, type PaidCall } from './buyer.ts';
 import type { Ground } from './ground.ts';

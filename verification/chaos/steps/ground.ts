@@ -3,8 +3,8 @@
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { startFacilitator } from '../../../spec/support/facilitator.ts';
-import { type SampleBackend, startSampleBackend } from '../../../spec/support/merchant.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
+import { type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
 import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
 
 /** What runs. Each site has its own payee and its own store, so they do not affect each other. */

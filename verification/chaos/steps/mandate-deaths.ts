@@ -1,7 +1,7 @@
 /** A purchase under a mandate during which the gateway dies. */
 
 import assert from 'node:assert/strict';
-import { eventually } from '../../../spec/support/books.ts';
+import { eventually } from '../../../spec/support/records.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { untilAtRest } from './absences.ts';
 import { checkBooks } from './books.ts';

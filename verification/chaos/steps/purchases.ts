@@ -1,7 +1,7 @@
 /** What is bought in the specs of deaths, and what must become of it at each step. */
 
 import { randomUUID } from 'node:crypto';
-import type { SampleRequest } from '../../../spec/support/merchant.ts';
+import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 
 /** What a buyer may buy: an operation that may be repeated by nature, by promise, or not at all. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CommerceEvent } from '../../src/events/event.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import type { TestGateway } from './shop.ts';
+import type { TestGateway } from './gateway.ts';
 
 /** Longest wait for what a caller has already seen: events of free calls are written in batches. */
 const BOOKS_DEADLINE_MS = 5_000;

@@ -1,9 +1,9 @@
-import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import type { KeyedCall } from '../../../src/checkouts/idempotency.ts';
-import { createSessions } from '../../../src/checkouts/sessions.ts';
-import { type Chance, chanceOf } from '../../../verification/chaos/sim/chance.ts';
-import { SETTINGS } from '../bed.ts';
-import { tableClaims } from '../table-claims.ts';
+import { SETTINGS } from '../../spec/checkouts/bed.ts';
+import { tableClaims } from '../../spec/checkouts/table-claims.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { KeyedCall } from '../../src/checkouts/idempotency.ts';
+import { createSessions } from '../../src/checkouts/sessions.ts';
+import { type Chance, chanceOf } from '../chaos/sim/chance.ts';
 import { type SimBackend, simBackend } from './backend.ts';
 import { type CallEnd, DEPLOYMENT, type Gateways, openGateways } from './gateways.ts';
 import { createLaws, type Laws } from './laws.ts';

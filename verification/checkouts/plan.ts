@@ -1,7 +1,7 @@
-import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import type { Work } from '../../../src/checkouts/idempotency.ts';
-import type { IdempotencySettings } from '../../../src/checkouts/settings.ts';
-import type { Time } from '../../../src/time/time.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { Work } from '../../src/checkouts/idempotency.ts';
+import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
+import type { Time } from '../../src/time/time.ts';
 
 /**
  * How the backend behaves, and so what the machine may rely on (acp 12.5). `reports`: looks at no

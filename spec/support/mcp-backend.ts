@@ -1,7 +1,7 @@
 /** The backend behind the tools of `mcp-shop.ts`. */
 
 import { answerBytes, answerJson } from './http-server.ts';
-import { type Route, route, type SampleBackend, startSampleBackend } from './merchant.ts';
+import { type Route, route, type SampleBackend, startSampleBackend } from './sample-backend.ts';
 
 /** The text that the conformance suite expects of `test_simple_text`. */
 export const SIMPLE_TEXT = 'This is a simple text response for testing.';

@@ -1,7 +1,7 @@
-import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import { StoreError } from '../../../src/store/port/store.ts';
-import type { Chance } from '../../../verification/chaos/sim/chance.ts';
-import { type Actor, Schedule, type Step } from '../../../verification/chaos/sim/schedule.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import { StoreError } from '../../src/store/port/store.ts';
+import type { Chance } from '../chaos/sim/chance.ts';
+import { type Actor, Schedule, type Step } from '../chaos/sim/schedule.ts';
 
 /** Longest that a command of the store is waited for, milliseconds. */
 const COMMAND_MS = 500;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { BUYING_CHANNELS } from '../support/counters.ts';
-import { openTestbed, type Testbed } from '../support/seller.ts';
+import { BUYING_CHANNELS } from '../support/buying-channels.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 const CITY = { city: 'Berlin' };
 

@@ -1,4 +1,4 @@
-import type { KeyedCall, KeyedEnd } from '../../../src/checkouts/idempotency.ts';
+import type { KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
 
 /** What must always hold. */
 export interface Laws {

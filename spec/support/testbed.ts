@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { type Chain, startChain } from './chain.ts';
 import { type Facilitator, startFacilitator } from './facilitator.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from './gateway.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';
-import { type SampleBackend, startSampleBackend } from './merchant.ts';
-import { openGateway, type TestGateway, type TestGatewayParts } from './shop.ts';
+import { type SampleBackend, startSampleBackend } from './sample-backend.ts';
 
 /** What runs, and what a buyer does with it. */
 export interface Testbed {

@@ -3,11 +3,11 @@
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { type Buyer, createBuyer } from './buyer.ts';
 import { startChain } from './chain.ts';
-import { startToolBackend } from './mcp-merchant.ts';
-import { toolGatewayConfig } from './mcp-shop.ts';
+import { openGateway, type TestGatewayParts } from './gateway.ts';
+import { startToolBackend } from './mcp-backend.ts';
+import { toolGatewayConfig } from './mcp-config.ts';
 import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
-import type { SampleBackend } from './merchant.ts';
-import { openGateway, type TestGatewayParts } from './shop.ts';
+import type { SampleBackend } from './sample-backend.ts';
 
 /** What runs. The gateways sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia. */
 export interface ToolTestbed {

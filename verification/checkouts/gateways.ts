@@ -1,8 +1,8 @@
-import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../../src/checkouts/idempotency.ts';
-import { createIdempotency } from '../../../src/checkouts/machine.ts';
-import { createSessions } from '../../../src/checkouts/sessions.ts';
-import { SETTINGS } from '../bed.ts';
+import { SETTINGS } from '../../spec/checkouts/bed.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { ClaimWatch, Idempotency, KeyedCall, KeyedEnd } from '../../src/checkouts/idempotency.ts';
+import { createIdempotency } from '../../src/checkouts/machine.ts';
+import { createSessions } from '../../src/checkouts/sessions.ts';
 import type { SimBackend } from './backend.ts';
 import type { Laws } from './laws.ts';
 import { type Manner, type Mutant, TIMEOUT_MS } from './plan.ts';

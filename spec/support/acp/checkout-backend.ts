@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { OPERATION_RULES, OPERATIONS, type Operation, SESSION_PLACE } from '../../../src/checkouts/operations.ts';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import { type HttpExchange, serveHttp } from '../http-server.ts';
-import { openCheckouts } from './desk.ts';
+import { openCheckouts } from './checkouts.ts';
 import { behave, type Fault, sendDocument } from './faults.ts';
 import type { Session } from './session.ts';
 

@@ -1,5 +1,5 @@
-import type { AttemptEnd, FinalAnswer, KeyedCall, ReadBack, Work } from '../../../src/checkouts/idempotency.ts';
-import type { Chance } from '../../../verification/chaos/sim/chance.ts';
+import type { AttemptEnd, FinalAnswer, KeyedCall, ReadBack, Work } from '../../src/checkouts/idempotency.ts';
+import type { Chance } from '../chaos/sim/chance.ts';
 import type { Laws } from './laws.ts';
 import { type Manner, TIMEOUT_MS } from './plan.ts';
 import type { World } from './world.ts';

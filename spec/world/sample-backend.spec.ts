@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { ARCHIVE, type SampleBackend, startSampleBackend } from '../support/merchant.ts';
+import { ARCHIVE, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 describe('the sample merchant', () => {
   let backend: SampleBackend;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CheckoutClaims } from '../../../src/checkouts/claims.ts';
-import type { Store } from '../../../src/store/port/store.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
+import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { MUTANTS } from './mutants.ts';
 import { report, runSeed } from './run.ts';
 

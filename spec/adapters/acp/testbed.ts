@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
-import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/merchant.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/checkout-backend.ts';
 import type { ConfigObject } from '../../support/config.ts';
-import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/shop.ts';
+import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/gateway.ts';
 
 export const TOKEN = 'token-of-the-assistant';
 export const OTHER_TOKEN = 'token-of-the-other-assistant';
