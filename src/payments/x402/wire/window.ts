@@ -31,7 +31,7 @@ export function invalidWindow(
 
 /**
  * The window again, on the clock that all processes share. Another process may have answered a copy
- * of this proof with 402, so a late attempt must not begin after its end.
+ * of this proof with a challenge, so a late attempt must not begin after its end.
  */
 export function tooLate({
   reservedAt,
