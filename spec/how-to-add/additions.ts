@@ -4,7 +4,7 @@
  * memory by another name, an error code and a constraint.
  */
 
-import { type Addition, all, before, behind, json } from './patched-copy.ts';
+import { type Addition, all, before, behind, importing, json } from './patched-copy.ts';
 
 const MIDDLEWARE: Addition = {
   title: 'A middleware.',
@@ -24,10 +24,7 @@ export function stamp(): RequestHandler {
   edits: {
     'src/pipeline/middleware/timed.ts': behind(`  'validate',\n`, `  'stamp',\n`),
     'src/app/gateway.ts': all(
-      before(
-        `import { timed } from '../pipeline/middleware/timed.ts';`,
-        `import { stamp } from '../pipeline/middleware/stamp.ts';\n`,
-      ),
+      importing(`import { stamp } from '../pipeline/middleware/stamp.ts';`),
       before(`    step('challenge',`, `    step('stamp', stamp()),\n`),
     ),
   },
@@ -54,10 +51,7 @@ export function createTrustingRail(transaction: string): PaymentRail {
   },
   edits: {
     'src/payments/x402/create-rail.ts': all(
-      before(
-        `import { trustingOnly, withoutWrongClock } from './verify/trust.ts';`,
-        `import { createTrustingRail } from './trusting/trusting-rail.ts';\n`,
-      ),
+      importing(`import { createTrustingRail } from './trusting/trusting-rail.ts';`),
       before(
         `  if (facilitator.mode === 'remote') {`,
         `  if (facilitator.mode === 'trusting')\n` +
@@ -145,10 +139,7 @@ function lineWriter(res: Response): ResponseWriter {
   },
   edits: {
     'src/app/mount-adapters.ts': all(
-      before(
-        `import { mcpAdapter } from '../adapters/mcp/adapter.ts';`,
-        `import { linesAdapter } from '../adapters/lines/adapter.ts';\n`,
-      ),
+      importing(`import { linesAdapter } from '../adapters/lines/adapter.ts';`),
       before(`  if (http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
     ),
     'src/events/event.ts': behind(`export type Channel = 'http' | `, `'lines' | `),
@@ -194,7 +185,7 @@ const STORE: Addition = {
   title: 'A store.',
   files: {
     'src/store/memory/open.ts': `
-import type { StoreLimits } from '../port/store.ts';
+import type { StoreLimits } from '../port/settings.ts';
 import type { Store } from '../port/store.ts';
 import { openSqliteStore } from '../sqlite/open.ts';
 
@@ -206,10 +197,7 @@ export function openMemoryStore(limits: StoreLimits): Store {
   },
   edits: {
     'src/store/open.ts': all(
-      before(
-        `import type { StorageConfig } from './port/settings.ts';`,
-        `import { openMemoryStore } from './memory/open.ts';\n`,
-      ),
+      importing(`import { openMemoryStore } from './memory/open.ts';`),
       before(`  if (engine.kind === 'sqlite')`, `  if (engine.kind === 'memory') return openMemoryStore(limits);\n`),
     ),
     'src/store/port/settings.ts': behind(`  readonly engine: `, `{ readonly kind: 'memory' } | `),
@@ -225,7 +213,7 @@ export function openMemoryStore(limits: StoreLimits): Store {
     'src/resources/settings.ts': behind(`readonly engine: { readonly kind: `, `'memory' | `),
     'src/config/sections/storage.ts': all(
       behind(`  const { redis, sqlite, `, `memory, `),
-      behind(`  const engine = `, `memory ? ({ kind: 'memory' } as const) : `),
+      behind(`  const engine =\n    `, `memory ? ({ kind: 'memory' } as const) : `),
     ),
     'src/config/document/document.ts': behind(
       `    readonly redis?: RedisDocument;\n`,
@@ -237,7 +225,7 @@ export function openMemoryStore(limits: StoreLimits): Store {
       storage?.['oneOf']?.push({ required: ['memory'] });
     }),
     'spec/store/contract.spec.ts': all(
-      before(`import { openSqliteStore } from`, `import { openMemoryStore } from '../../src/store/memory/open.ts';\n`),
+      importing(`import { openMemoryStore } from '../../src/store/memory/open.ts';`),
       before(`storeContract('sqlite memory',`, `storeContract('memory', async () => openMemoryStore(LIMITS));\n`),
     ),
   },

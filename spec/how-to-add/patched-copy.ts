@@ -75,6 +75,11 @@ export function before(place: string, text: string): (source: string) => string 
   };
 }
 
+/** Adds an import before the first one. */
+export function importing(line: string): (source: string) => string {
+  return (source) => source.replace(/^import /m, `${line}\nimport `);
+}
+
 /** Several edits of one file, in order. */
 export function all(...edits: readonly ((source: string) => string)[]): (source: string) => string {
   return (source) => edits.reduce((text, edit) => edit(text), source);

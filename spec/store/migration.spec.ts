@@ -92,7 +92,7 @@ describe('a file of the last release', () => {
     for (let i = 0; i < 30; i += 1) await store.checkouts.claim(checkoutClaim(brief));
     const stays = checkoutClaim();
     now += 2;
-    for (const one of [stays, checkoutClaim(brief)]) assert.equal((await store.checkouts.claim(one)).kind, 'first');
+    for (const one of [stays, checkoutClaim(brief)]) assert.equal((await store.checkouts.claim(one)).kind, 'granted');
     await store.close();
     const db = new DatabaseSync(path);
     for (const table of ['checkouts', 'checkout_locks'])
