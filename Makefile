@@ -54,8 +54,8 @@ check: $(INSTALLED) ## types, lint, format
 format: $(INSTALLED) ## repair what lint and format can repair
 	@biome check --write .
 
-bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run
-	@node verification/bench/run.ts
+bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run; ARGS="--before FILE" for an earlier gateway
+	@node verification/bench/run.ts $(ARGS)
 
 deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities of those installed
 	@npm outdated || true

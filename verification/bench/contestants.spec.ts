@@ -92,6 +92,17 @@ describe('the choice of contestants', () => {
       ['free', 'sdk-call'],
     ));
 
+  it('takes each gateway beside an earlier one, and no peers', () =>
+    assert.deepEqual(
+      chosen({ suites: ['http'], only: undefined, before: 'earlier.mjs' }).map(({ id, against }) => [id, against?.id]),
+      [
+        ['free', 'free-before'],
+        ['free-before', undefined],
+        ['challenge', 'challenge-before'],
+        ['challenge-before', undefined],
+      ],
+    ));
+
   for (const [what, choice, message] of [
     ['unknown', { suites: undefined, only: ['nobody'] }, /nobody is none of free, /],
     ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave no contestant/],

@@ -13,6 +13,8 @@ export interface BenchOptions {
   readonly suites: readonly Suite[] | undefined;
   /** Ids of the contestants; undefined: all. */
   readonly only: readonly string[] | undefined;
+  /** Entry of an earlier gateway, src/main.ts or a bundle; undefined: the peers. */
+  readonly before: string | undefined;
   /** Where a CPU profile of each contestant is written; it costs a little CPU itself. */
   readonly profile: string | undefined;
 }
@@ -24,6 +26,7 @@ export const USAGE = `node verification/bench/run.ts [options]
   --quick         half a second, 4 rounds: about two minutes for all
   --suite A,B     some of http, mcp, a2a (default all, about four minutes)
   --only A,B      these contestants only; a ratio needs its peer
+  --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
   --profile DIR   also write a V8 CPU profile of each contestant there
 `;
 
@@ -41,6 +44,7 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
       rounds: { type: 'string' },
       suite: { type: 'string' },
       only: { type: 'string' },
+      before: { type: 'string' },
       profile: { type: 'string' },
       quick: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
@@ -53,7 +57,8 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
   if (!(seconds > 0 && seconds <= MAX_SECONDS)) throw new Error(`--seconds: more than 0, at most ${MAX_SECONDS}`);
   if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
     throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
-  return { seconds, rounds, suites: suitesOf(values.suite), only: values.only?.split(','), profile: values.profile };
+  const { before, profile } = values;
+  return { seconds, rounds, suites: suitesOf(values.suite), only: values.only?.split(','), before, profile };
 }
 
 function suitesOf(names: string | undefined): readonly Suite[] | undefined {
