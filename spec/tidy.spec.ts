@@ -341,6 +341,10 @@ const CITATION = new RegExp(
 /** A comment goes on over the ends of its lines. */
 const LINE_OF_COMMENT = /\n\s*(?:\*|\/\/|#|--) ?/g;
 
+const COMMENT_LINE = /^\s*(?:\/\*\*|\*|\/\/)(?!.*biome-ignore)/;
+/** Columns. */
+const WIDEST_COMMENT = 100;
+
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 const EXPORT = /^export (?:async )?(?:abstract )?(?:function\*?|const|interface|type|class) ([A-Za-z0-9_]+)/gm;
 const WORD = /[A-Za-z_$][\w$]*/g;
@@ -470,6 +474,32 @@ describe('the sources', () => {
           .map((name) => `${file}: ${name}`),
       );
     assert.deepEqual(unused, []);
+  });
+
+  it('begin each module with what it is for', () => {
+    const silent = sources.filter((file) => !/^(?:#![^\n]*\n)?\/\*\*/.test(texts.get(file) ?? ''));
+    assert.deepEqual(silent, []);
+  });
+
+  it('have no comment wider than a reader wants it', () => {
+    const wide = [...texts].flatMap(([file, text]) =>
+      text
+        .split('\n')
+        .map((line, index) => ({ line, at: `${file}:${index + 1}` }))
+        .filter(({ line }) => COMMENT_LINE.test(line) && line.length > WIDEST_COMMENT)
+        .map(({ at }) => at),
+    );
+    assert.deepEqual(wide, []);
+  });
+
+  it('open gateways in spec/support alone', () => {
+    const opening = [...texts.keys()].filter(
+      (file) => /^(?:spec|verification)\//.test(file) && /\bcreateGateway\(/.test(texts.get(file) ?? ''),
+    );
+    assert.deepEqual(
+      opening.filter((file) => file !== 'spec/tidy.spec.ts'),
+      ['spec/support/gateway.ts'],
+    );
   });
 
   for (const [word, instead] of Object.entries(REPLACED))

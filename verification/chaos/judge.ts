@@ -183,8 +183,8 @@ function isRedeemable({ answers, told }: ProofStory, receipts: number): boolean 
 }
 
 /**
- * The receipt of a proof that was not delivered has `deliveryUncertain` where bytes may have reached
- * the buyer, and only there: a refund without it would be paid beside the goods.
+ * The receipt of a proof that was not delivered has `deliveryUncertain` where bytes may have
+ * reached the buyer, and only there: a refund without it would be paid beside the goods.
  */
 function judgeMark(
   { nonce, payId, answers, lostAt }: ProofStory,

@@ -6,9 +6,7 @@ import { ACCOUNT_SIGNATURE_BYTES } from './signature.ts';
 
 /** Function selectors of an EIP-3009 token (FiatToken 2.2). */
 export const SELECTORS = {
-  /**
-   * `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)`
-   */
+  /** `transferWithAuthorization(…, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)`. */
   transferByAccount: '0xe3ee160e',
   /**
    * `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`: payers that

@@ -1,4 +1,6 @@
-/** What an answer tells the buyer about the payment: PAYMENT-RESPONSE, and `details` of an error. */
+/**
+ * What an answer tells the buyer about the payment: PAYMENT-RESPONSE, and `details` of an error.
+ */
 
 import type { PaymentDetails } from '../../../errors.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
