@@ -13,10 +13,10 @@ import type {
   PaymentRecord,
   PaymentState,
   PaymentTerms,
+  Refusal,
   Reservation,
   Reserve,
 } from '../../src/payments/ledger/ledger.ts';
-import type { Refusal } from '../../src/payments/ledger/refusals.ts';
 import { mandateText } from '../mandates/register/register-map.ts';
 import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { drawnClaim } from './claims.ts';

@@ -7,7 +7,6 @@ import { randomUUID } from 'node:crypto';
 import type { Channel, EventDraft } from '../../events/event.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { Receipt } from '../../receipts/receipt.ts';
-import type { Refusal } from './refusals.ts';
 
 /** The states of contract 4.3. `settling` with an ended lease is *uncertain*, never stored so. */
 export type PaymentState =
@@ -175,6 +174,18 @@ export type Reservation =
   | { readonly kind: 'completed'; readonly record: PaymentRecord; readonly endedMs: number }
   | { readonly kind: 'mandate'; readonly reason: UseRefusal }
   | { readonly kind: 'refused'; readonly reason: string };
+
+/** After a refusal its buyer may sign anew, so a later copy of the proof must not be settled. */
+export interface Refusal {
+  /** `proofDigest`: it covers the signature, so a forged copy refuses only itself. */
+  readonly proof: string;
+  /** Token of contract 1.3, at most 64 characters. */
+  readonly reason: string;
+  /** Unix milliseconds: from here on the proof is too old anyway. */
+  readonly until: number;
+  /** Longest time from now, milliseconds: a proof may be valid for years. */
+  readonly atMostMs: number;
+}
 
 /** The right of one attempt to work on a record. */
 export interface Claim {

@@ -10,6 +10,7 @@ import {
   type PaymentLedger,
   type PaymentRecord,
   type PaymentTerms,
+  type Refusal,
   type Reservation,
 } from '../ledger/ledger.ts';
 import {
@@ -19,7 +20,6 @@ import {
   receiptOf,
   uncertainReceipt,
 } from '../ledger/payment-receipt.ts';
-import type { Refusal } from '../ledger/refusals.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/window.ts';
 import { LEASE_MS } from './reservations.ts';
 import { deliverAgainMs, persist, windowLeftMs } from './retry-policy.ts';

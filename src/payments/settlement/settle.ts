@@ -7,8 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import type { HeldConnection } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord } from '../ledger/ledger.ts';
-import type { Refusal } from '../ledger/refusals.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord, type Refusal } from '../ledger/ledger.ts';
 import type { RailVerdict, Settled, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';

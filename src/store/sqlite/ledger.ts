@@ -4,14 +4,15 @@
 
 import { finishUses, reserveUses } from '../../mandates/register/register-table.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import type { Keeping, KeptAnswer, PaymentLedger, PaymentRecord, Reserve } from '../../payments/ledger/ledger.ts';
-import {
-  MAX_REFUSALS,
-  type Refusal,
-  refusalEnds,
-  SWEPT_REFUSALS,
-  unlessRefused,
-} from '../../payments/ledger/refusals.ts';
+import type {
+  Keeping,
+  KeptAnswer,
+  PaymentLedger,
+  PaymentRecord,
+  Refusal,
+  Reserve,
+} from '../../payments/ledger/ledger.ts';
+import { MAX_REFUSALS, refusalEnds, SWEPT_REFUSALS, unlessRefused } from '../../payments/ledger/refusals.ts';
 import {
   admitted,
   advance,

@@ -10,10 +10,11 @@ import type {
   KeptAnswer,
   Note,
   PaymentRecord,
+  Refusal,
   Reservation,
   Reserve,
 } from '../../../src/payments/ledger/ledger.ts';
-import { type Refusal, refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
+import { refusalEnds, unlessRefused } from '../../../src/payments/ledger/refusals.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import { admitted } from '../../../src/payments/ledger/table.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
