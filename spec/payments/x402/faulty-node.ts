@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 
 /**
- * `pass`: the call is unchanged; `lose`: the node gets it and the answer breaks off; `fail`: no node
- * behind the balancer; `empty`: an empty answer; `unfunded`: the node gets it and answers that its
- * sender cannot pay the gas.
+ * `pass`: the call is unchanged; `lose`: the node gets it and the answer breaks off; `fail`: no
+ * node behind the balancer; `empty`: an empty answer; `unfunded`: the node gets it and answers that
+ * its sender cannot pay the gas.
  */
 export type Fault = 'pass' | 'lose' | 'fail' | 'empty' | 'unfunded';
 
