@@ -8,7 +8,7 @@ import { call, lost, withBackend } from './call.ts';
 const CAP_BYTES = 1_000;
 /** The total deadline that the rows are written for, milliseconds. */
 const TIMEOUT_MS = 150;
-/** Between two bytes of a slow answer: well below every inactivity limit one could think of. */
+/** Between two bytes of a slow answer: well below any usual inactivity limit. */
 const TRICKLE_MS = 10;
 
 type Expected =

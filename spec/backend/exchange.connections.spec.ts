@@ -75,7 +75,7 @@ describe('connections to the backend', () => {
     );
   });
 
-  it('that were reset while idle are replaced unseen by the caller', async () => {
+  it('that were reset while idle are replaced without an error for the caller', async () => {
     let peer: Socket | undefined;
     const script: Script = (socket, request) => {
       peer = socket;

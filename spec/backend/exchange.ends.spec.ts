@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createExchange } from '../../src/backend/backend-connection.ts';
 import { CONNECT_TIMEOUT_MS } from '../../src/backend/backend-socket.ts';
 import { answering, call, GET, LIMITS, lost, notSent, POST, refusingOrigin, silent, withBackend } from './call.ts';
-import { openDeafListener } from './deaf-listener.ts';
+import { openFullListener } from './full-listener.ts';
 import { answer, type Script } from './raw-backend.ts';
 
 describe('a backend that cannot be reached', () => {
@@ -18,7 +18,7 @@ describe('a backend that cannot be reached', () => {
   });
 
   it('does not take the connection: given up after the connect deadline, inside the total one', async () => {
-    const listener = await openDeafListener('127.0.0.1');
+    const listener = await openFullListener('127.0.0.1');
     const connection = createExchange({ origin: `http://127.0.0.1:${listener.port}` });
     const startedAt = performance.now();
     const [patient, hurried] = await Promise.all([

@@ -7,7 +7,7 @@ import { answer, type Script } from './raw-backend.ts';
 const fresh = { reuse: false };
 
 describe('connections that are not reused', () => {
-  it('are one for each exchange, which says so and leaves none behind', async () => {
+  it('are one for each exchange, which sends Connection: close and leaves none open', async () => {
     await withBackend(
       answering,
       async (connection, backend) => {

@@ -73,7 +73,7 @@ describe('a name of a backend', () => {
     await assert.rejects(refused, { syscall: 'getaddrinfo' });
   });
 
-  it('that turns to metadata is called no more, and nothing is written: any method may be sent again', async () => {
+  it('that resolves to a metadata address later is called no more, and nothing is written: any method may be sent again', async () => {
     const backend = await rawBackend((socket) => {
       answer(socket, 'ok', 'HTTP/1.1 200 OK\r\nconnection: close');
       socket.end();

@@ -23,7 +23,7 @@ describe('headers to the backend', () => {
       { 'agent-commerce-payer': '0xabc', 'agent-commerce-receipt': 'receipt_1', 'idempotency-key': 'pay_1' },
     ],
     [
-      'configuration cannot speak for the gateway or for the connection',
+      'configuration cannot set headers of the gateway or of the connection',
       {
         configured: {
           'Agent-Commerce-Payer': '0xforged',

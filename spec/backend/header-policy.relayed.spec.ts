@@ -59,7 +59,7 @@ describe('headers relayed to the agent', () => {
       { 'cache-control': 'max-age=60' },
     ],
     [
-      'a paid answer is private, whatever the backend says',
+      'a paid answer is private, whatever the backend sends',
       { 'cache-control': 'public' },
       { free: false },
       { 'cache-control': PAID_CACHE_CONTROL },

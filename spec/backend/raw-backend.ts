@@ -81,7 +81,7 @@ export async function rawBackend(script: Script, port = 0): Promise<RawBackend> 
   };
 }
 
-/** Cuts the stream into requests: a head, then as many bytes as Content-Length says. */
+/** Cuts the stream into requests: a head, then as many bytes as Content-Length states. */
 function serve(socket: Socket, connection: number, deliver: (request: RawRequest) => void): void {
   let pending = Buffer.alloc(0);
   let nth = 0;

@@ -79,7 +79,7 @@ describe('a connection that is held for a call', () => {
     assert.equal(watched.facts().held, 0);
   });
 
-  it('is one used a moment ago, or a new one if that is longer ago, before the money moves or after', async () => {
+  it('is one that was used a moment ago, else a new one, before the settlement and after it', async () => {
     await watch();
     const opened = backend.accepted();
     for (let i = 0; i < 3; i += 1) assert.equal((await send(await held())).kind, 'answer');

@@ -7,7 +7,7 @@ const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../sr
 /** The entry of a checkout, with the commands that no image has. */
 const TOOLS = join(import.meta.dirname, '../../tools/acg.ts');
 
-/** What a run of the command line came to. */
+/** The end of a run of the command line. */
 export interface CommandRun {
   readonly code: number | null;
   /** Lines of stdout. */

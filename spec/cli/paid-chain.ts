@@ -22,7 +22,7 @@ const HOUR_SECONDS = 3_600;
 /** One transaction for four authorizations, one of which reverts. */
 const BATCH_GAS = '0x1e8480';
 
-/** A chain on which a payee was paid, and on which much else happened that looks like it. */
+/** A chain on which a payee was paid, with other transactions that look like payments. */
 export interface PaidChain {
   readonly chain: Chain;
   readonly terms: Terms;

@@ -155,8 +155,8 @@ describe('acg reconcile --from-chain', () => {
         metadata: { recovered: 'chain' },
       });
     }
-    const sold = receipts.map(({ resourceId, payment }) => [resourceId, payment?.amount]);
-    assert.deepEqual(sold, [
+    const listed = receipts.map(({ resourceId, payment }) => [resourceId, payment?.amount]);
+    assert.deepEqual(listed, [
       ['market_report', '0.01'],
       ['market_report', '0.01'],
       ['price_list', '0.005'],

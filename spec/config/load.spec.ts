@@ -91,7 +91,7 @@ describe('what is derived', () => {
     assert.equal(probed.backend.probePath, '/v2/alive?deep=1');
     assert.equal(load({}).backend.probePath, undefined);
   });
-  it('lowers header names, and lets a resource overrule the backend', () => {
+  it('lowers header names, and lets a resource override the backend', () => {
     const config = load({
       'backend.headers': { 'X-Key': 'all', 'X-Other': 'o' },
       'resources.report.backend.headers': { 'x-KEY': 'one' },
@@ -119,7 +119,7 @@ describe('what is derived', () => {
     ['the same one twice', NOW, NOW, /^server\.adminTokenNext: the same token as server\.adminToken/],
   ];
   for (const [title, now, next, expected] of ROTATIONS)
-    it(`${expected === undefined ? 'does not warn' : 'warns'} of ${title} in the places of a rotation`, () => {
+    it(`${expected === undefined ? 'does not warn' : 'warns'} of ${title} where a rotation has two`, () => {
       const config = load({ 'server.adminToken': now, 'server.adminTokenNext': next });
       const [warning, ...others] = configWarnings(config);
       assert.deepEqual(others, []);

@@ -29,7 +29,7 @@ describe('the text of the document', () => {
       assert.match(problem.message, message);
     });
   it('may be JSON', () => assert.equal(parseConfig(JSON.stringify(changed({}), null, 2), {}).merchant.id, 'shop'));
-  it('may not be nested for ever', () => {
+  it('may not be nested without bound', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(80)}1${'}'.repeat(80)}`) as unknown;
     assert.match(
       problems({ 'resources.report.inputSchema': deep })

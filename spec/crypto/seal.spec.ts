@@ -8,7 +8,7 @@ import { keyIdOf, type SealingKey, seal } from '../../src/crypto/seal.ts';
 const OLD: SealingKey = { id: '2026-01', key: Buffer.alloc(32, 1) };
 const NEW: SealingKey = { id: '2026-02', key: Buffer.alloc(32, 2) };
 const CONTEXT = { name: 'n'.repeat(43), fingerprint: 'f'.repeat(43), status: 200 };
-const BODY = Buffer.from('{"id":"cs_1","buyer":{"email":"somebody@example.com"}}');
+const BODY = Buffer.from('{"id":"cs_1","buyer":{"email":"customer@example.com"}}');
 
 describe('a sealed answer', () => {
   for (const bytes of [0, 1, 2_048, 2_049, MAX_DOCUMENT_BYTES])
@@ -25,7 +25,7 @@ describe('a sealed answer', () => {
     const [one, other] = [ring.seal(BODY, CONTEXT), ring.seal(BODY, CONTEXT)];
     assert.match(one, /^[A-Za-z0-9_-]+$/);
     assert.notEqual(one, other);
-    assert.ok(!Buffer.from(one, 'base64url').includes('somebody'));
+    assert.ok(!Buffer.from(one, 'base64url').includes('customer'));
   });
 
   it('of more than 2 kB is compressed before', () => {
@@ -64,7 +64,7 @@ describe('a sealed answer', () => {
     assert.equal(createAnswerSeal([{ ...NEW, id: OLD.id }]).open(sealed, CONTEXT), undefined);
   });
 
-  it('that unfolds to more than a document may have is not opened', () => {
+  it('that decompresses to more than a document may have is not opened', () => {
     const { name, fingerprint, status } = CONTEXT;
     const large = Buffer.alloc(MAX_DOCUMENT_BYTES + 1);
     const sealed = seal(large, OLD, [name, fingerprint, status], { deflate: true }).toString('base64url');

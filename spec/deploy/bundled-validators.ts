@@ -11,7 +11,7 @@ import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
-/** Bundles a program of fixtures/validators. Its specs also hold that it carries no compiler. */
+/** Bundles a program of fixtures/validators. Its specs also check that it carries no compiler. */
 export function bundledValidators(program: 'entry' | 'config') {
   const work = mkdtempSync(join(tmpdir(), 'validators-'));
   const bundle = join(work, BUNDLE_NAME);

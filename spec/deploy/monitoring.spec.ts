@@ -54,8 +54,8 @@ describe('alerts and dashboard', () => {
     await (await testbed.gateway.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
     checkout = await openCheckoutTestbed();
     await provokeInvalidDocuments(checkout);
-    const shops = [testbed.gateway, checkout.gateway];
-    const series = await Promise.all(shops.map(({ managementUrl }) => scrape(managementUrl)));
+    const gateways = [testbed.gateway, checkout.gateway];
+    const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
     labels = labelsIn(series.flatMap((one) => [...one.keys()]));
   });
   after(() => Promise.all([testbed.close(), checkout.close()]));
@@ -96,7 +96,7 @@ describe('alerts and dashboard', () => {
     assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length);
   });
 
-  it('an alert fires for each of the troubles that cost money or calls', () => {
+  it('an alert fires for each of the faults that cost money or calls', () => {
     const asked = rules.map(({ expr }) => expr).join('\n');
     for (const name of [
       'acg_payments_undelivered',
@@ -117,7 +117,7 @@ describe('alerts and dashboard', () => {
       assert.ok(asked.includes(name), name);
   });
 
-  it('no critical alert fires for buyers who leave early', () => {
+  it('no critical alert fires for buyers that leave early', () => {
     for (const {
       alert,
       expr,

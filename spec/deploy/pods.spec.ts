@@ -8,7 +8,7 @@ import { Development } from './rendered.ts';
 const dev = new Development();
 
 describe('every pod', () => {
-  it('meets the restricted profile of the Pod Security Standards', () => {
+  it('conforms to the restricted profile of the Pod Security Standards', () => {
     assert.equal(
       dev.pick('Namespace', 'agent-commerce-dev').metadata.labels?.['pod-security.kubernetes.io/enforce'],
       'restricted',

@@ -94,7 +94,7 @@ describe('reserved names', () => {
   });
 });
 
-describe('hostile input stays cheap', () => {
+describe('hostile input costs little', () => {
   const LIMIT_MS = 100;
   const timed = (title: string, schema: object, input: unknown): Promise<void> =>
     it(title, () => {

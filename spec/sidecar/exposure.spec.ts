@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { type Exposure, podAddresses, watchExposure } from '../../src/sidecar/exposure.ts';
-import { openDeafListener } from '../backend/deaf-listener.ts';
+import { openFullListener } from '../backend/full-listener.ts';
 
-/** Stands for the pod's own address: loopback too, but not where a careful backend listens. */
+/** The pod's own address in these tests: loopback too, but a private backend has another one. */
 const POD = '127.0.0.2';
 
 describe('the watch over the exposed backend', () => {
@@ -90,9 +90,9 @@ describe('the watch over the exposed backend', () => {
   });
 
   it('gives up an address that never answers after 300 ms, and still finds another one', async () => {
-    const deaf = await openDeafListener(POD);
-    opened.push(deaf);
-    const { port } = await backend('127.0.0.3', deaf.port);
+    const full = await openFullListener(POD);
+    opened.push(full);
+    const { port } = await backend('127.0.0.3', full.port);
     const at = performance.now();
     const found = await firstFound(port, [POD, '127.0.0.3']);
     const waited = performance.now() - at;

@@ -33,7 +33,7 @@ const BEGAN = 1_800_000_000_000;
 const STEP_MS = 100_003;
 const SCRIPTS = [CHECKOUT_CLAIM, CHECKOUT_FINISH, CHECKOUT_UNKNOWN, CHECKOUT_RELEASE, SESSION_OWN, SESSION_OWNERSHIP];
 
-/** Few of everything, so that they meet. */
+/** Few of everything, so that commands share them. */
 const spans = fc.constantFrom(1, 3, 40).map((steps) => steps * STEP_MS);
 const whys = fc.constantFrom<Unknown>('timeout', 'reset', 'status', 'invalid_document', 'in_progress');
 const at = { key: fc.nat(1), locked: fc.constantFrom(true, true, true, true, true, false) };

@@ -11,7 +11,7 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-/** A claim of a key and a session of its own, unless `changes` says more. */
+/** A claim of a key and a session of its own, with `changes`. */
 export function checkoutClaim(changes: Partial<Claim> = {}): Claim {
   return {
     name: digestOf(randomUUID()),

@@ -28,7 +28,7 @@ interface DrawnUse {
 }
 
 const MONTH_S = 100;
-/** Seconds: what is made now, and what was made before or after a birth that lies a while back. */
+/** Seconds since the register began; claims are made before that, after it and now. */
 export const BORN_AGO_S = 1_800;
 const ages = fc.constantFrom(0, 0, 0, 0.25, 60, 60, BORN_AGO_S / 2, BORN_AGO_S * 2, undefined);
 const use: fc.Arbitrary<DrawnUse> = fc.record({

@@ -149,8 +149,8 @@ const one: fc.Arbitrary<Command> = fc.oneof(
 );
 
 /**
- * Steps of a whole life, so that late states are reached in every run of the suite; chance alone
- * seldom gets there.
+ * All steps of a payment, so that late states are reached in every run of the suite; random
+ * commands alone seldom reach them.
  */
 const life: fc.Arbitrary<Command[]> = fc
   .tuple(
@@ -185,7 +185,7 @@ const life: fc.Arbitrary<Command[]> = fc
     }),
   ]);
 
-/** Random commands, cut into a life at a random place or on their own. */
+/** Random commands, alone or inserted at a random step of all steps of a payment. */
 export const commands: fc.Arbitrary<readonly Command[]> = fc.oneof(
   fc.array(one, { maxLength: 16, size: 'max' }),
   fc

@@ -24,7 +24,7 @@ const TIMEOUT = { why: 'timeout', keepMs: LONG_MS } as const;
 const SLOW_MS = 60_000;
 
 const SESSION = digestOf(randomUUID());
-/** Of a client, and of one session unless it is said. */
+/** The claim of a client on a session; of one session for all unless given. */
 const owningOf = (client: string, session = SESSION): Owning => {
   return { session, owner: digestOf(`${client} ${session}`), keepMs: LONG_MS };
 };
@@ -55,10 +55,10 @@ export function checkoutContract(name: string, open: OpenStore): void {
 
     it('run once: other claims get the age of the attempt and the rest of its lease', async () => {
       const claim = await granted();
-      const told = await claimed(nextOf(claim));
-      assert.ok(told.kind === 'in_flight');
-      assert.ok(told.ageMs >= 0 && told.ageMs < SLOW_MS, `${told.ageMs} ms`);
-      assert.ok(told.leaseLeftMs > LONG_MS - SLOW_MS && told.leaseLeftMs <= LONG_MS, `${told.leaseLeftMs} ms`);
+      const reply = await claimed(nextOf(claim));
+      assert.ok(reply.kind === 'in_flight');
+      assert.ok(reply.ageMs >= 0 && reply.ageMs < SLOW_MS, `${reply.ageMs} ms`);
+      assert.ok(reply.leaseLeftMs > LONG_MS - SLOW_MS && reply.leaseLeftMs <= LONG_MS, `${reply.leaseLeftMs} ms`);
       assert.deepEqual(await claimed(claim), FIRST);
     });
 
@@ -98,9 +98,9 @@ export function checkoutContract(name: string, open: OpenStore): void {
     it('run again when a lease ended, with the age of the attempt', async () => {
       const claim = await granted({ leaseMs: BRIEF_MS });
       await later();
-      const told = await claimed(nextOf(claim, { leaseMs: LONG_MS }));
-      assert.deepEqual(timeless(told), grantedAfter('lease_expired', 2));
-      const { sinceMs } = (told.kind === 'granted' ? told.earlier : undefined) ?? assert.fail();
+      const reply = await claimed(nextOf(claim, { leaseMs: LONG_MS }));
+      assert.deepEqual(timeless(reply), grantedAfter('lease_expired', 2));
+      const { sinceMs } = (reply.kind === 'granted' ? reply.earlier : undefined) ?? assert.fail();
       assert.ok(sinceMs > BRIEF_MS && sinceMs < SLOW_MS);
       assert.deepEqual(await asked(nextOf(claim)), { kind: 'in_flight' });
     });
@@ -145,7 +145,7 @@ export function checkoutContract(name: string, open: OpenStore): void {
       assert.deepEqual(
         await asked(other()),
         grantedAfter('timeout', 1, true),
-        'a release tells nothing of the attempt before',
+        'a release keeps nothing of the attempt before',
       );
     });
 

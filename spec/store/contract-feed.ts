@@ -65,7 +65,7 @@ export function feedContract(name: string, open: OpenStore): void {
       assert.deepEqual(await types({ requestId: 'wanted' }), ['backend.called', 'payment.settled']);
       assert.deepEqual(await types({ resourceId: 'rare' }), ['payment.settled']);
       assert.deepEqual(await types({ requestId: 'wanted', type: 'backend.called' }), ['backend.called']);
-      assert.deepEqual(await feed.page({ limit: 5, requestId: 'nobody' }), { events: [] });
+      assert.deepEqual(await feed.page({ limit: 5, requestId: 'unknown' }), { events: [] });
       const first = await feed.page({ limit: 1, requestId: 'wanted' });
       assert.equal(first.nextCursor, first.events[0]?.id);
       const second = await feed.page({ limit: 1, requestId: 'wanted', cursor: first.nextCursor ?? '' });

@@ -113,7 +113,7 @@ export function receiptContract(name: string, open: OpenStore): void {
       assert.equal((await receipts.counts()).uncertain, 0);
     });
 
-    it('adds what is new, and never over what is known better', async () => {
+    it('adds new receipts, and replaces none that is known better', async () => {
       const { receipts } = store();
       const [known, fresh] = [id(7), id(6)];
       await receipts.write([receipt(known, 'add', DELIVERED)]);

@@ -47,7 +47,7 @@ export function tailContract(name: string, open: OpenStore): void {
       assert.deepEqual(entries.at(-1)?.event, events[0]);
     });
 
-    it('stands to the ring as it is: held, unknown while nothing was dropped, ahead', async () => {
+    it('is held, unknown or ahead while the ring has dropped nothing', async () => {
       const { feed } = store();
       await feed.append(drafts(3, 'standing'));
       const standing = async (position: string) => (await feed.after(position, 1)).standing;

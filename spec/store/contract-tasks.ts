@@ -46,7 +46,7 @@ export function taskContract(name: string, open: OpenStore): void {
       assert.equal(await tasks().claim(task, 'other', 'three', LONG_MS), true);
     });
 
-    it('stay with a payment that kept them, whatever later attempts come to', async () => {
+    it('stay with a payment that kept them, whatever the result of later attempts', async () => {
       const task = randomUUID();
       for (const attempt of ['one', 'two']) await tasks().claim(task, 'buyer', attempt, LONG_MS);
       await tasks().end(task, 'buyer', 'one', 'kept');

@@ -49,7 +49,7 @@ after(() => servers.stop());
 
 describe('the register of uses in the table, in the Lua scripts and in SQLite', () => {
   it('answers the same to thousands of claims, commits and releases, each of which may come twice', async (t) => {
-    const told: Record<string, number> = {};
+    const ends: Record<string, number> = {};
     const sequence = fc.array(asked, { minLength: 8, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(
@@ -69,7 +69,7 @@ describe('the register of uses in the table, in the Lua scripts and in SQLite', 
               const what = `${epoch}: ${JSON.stringify(sent)}`;
               assert.deepEqual(sqlite, table, what);
               assert.deepEqual(redis, table, what);
-              for (const end of table) told[end] = (told[end] ?? 0) + 1;
+              for (const end of table) ends[end] = (ends[end] ?? 0) + 1;
               await stores.step();
             }
           } finally {
@@ -79,8 +79,8 @@ describe('the register of uses in the table, in the Lua scripts and in SQLite', 
       ),
       { numRuns: ROUNDS },
     );
-    t.diagnostic(JSON.stringify(told));
-    for (const end of ENDS) assert.ok((told[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
+    t.diagnostic(JSON.stringify(ends));
+    for (const end of ENDS) assert.ok((ends[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
   });
 });
 

@@ -9,7 +9,7 @@ import { recordIn, terms } from '../payments/ledger/samples.ts';
 
 /** Small enough to be filled by a test. */
 export const LIMITS: StoreLimits = { eventsMaxLength: 300, receiptsMaxLength: 20 };
-/** A lease that no test lives to see end, milliseconds. */
+/** A lease longer than any test, milliseconds. */
 export const LEASE_MS = 60_000;
 
 /** Opens a store; stores opened by different merchants, or files, know nothing of each other. */

@@ -1,6 +1,6 @@
 /**
  * Makes payments in an embedded store until it is killed. Arguments: path of the database, name of
- * the life, callers at the same time. Prints one line for every acknowledged write, before the next
+ * the run, callers at the same time. Prints one line for every acknowledged write, before the next
  * one of that caller: pay id and state.
  */
 import { writeSync } from 'node:fs';
@@ -9,18 +9,18 @@ import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { claimOf, mandateText } from '../mandates/register/register-map.ts';
 import { event, keptAnswer, move, receipt, recordIn, terms } from '../payments/ledger/samples.ts';
 import { done } from './opened.ts';
-import { CARRIED, SHARED_MANDATE, WAY } from './purchases.ts';
+import { CARRIED, SHARED_MANDATE, STATES } from './purchases.ts';
 
 const STDOUT = 1;
-const [path = '', life = '', callers = '1'] = process.argv.slice(2);
+const [path = '', prefix = '', callers = '1'] = process.argv.slice(2);
 const store = openSqliteStore({ path, limits: { eventsMaxLength: 1_000_000, receiptsMaxLength: 1_000_000 } });
 
 for (let caller = 0; caller < Number(callers); caller += 1) void payForEver(caller);
 
 async function payForEver(caller: number): Promise<never> {
   // Out of step with the others, so that a kill finds payments in every state.
-  for (let turn = 0; turn < caller % WAY.length; turn += 1) await store.check();
-  for (let payment = 0; ; payment += 1) await pay(store.ledger, `${life}-${caller}-${payment}`);
+  for (let turn = 0; turn < caller % STATES.length; turn += 1) await store.check();
+  for (let payment = 0; ; payment += 1) await pay(store.ledger, `${prefix}-${caller}-${payment}`);
 }
 
 async function pay(ledger: PaymentLedger, name: string): Promise<void> {

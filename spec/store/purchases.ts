@@ -3,8 +3,8 @@ import type { Receipt } from '../../src/receipts/receipt.ts';
 import { useOf } from '../mandates/register/register-map.ts';
 
 /** The states of a payment in their order. */
-export const WAY = ['reserved', 'settling', 'settled', 'delivered'] as const;
-export type Stage = (typeof WAY)[number];
+export const STATES = ['reserved', 'settling', 'settled', 'delivered'] as const;
+export type Stage = (typeof STATES)[number];
 
 /** Everything that must be stored in a state, and nothing more. */
 export interface Trail {

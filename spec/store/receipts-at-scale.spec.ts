@@ -15,11 +15,11 @@ import { idsIn } from './opened.ts';
 
 /**
  * The full size, with measured times:
- * `RECEIPTS=1000000 SALES=200000 node --test spec/store/receipts-at-scale.spec.ts`
+ * `RECEIPTS=1000000 OVER_BOUND=200000 node --test spec/store/receipts-at-scale.spec.ts`
  */
 const RECEIPTS = Number(process.env['RECEIPTS'] ?? 4_000);
 /** Receipts over the bound of the book. */
-const OVER_BOUND = Number(process.env['SALES'] ?? 2_000);
+const OVER_BOUND = Number(process.env['OVER_BOUND'] ?? 2_000);
 const BOUND = 1_000;
 /** One in so many is paid and not delivered. */
 const OWED_ONE_IN = 200;

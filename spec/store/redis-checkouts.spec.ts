@@ -16,7 +16,7 @@ const TIMEOUT = { why: 'timeout', keepMs: 5 * HOUR_MS } as const;
 
 const bed = redisBed();
 
-/** What lies there of a claim and of its session, without the time that is left. */
+/** The data of a claim and of its session, without the time that is left. */
 async function lying({ name, lock }: { readonly name: string; readonly lock: string | undefined }): Promise<unknown> {
   const { redis } = bed;
   return { record: await redis.hgetall(`${PREFIX}idem:1:${name}`), lock: await redis.hgetall(`${PREFIX}lock:${lock}`) };
@@ -27,8 +27,8 @@ async function livesFor(key: string, wanted: number): Promise<void> {
   assert.ok(left > wanted - SLOW_MS && left <= wanted, `${key} lives ${left} ms, not ${wanted}`);
 }
 
-describe('what lies in Redis of checkout operations', () => {
-  it('goes by itself, the key and the session, after the time of each state', async () => {
+describe('the data of checkout operations in Redis', () => {
+  it('expires, the key and the session, after the time of each state', async () => {
     const { claim, finish, unknown, release } = bed.store.checkouts;
     const one = checkoutClaim({ leaseMs: HOUR_MS, keepMs: HOUR_MS });
     const keys = [`idem:1:${one.name}`, `lock:${one.lock}`];
@@ -48,7 +48,7 @@ describe('what lies in Redis of checkout operations', () => {
     assert.equal(await bed.redis.exists(`${PREFIX}lock:${one.lock}`), 0);
   });
 
-  it('is nothing after a release of the first attempt', async () => {
+  it('is deleted by a release of the first attempt', async () => {
     const one = checkoutClaim();
     await bed.store.checkouts.claim(one);
     await bed.store.checkouts.release(holdOf(one));

@@ -13,13 +13,13 @@ import { REDIS_LIMITS, redisBed } from './redis-bed.ts';
 const bed = redisBed();
 let merchantId: string;
 let epochKey: string;
-const said: string[] = [];
-const log = { info: () => undefined, warn: (_: object, message: string) => void said.push(message) };
+const warnings: string[] = [];
+const log = { info: () => undefined, warn: (_: object, message: string) => void warnings.push(message) };
 
 beforeEach(() => {
   merchantId = randomUUID();
   epochKey = `{acg:${merchantId}}:ap2:epoch`;
-  said.length = 0;
+  warnings.length = 0;
 });
 
 async function open(t: TestContext): Promise<Store> {
@@ -36,7 +36,7 @@ const redisNow = async () => {
   const [seconds, micros] = await bed.redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 };
-const losses = () => said.filter((message) => message.startsWith('redis lost its data'));
+const losses = () => warnings.filter((message) => message.startsWith('redis lost its data'));
 /** The merchant's keys alone: other tests have theirs on this server. */
 const flush = async () => {
   const keys = await bed.redis.keys(`{acg:${merchantId}}:*`);

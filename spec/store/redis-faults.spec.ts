@@ -119,7 +119,7 @@ describe('when Redis fails', () => {
         const options = { url: bed.server.url, merchantId: 'shop', limits: REDIS_LIMITS };
         const fresh = await openRedisStore({ ...options, log: { info: warn, warn } });
         t.after(() => fresh.close());
-        await until(async () => log.length > 0, 'the log says nothing');
+        await until(async () => log.length > 0, 'the log has no line');
         return fresh.check();
       });
       assert.equal(health.status, 'degraded');

@@ -22,7 +22,7 @@ const monthly = (id: string) => [
   useOf(id, { units: '9007199254740991', budgetUnits: '9007199254740991', periodStart: AT - 60 }),
 ];
 
-/** The register as it lies there. */
+/** The register as it is stored. */
 async function register(): Promise<unknown> {
   const { redis } = bed;
   return {
@@ -34,8 +34,8 @@ async function register(): Promise<unknown> {
   };
 }
 
-describe('what lies in Redis of mandates', () => {
-  it('is nothing while no payment brings one', async () => {
+describe('the data of mandates in Redis', () => {
+  it('is empty while no payment brings one', async () => {
     const { ledger } = bed.store;
     await ledger.advance(move(await bed.reserved(), 'settling'));
     await ledger.discard(holder(await bed.reserved()), []);
@@ -58,7 +58,7 @@ describe('what lies in Redis of mandates', () => {
     });
   });
 
-  it('ends by itself: every key lives as long as its longest entry', async () => {
+  it('expires: every key is kept as long as its longest entry', async () => {
     const { redis, store } = bed;
     await redis.del(...KEYS);
     const open = [useOf(randomUUID(), undefined, AT + 500)];
@@ -72,7 +72,7 @@ describe('what lies in Redis of mandates', () => {
     });
   });
 
-  it('is swept as it is written to, so that a rush does not stay', async () => {
+  it('is swept as it is written to, so that the entries of many calls at once do not stay', async () => {
     const { redis, store } = bed;
     await redis.del(...KEYS);
     await store.mandates.reserve('stays', claimOf('stays', { open: monthly('stays') }));

@@ -35,7 +35,7 @@ async function sentDuring(work: () => Promise<unknown>): Promise<readonly string
     if (source !== 'lua') seen.push(name.toLowerCase());
   });
   await work();
-  // What the monitor was told arrives in order: once it has seen this, it has seen all before it.
+  // The monitor gets commands in order: once it has this one, it has all earlier ones.
   await bed.redis.echo('end');
   while (!seen.includes('echo')) await new Promise((resolve) => setTimeout(resolve, 1));
   monitor.disconnect();

@@ -126,7 +126,7 @@ describe('a primary that sentinels watch', () => {
     assert.equal((await ledger.note({ ...holder(record), leaseMs: 0 })).kind, 'done');
   });
 
-  it('a primary that hangs with open connections is left too', async (t) => {
+  it('a primary that hangs with open connections is replaced too', async (t) => {
     const port = await sentinels.primaryPort();
     const { server } = group.replicas.find((member) => member.port === port) ?? assert.fail('no new primary');
     process.kill(server.pid, 'SIGSTOP');

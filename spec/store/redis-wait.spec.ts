@@ -177,7 +177,7 @@ describe('a primary with two replicas', () => {
     const log: string[] = [];
     const three = await own(t, 3, log);
     assert.partialDeepStrictEqual(await three.check(), { status: 'degraded', cause: '2 of 3 replicas are online' });
-    await until(async () => log.some((line) => line.includes('"weak"')), 'the log says nothing');
+    await until(async () => log.some((line) => line.includes('"weak"')), 'the log has no such line');
     const weak = log.filter((line) => line.includes('"weak"'));
     assert.deepEqual(weak, ['redis may lose payments as it is set up {"weak":["2 of 3 replicas are online"]}']);
     const fresh = await own(t);

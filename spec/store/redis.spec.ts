@@ -20,7 +20,7 @@ const TAG = '{acg:shop}:';
 
 const bed = redisBed();
 
-describe('what lies in Redis', () => {
+describe('the data in Redis', () => {
   it('every key is under one hash tag', async () => {
     const record = await bed.reserved();
     const carried = { receipt: receipt(record.receiptId, record.requestId), events: [event('payment.verified', 'r')] };
@@ -38,7 +38,7 @@ describe('what lies in Redis', () => {
     );
   });
 
-  it('a record lives 25 hours from its last change or the end of its validity, renewed by every change', async () => {
+  it('a record is kept for 25 hours from its last change or the end of its validity, renewed by every change', async () => {
     const expired = await bed.reserved(terms(randomUUID(), { validBefore: 1 }));
     const valid = await bed.reserved(terms(randomUUID(), { validBefore: Math.floor(Date.now() / 1_000) + 7_200 }));
     const hours = async (payId: string) => (await bed.redis.pttl(`${TAG}pay:${payId}`)) / HOUR_MS;

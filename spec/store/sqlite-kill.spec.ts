@@ -12,36 +12,41 @@ import type { Receipt, ReceiptQuery } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
 import { leash } from '../support/leash.ts';
-import { CARRIED, type Stage, WAY } from './purchases.ts';
+import { CARRIED, STATES, type Stage } from './purchases.ts';
 import { temporaryDirectory } from './temporary.ts';
 
 const KILLS = 12;
 const CALLERS = 16;
-/** Acknowledged writes that a life may see before it is killed, at most. */
-const LONGEST_LIFE = 400;
+/** Most acknowledged writes of a process before it is killed. */
+const MOST_WRITES = 400;
 const LIMITS = { eventsMaxLength: 1_000_000, receiptsMaxLength: 1_000_000 };
 const PURCHASES = fileURLToPath(import.meta.resolve('./purchases-main.ts'));
 const directory = temporaryDirectory();
 
 describe('the embedded store under kill -9', () => {
-  it(`keeps all it acknowledged, and nothing by halves, over ${KILLS} lives of one file`, async () => {
+  it(`keeps all it acknowledged, and no half transition, over ${KILLS} processes of one file`, async () => {
     const path = join(directory, 'gateway.db');
     const acknowledged = new Map<string, Stage>();
-    for (let life = 0; life < KILLS; life += 1) {
-      await liveAndDie(path, `life-${life}`, 1 + randomInt(LONGEST_LIFE), acknowledged);
+    for (let run = 0; run < KILLS; run += 1) {
+      await payUntilKilled(path, `run-${run}`, 1 + randomInt(MOST_WRITES), acknowledged);
       const store = openSqliteStore({ path, limits: LIMITS });
       await check(store, path, acknowledged);
       await store.close();
     }
     // The kills hit payments in every state.
     const reached = new Set(acknowledged.values());
-    assert.deepEqual(reached, new Set(WAY));
+    assert.deepEqual(reached, new Set(STATES));
   });
 });
 
 /** Kills a process that pays after `lines` acknowledged writes; reads its output to the end. */
-async function liveAndDie(path: string, life: string, lines: number, acknowledged: Map<string, Stage>): Promise<void> {
-  const child = spawn(process.execPath, [PURCHASES, path, life, `${CALLERS}`], {
+async function payUntilKilled(
+  path: string,
+  name: string,
+  lines: number,
+  acknowledged: Map<string, Stage>,
+): Promise<void> {
+  const child = spawn(process.execPath, [PURCHASES, path, name, `${CALLERS}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   leash(child);
@@ -52,7 +57,7 @@ async function liveAndDie(path: string, life: string, lines: number, acknowledge
   for await (const line of createInterface({ input: child.stdout })) {
     const [payId = '', state] = line.split(' ');
     // The last line may have been cut off.
-    if (WAY.includes(state as Stage)) acknowledged.set(payId, state as Stage);
+    if (STATES.includes(state as Stage)) acknowledged.set(payId, state as Stage);
     read += 1;
     if (read === lines) child.kill('SIGKILL');
   }
@@ -86,7 +91,7 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     const { once = [] } = readStoredMandate(record.mandate ?? '')?.claim ?? {};
     assert.ok(once.length > 0 && once.every((id) => used.has(id)), 'a payment stands and its mandate is free');
     const least = acknowledged.get(payId) ?? 'reserved';
-    assert.ok(WAY.indexOf(stage) >= WAY.indexOf(least), `${least} was acknowledged, ${stage} is there`);
+    assert.ok(STATES.indexOf(stage) >= STATES.indexOf(least), `${least} was acknowledged, ${stage} is there`);
     const { receipt, ...wanted } = CARRIED[stage];
     const found = receipts.get(record.requestId);
     assert.deepEqual(
@@ -97,7 +102,7 @@ async function check(store: Store, path: string, acknowledged: ReadonlyMap<strin
     else assert.partialDeepStrictEqual(found, { id: record.receiptId, ...receipt });
   }
   // The spent and pending units of the shared mandate are those of the payments.
-  const paid = stages.filter((stage) => WAY.indexOf(stage) >= WAY.indexOf('settled')).length;
+  const paid = stages.filter((stage) => STATES.indexOf(stage) >= STATES.indexOf('settled')).length;
   const { spent, pending, uses, puses } = JSON.parse(String(state));
   const open = stages.length - paid;
   assert.deepEqual([spent, pending, uses, puses], [`${paid}`, `${open}`, paid, open]);

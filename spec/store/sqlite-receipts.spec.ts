@@ -11,7 +11,7 @@ import { idsIn } from './opened.ts';
 import { temporaryDirectory } from './temporary.ts';
 
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 100 };
-/** The schema before receipts stood on lists. */
+/** The schema before receipts were on lists. */
 const BEFORE_LISTS = MIGRATIONS.findIndex((step) => step.includes('receipts_delivered'));
 const DAY_MS = 86_400_000;
 const NOW = 1_800_000_000_000;

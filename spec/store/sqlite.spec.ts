@@ -125,7 +125,7 @@ describe('the embedded store', () => {
   });
 
   it('gives growing positions to events while its clock goes back', async () => {
-    // The first one is for the birth of the register of mandates.
+    // The first one is for the beginning of the register of mandates.
     const clock = [NOW, NOW, NOW, NOW - 5_000, NOW + 1];
     const store = open(':memory:', () => clock.shift() ?? assert.fail());
     for (const name of ['a', 'b', 'c', 'd']) await store.feed.append([event('resource.requested', name)]);

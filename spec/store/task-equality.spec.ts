@@ -41,7 +41,7 @@ after(() => servers.stop());
 
 describe('claims of tasks of a map, of Redis and of SQLite', () => {
   it('are the same after any sequence', async (t) => {
-    const told: Record<string, number> = {};
+    const ends: Record<string, number> = {};
     await fc.assert(
       fc.asyncProperty(fc.array(asked, { minLength: 8, maxLength: 24 }), async (sequence) => {
         const stores = await servers.open();
@@ -50,7 +50,7 @@ describe('claims of tasks of a map, of Redis and of SQLite', () => {
             const { table, redis, sqlite } = await stores.onAll((store) => answerOf(store, one));
             assert.deepEqual([redis, sqlite], [table, table], JSON.stringify(one));
             const end = `${one.kind} ${table}`;
-            told[end] = (told[end] ?? 0) + 1;
+            ends[end] = (ends[end] ?? 0) + 1;
             await stores.step();
           }
         } finally {
@@ -59,8 +59,8 @@ describe('claims of tasks of a map, of Redis and of SQLite', () => {
       }),
       { numRuns: ROUNDS },
     );
-    t.diagnostic(JSON.stringify(told));
-    for (const end of ENDS) assert.ok((told[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
+    t.diagnostic(JSON.stringify(ends));
+    for (const end of ENDS) assert.ok((ends[end] ?? 0) >= ENOUGH, `hardly ever: ${end}`);
   });
 });
 

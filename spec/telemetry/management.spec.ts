@@ -34,7 +34,7 @@ describe('/metrics', () => {
   });
 
   it('counts what was taken, in the units and under the names of the offer', async () => {
-    const x402 = testbed.gateway.config.x402 ?? assert.fail('sells nothing');
+    const x402 = testbed.gateway.config.x402 ?? assert.fail('no payments are configured');
     const unitsOf = async (resource: string): Promise<number | undefined> =>
       (await scrape(testbed.gateway.managementUrl)).get(
         `acg_settled_units_total{resource="${resource}",network="${x402.network}",asset="${x402.asset}"}`,

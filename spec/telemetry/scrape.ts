@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 
-/**
- * The value of each time series in `/metrics`, by its name and labels as they are written.
- */
+/** The value of each time series in `/metrics`, by its name and labels as they are written. */
 export async function scrape(managementUrl: string): Promise<ReadonlyMap<string, number>> {
   const answer = await fetch(`${managementUrl}/metrics`);
   assert.equal(answer.status, 200);

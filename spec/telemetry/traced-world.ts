@@ -3,13 +3,13 @@ import { type GatewayProcess, startGateway } from '../support/gateway-process.ts
 import { startWorld, type World } from '../support/world.ts';
 import { type SpanReceiver, startSpanReceiver } from './span-receiver.ts';
 
-/** How gateways show themselves to the collector. */
+/** The credential that gateways send to the collector. */
 export const CREDENTIAL = 'collector-credential-1';
 
 /** A world whose gateways send their traces to a collector of the spec. */
 export interface TracedWorld {
   readonly world: World;
-  /** Starts a gateway, and the collector that it sends to; both are the caller's to stop. */
+  /** Starts a gateway, and the collector that it sends to; the caller stops both. */
   traced(
     answer?: RequestListener,
     env?: Readonly<Record<string, string>>,

@@ -13,7 +13,7 @@ describe('an answer in time', () => {
     await assert.rejects(inTime(Promise.reject(new Error('refused')), DUE_MS, late), /refused/);
   });
 
-  it('is late when nothing arrives, and then what `late` does counts', async () => {
+  it('is the result of `late` when nothing arrives in time', async () => {
     const never = new Promise<never>(() => undefined);
     const start = performance.now();
     assert.equal(await inTime(never, DUE_MS, late), 'late');

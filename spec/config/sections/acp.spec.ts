@@ -180,7 +180,7 @@ describe('protocols.acp', () => {
     assert.deepEqual(others, []);
   });
 
-  it('warns of payment data in clear, and of a bound that bounds nothing', () => {
+  it('warns of payment data in clear, and of a bound without effect', () => {
     const clear = selling({ 'merchant.publicBaseUrl': 'http://shop.example' });
     assert.match(configWarnings(load(clear)).join('\n'), /^protocols\.acp: merchant\.publicBaseUrl is not https/);
     const few = selling({ 'limits.maxInFlight': 10, [`${ACP}.limits.maxInFlight`]: 11 });

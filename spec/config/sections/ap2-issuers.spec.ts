@@ -87,7 +87,7 @@ const SOURCES: readonly Row[] = [
     `${I}[0].x5cRoots[0]`,
     /can be read: \/nowhere\.pem cannot be read \(ENOENT\)/,
   ],
-  ['roots in a relative place', bank(['roots.pem']), `${I}[0].x5cRoots[0]`, /absolute path of a PEM file/],
+  ['roots at a relative path', bank(['roots.pem']), `${I}[0].x5cRoots[0]`, /absolute path of a PEM file/],
   ['a file without certificates', bank([EMPTY]), `${I}[0].x5cRoots[0]`, /certificates as PEM text/],
   ['a broken certificate', bank([BROKEN]), `${I}[0].x5cRoots[0]`, /certificates that can be read/],
   ['a root that is no authority', bank([LEAF]), `${I}[0].x5cRoots[0]`, /authorities only/],

@@ -25,7 +25,7 @@ describe('storage.sealing', () => {
     const file = { storage: { sqlite: { path: 'gateway.db' } } };
     assert.equal(load(file).storage.sealing, undefined);
     assert.match(configWarnings(load(file)).join('\n'), /^storage\.sealing\.keys: missing.*openssl rand -base64 32$/);
-    assert.deepEqual(configWarnings(load({})), [], 'what is only in memory lies nowhere');
+    assert.deepEqual(configWarnings(load({})), [], 'what is only in memory is stored nowhere');
     assert.deepEqual(configWarnings(load({ ...file, [KEYS]: [{ id: 'k1', key: KEY }] })), []);
   });
 

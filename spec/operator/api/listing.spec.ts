@@ -119,7 +119,7 @@ for (const [path, name] of LISTS)
 
     it('finds a request, and nothing for one that is not there', async () => {
       assert.deepEqual((await list(path, '?requestId=n-7')).names, ['n-7']);
-      const { response: _response, ...none } = await list(path, '?requestId=nobody');
+      const { response: _response, ...none } = await list(path, '?requestId=unknown');
       assert.deepEqual(none, { status: 200, names: [], nextCursor: undefined, field: undefined });
     });
 

@@ -77,7 +77,7 @@ describe('operator routes without a configured token', () => {
         }
     });
 
-  it('leave their router on the way that unknown routes take', async () => {
+  it('leave their router as unknown routes do', async () => {
     const passed: string[] = [];
     const step =
       (name: string): RequestHandler =>

@@ -24,7 +24,7 @@ describe('streams while Redis is away', () => {
     await recovered(store);
   });
 
-  it('what others wrote meanwhile comes when the line is mended, without a gap', async (t) => {
+  it('what others wrote meanwhile comes when the line is open again, without a gap', async (t) => {
     const { open, line, other, troubles } = await bed(t);
     const client = await open();
     const first = await append(other, 1);

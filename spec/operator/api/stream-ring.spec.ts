@@ -7,7 +7,7 @@ import { append, openBed } from './stream-bed.ts';
 const { admin, bed } = lineBeds();
 
 describe('streams over a ring that lost its data', () => {
-  it('whose ids begin anew: gap, and what happens then comes', async (t) => {
+  it('whose ids begin anew: gap, and then new events', async (t) => {
     const { open, store, key, troubles } = await bed(t);
     const client = await open();
     const [first = ''] = await append(store, 1);
@@ -43,7 +43,7 @@ describe('streams over a ring that lost its data', () => {
     assert.deepEqual(received(client), [...missed, 'gap', 'evt_5-1']);
   });
 
-  it('whose ids go on: gap, and what happens then comes', async (t) => {
+  it('whose ids go on: gap, and then new events', async (t) => {
     const { open, line, store, other, key, troubles } = await bed(t);
     const client = await open();
     const [first = ''] = await append(store, 1);

@@ -38,7 +38,7 @@ for (const [engine, open] of engines()) {
       }
     });
 
-    it('goes on after Last-Event-ID with everything the ring has, then with what happens, nothing lost or doubled', async (t) => {
+    it('goes on after Last-Event-ID with everything the ring has, then with new events, nothing lost or doubled', async (t) => {
       const { open: stream, store } = await bed(t);
       // More than two pages.
       const old = await append(store, 1_250);
@@ -114,7 +114,7 @@ for (const [engine, open] of engines()) {
         assert.ok(!client.text().includes(': gap'));
       });
 
-    it('a position that the ring never reached: gap, and then what happens', async (t) => {
+    it('a position that the ring never reached: gap, and then new events', async (t) => {
       const { open: stream, store } = await bed(t);
       await append(store, 3);
       const client = await stream('evt_9999999999999999-9999999999');

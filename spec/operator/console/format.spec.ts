@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { clock, counted, duration, shortened, span } from '../../../src/operator/console/format.js';
 
-describe('the words of the console', () => {
+describe('the texts of the console', () => {
   for (const [ms, words] of [
     [0, '0 ms'],
     [999, '999 ms'],

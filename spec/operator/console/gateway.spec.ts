@@ -78,7 +78,7 @@ describe('why there is no answer', () => {
       });
     });
 
-  it('429 of a route without a token is no word about tokens', async () => {
+  it('429 of a route without a token is not one for wrong tokens', async () => {
     await assert.rejects(answering(429, limited).gateway.names(), { kind: 'busy' });
   });
 

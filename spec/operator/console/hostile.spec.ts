@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup } from './console-page.ts';
-import { heard, reportedAll, tryCode } from './in-page.js';
+import { observed, reportedAll, tryCode } from './in-page.js';
 import { overflow } from './looks.js';
 import { event, oldReceipt } from './sample-calls.ts';
 
@@ -44,9 +44,9 @@ describe('what merchants and agents write', () => {
         HOSTILE.map((text, at) => {
           const { payment, ...receipt } = oldReceipt(at);
           assert.ok(payment);
-          const said = { amount: text, currency: text, network: text, payer: text, externalReference: text };
+          const hostile = { amount: text, currency: text, network: text, payer: text, externalReference: text };
           const metadata = { backendErrorCode: text, refundDue: true } as const;
-          return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...said } };
+          return { ...receipt, requestId: text, resourceId: text, metadata, payment: { ...payment, ...hostile } };
         }),
       );
     }));
@@ -80,7 +80,7 @@ describe('what merchants and agents write', () => {
       0,
     );
     for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
-    assert.deepEqual(await page.evaluate(heard), { violations: [], hits: 0 });
+    assert.deepEqual(await page.evaluate(observed), { violations: [], hits: 0 });
     assert.equal(await page.evaluate(overflow), 0);
     assert.deepEqual(opened.errors, []);
   });
@@ -91,7 +91,7 @@ describe('what merchants and agents write', () => {
     assert.deepEqual(results.slice(0, 2), ['TypeError', 'TypeError'], 'trusted types');
     const reported = ['require-trusted-types-for', 'script-src', 'connect-src', 'img-src', 'form-action'];
     await page.waitForFunction(reportedAll, reported);
-    assert.equal((await page.evaluate(heard)).hits, 0);
+    assert.equal((await page.evaluate(observed)).hits, 0);
     assert.ok(!opened.page.url().includes('stolen'));
   });
 });

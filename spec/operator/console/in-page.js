@@ -1,6 +1,4 @@
-/**
- * What the specs ask the page itself; these functions run in the browser.
- */
+/** What the specs ask the page itself; these functions run in the browser. */
 
 /**
  * Everything that the page keeps where a token could be.
@@ -26,7 +24,7 @@ export function listen() {
 }
 
 /** @returns {{ readonly violations: readonly string[], readonly hits: number }} */
-export function heard() {
+export function observed() {
   const { violations, hits } = /** @type {any} */ (window);
   return { violations, hits };
 }

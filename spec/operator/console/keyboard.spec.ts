@@ -120,8 +120,7 @@ describe('the console by keyboard alone', () => {
     await page.setViewportSize({ width: 360, height: 760 });
     for (const name of ['Paid, not delivered', 'Live calls', 'Revenue by resource']) {
       const table = page.getByRole('table', { name });
-      // Said in so many words: not every browser remembers it of a table that is laid out as
-      // blocks.
+      // The role is explicit: not every browser keeps it for a table that is laid out as blocks.
       assert.equal(await table.getAttribute('role'), 'table', name);
       assert.ok((await table.getByRole('row').count()) > 1, name);
       assert.ok((await table.getByRole('columnheader', { includeHidden: true }).count()) > 3, name);

@@ -1,6 +1,4 @@
-/**
- * What the specs measure on the page; these functions run in the browser.
- */
+/** What the specs measure on the page; these functions run in the browser. */
 
 /** How much wider than the window the page is, in pixels. */
 export function overflow() {
@@ -45,9 +43,9 @@ export function faintTexts(least) {
     if (element === null || text === '' || !element.checkVisibility() || element.closest('.unseen, .skip, option'))
       continue;
     texts += 1;
-    const front = luminance(channels(getComputedStyle(element).color).rgb);
+    const foreground = luminance(channels(getComputedStyle(element).color).rgb);
     const back = luminance(behind(element));
-    const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    const contrast = (Math.max(foreground, back) + 0.05) / (Math.min(foreground, back) + 0.05);
     if (contrast < least) faint.push(`${text.slice(0, 30)} ${contrast.toFixed(2)}`);
   }
   return { texts, faint };

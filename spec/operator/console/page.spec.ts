@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { Testbed } from '../../support/testbed.ts';
 import { type ConsolePage, type ConsoleSetup, openConsole, openSetup, rowsOf } from './console-page.ts';
-import { clipboardText, heard, hide } from './in-page.js';
+import { clipboardText, hide, observed } from './in-page.js';
 import { buy, makeCalls, oldReceipt } from './sample-calls.ts';
 
 describe('the operators’ console', () => {
@@ -36,7 +36,7 @@ describe('the operators’ console', () => {
   it('sends requests to its own gateway only, and breaks no rule of its policy', async () => {
     assert.ok(opened.asked.length > 20);
     for (const { url } of opened.asked) assert.ok(url.startsWith(`${testbed.gateway.url}/`), url);
-    assert.deepEqual(await opened.page.evaluate(heard), { violations: [], hits: 0 });
+    assert.deepEqual(await opened.page.evaluate(observed), { violations: [], hits: 0 });
     assert.deepEqual(opened.errors, []);
   });
 
@@ -137,7 +137,7 @@ describe('the operators’ console', () => {
       words: /The store is away: what is shown is what was read before\. Next try in \d seconds?\./,
     },
     {
-      what: 'somebody in front of the gateway asks to wait',
+      what: 'a proxy before the gateway limits requests',
       answer: { status: 429, json: {}, headers: { 'retry-after': '40' } },
       words: /The gateway limits requests from here\. Next try in (?:40|39) seconds\./,
     },

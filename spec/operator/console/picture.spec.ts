@@ -84,7 +84,7 @@ describe('the picture of the console', () => {
         assert.ok(contrast >= LEAST_CONTRAST, `contrast of ${contrast} in the pixels`);
       });
 
-      it('has something to see in each of its parts, on a ground of its scheme', async () => {
+      it('shows content in each of its parts, on a background of its scheme', async () => {
         for (const selector of ['.bar', '#checks', '#figures', '#owed tr', '#calls tr', '#revenue tr']) {
           const seen = await part(selector);
           const { darkest, lightest } = tones(seen);

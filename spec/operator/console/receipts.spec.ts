@@ -17,7 +17,7 @@ function paid(number: number, change: Partial<Receipt> & { readonly amount?: str
   return { ...receipt, payment: { ...payment, amount, network } };
 }
 
-const sold = { delivered: true, deliveredAt: '2026-01-01T10:00:00.000Z' };
+const wasDelivered = { delivered: true, deliveredAt: '2026-01-01T10:00:00.000Z' };
 
 describe('sums of receipts', () => {
   const shown = (receipts: readonly ReturnType<typeof paid>[]) =>
@@ -27,11 +27,11 @@ describe('sums of receipts', () => {
 
   it('are exact by resource, currency and network, delivered and undelivered apart', () => {
     const receipts = [
-      paid(1, { ...sold, amount: '0.1' }),
-      paid(2, { ...sold, amount: '0.2', deliveredAt: '2026-01-01T12:00:00.000Z' }),
+      paid(1, { ...wasDelivered, amount: '0.1' }),
+      paid(2, { ...wasDelivered, amount: '0.2', deliveredAt: '2026-01-01T12:00:00.000Z' }),
       paid(3, { amount: '5' }),
-      paid(4, { ...sold, amount: '1', network: 'eip155:2', deliveredAt: '2026-01-01T11:00:00.000Z' }),
-      paid(5, { ...sold, resourceId: 'report', amount: '7' }),
+      paid(4, { ...wasDelivered, amount: '1', network: 'eip155:2', deliveredAt: '2026-01-01T11:00:00.000Z' }),
+      paid(5, { ...wasDelivered, resourceId: 'report', amount: '7' }),
     ];
     assert.deepEqual(shown(receipts), [
       'archive eip155:1 0.30 2 5.00',
@@ -46,14 +46,17 @@ describe('sums of receipts', () => {
   });
 
   it('count invalid amounts apart', () => {
-    const [row] = revenueOf([paid(1, { ...sold, amount: 'much' }), paid(2, sold)]).resources;
+    const [row] = revenueOf([paid(1, { ...wasDelivered, amount: 'much' }), paid(2, wasDelivered)]).resources;
     assert.deepEqual([row && inDigits(row.revenue), row?.deliveries, row?.unreadable], ['0.02', 2, 1]);
   });
 
   it('leave out payments of status unknown, which stay in the list of the undelivered', () => {
     const unknown = paid(2, { amount: '5', resourceId: 'report' });
     const book = createReceipts();
-    book.add([paid(1, { ...sold, amount: '0.1' }), { ...unknown, payment: { ...unknown.payment, status: 'unknown' } }]);
+    book.add([
+      paid(1, { ...wasDelivered, amount: '0.1' }),
+      { ...unknown, payment: { ...unknown.payment, status: 'unknown' } },
+    ]);
     const { resources, totals } = revenueOf(book.paid());
     assert.deepEqual(
       [...resources, ...totals].map(({ resourceId, revenue, open }) => [resourceId, inDigits(revenue), inDigits(open)]),

@@ -39,9 +39,9 @@ describe('the present state on the console', () => {
 
   it('an answer is shown as kept for its buyer as long as it may be collected', async () => {
     const rows = await rowsOf(opened.page, 'owed');
-    const told = /Answer is kept; the buyer collects it with the same proof/;
+    const shownAsKept = /Answer is kept; the buyer collects it with the same proof/;
     assert.deepEqual(
-      ['over', 'kept', 'failed'].map((id) => told.test(rows.find((row) => row.includes(id)) ?? assert.fail(id))),
+      ['over', 'kept', 'failed'].map((id) => shownAsKept.test(rows.find((row) => row.includes(id)) ?? assert.fail(id))),
       [false, true, false],
     );
   });
@@ -60,7 +60,7 @@ describe('the present state on the console', () => {
     ]);
     const { faint } = await page.evaluate(faintTexts, LEAST_CONTRAST);
     assert.deepEqual(faint, []);
-    assert.equal(await page.locator('#checks li:not([data-tone="unknown"])').count(), 0, 'no colour says otherwise');
+    assert.equal(await page.locator('#checks li:not([data-tone="unknown"])').count(), 0, 'no check has another colour');
     await page.unroute('**/ready');
     await page.getByRole('button', { name: 'Try now' }).click();
     await page.getByText(/^Live ·/).waitFor();

@@ -41,7 +41,7 @@ describe('evidence', () => {
     });
   }
 
-  it('the word of an operator makes a payment settled or refused, out of the state that waits for it', () => {
+  it('the decision of an operator makes a payment settled or refused, out of the state that waits for it', () => {
     for (const to of ['settled', 'refused'] as const) {
       const record = inState('unresolved');
       const facts = { evidence: 'operator', reason: 'settlement_undecided' } as const;
@@ -59,7 +59,7 @@ describe('evidence', () => {
       ['unresolved', record.proof, record.backendRequest, '0x', 0],
     );
   });
-  it('no end is believed without it', () => {
+  it('no final state is accepted without it', () => {
     assert.throws(settling(everything), LedgerCorruption);
     assert.throws(settling(everything, 'refused'), LedgerCorruption);
   });

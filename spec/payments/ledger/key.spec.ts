@@ -80,7 +80,7 @@ describe('a record that was reserved with a token', () => {
     assert.equal(madeFrom({ ...asked(token), token: issued }, sha256('other payment'))?.tokenDigest, undefined);
     assert.equal(madeFrom({ ...asked(token), token: issued }, asked().terms.payId)?.tokenDigest, token);
   });
-  it('is not made beside a key, which rules alone', () => {
+  it('is not made beside a key, which alone counts', () => {
     const made = madeFrom({ ...asked(token, { keyDigest: sha256('key') }), token: issued });
     assert.deepEqual([made?.keyDigest, made?.tokenDigest], [sha256('key'), undefined]);
   });

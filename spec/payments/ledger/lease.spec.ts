@@ -14,7 +14,7 @@ describe('renewing a lease', () => {
     renew(record, { ...holder({ ...record, ...claim }), leaseMs: LEASE_MS }, now);
 
   for (const state of STATES.filter((one) => !isFinal(one))) {
-    it(`${state}: it lasts from now, and nothing else changes, least of all the step`, () => {
+    it(`${state}: it lasts from now, and nothing else changes, not even the step`, () => {
       const record = inState(state);
       const { answer, record: after, changed } = renewed(record);
       assert.equal(answer, true);

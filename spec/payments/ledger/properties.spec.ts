@@ -35,11 +35,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     else assert.equal(after.evidence, undefined);
     return true;
   },
-  'refused has its evidence and reason, and never follows settled': ({ after, visited }) => {
+  'refused has its evidence and reason, and never follows settled': ({ after, reached }) => {
     if (after?.state !== 'refused') return false;
     assert.ok(WORTHLESS.includes(String(after.evidence)));
     assert.ok(after.reason);
-    for (const state of AFTER_PAYMENT) assert.ok(!visited.has(state as never));
+    for (const state of AFTER_PAYMENT) assert.ok(!reached.has(state as never));
     return true;
   },
   'evidence, once there, is never another': ({ before, after }) => {
@@ -47,9 +47,9 @@ const RULES: Readonly<Record<string, Rule>> = {
     assert.equal(after?.evidence, before.evidence);
     return true;
   },
-  'what was settling is never deleted': ({ before, after, visited }) => {
+  'what was settling is never deleted': ({ before, after, reached }) => {
     if (before === undefined || before.state === 'reserved') return false;
-    assert.ok(after !== undefined && visited.has('settling'));
+    assert.ok(after !== undefined && reached.has('settling'));
     return true;
   },
   'what was withdrawn is settled only after it was settling anew, and never has bytes to send': ({ before, after }) => {
@@ -58,9 +58,9 @@ const RULES: Readonly<Record<string, Rule>> = {
     assert.equal(after?.state, 'settling');
     return true;
   },
-  'delivered comes only after settled': ({ after, visited }) => {
+  'delivered comes only after settled': ({ after, reached }) => {
     if (after?.state !== 'delivered') return false;
-    assert.ok(visited.has('settled'));
+    assert.ok(reached.has('settled'));
     return true;
   },
   'the same command twice is the command once, in answer and record': ({ call, now, outcome }) => {

@@ -72,10 +72,7 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
   });
 }
 
-/**
- * The record that a reservation speaks of; where nothing stands against the mandate or the proof
- * there is always one.
- */
+/** The record of a reservation; there is one unless the mandate or the proof is refused. */
 export function recordIn(reservation: Reservation): PaymentRecord {
   if (reservation.kind === 'mandate') throw new Error(`the mandate is ${reservation.reason}`);
   if (reservation.kind === 'refused') throw new Error(`the proof was refused: ${reservation.reason}`);

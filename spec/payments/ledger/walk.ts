@@ -19,8 +19,8 @@ export interface Step {
   /**
    * States of this record so far, the present one included; a record that was deleted begins anew.
    */
-  readonly visited: ReadonlySet<PaymentState>;
-  /** A record of the same life under each fence that is over. */
+  readonly reached: ReadonlySet<PaymentState>;
+  /** A record under each fence that is over, since the record was made. */
   readonly former: readonly PaymentRecord[];
 }
 
@@ -53,7 +53,7 @@ export function walk(drawn: readonly (readonly [Command, number])[], show: (step
   const subject = newSubject();
   let now = NOW;
   let record: PaymentRecord | undefined;
-  let visited = new Set<PaymentState>();
+  let reached = new Set<PaymentState>();
   let former: PaymentRecord[] = [];
   for (const [command, waitMs] of drawn) {
     now += waitMs;
@@ -62,9 +62,9 @@ export function walk(drawn: readonly (readonly [Command, number])[], show: (step
     const outcome = attempted(before, call, now);
     if (outcome !== undefined) record = outcome.record;
     if (before !== undefined && record !== undefined && record.fence !== before.fence) former = [...former, before];
-    visited = record === undefined ? new Set() : new Set([...visited, record.state]);
+    reached = record === undefined ? new Set() : new Set([...reached, record.state]);
     if (record === undefined) former = [];
-    show({ call, now, before, outcome, after: record, visited, former });
+    show({ call, now, before, outcome, after: record, reached, former });
   }
   return drawn.length;
 }

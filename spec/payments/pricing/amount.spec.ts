@@ -87,7 +87,7 @@ describe('amounts', () => {
     );
   });
 
-  it('agrees with a second reading, or refuses, whatever text it meets', () => {
+  it('reads any text as a second parser does, or refuses it', () => {
     const digits = fc.string({ unit: fc.constantFrom(...'0123456789..eE+-_ ,x\n٣０'), maxLength: 14 });
     const near = fc
       .tuple(fc.nat(), fc.nat(), fc.constantFrom('', '0', '.', 'e1', ' ', '\0'))

@@ -14,7 +14,7 @@ import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, tokensUnder } from '../settlement/to
 
 const tokensOf = ({ current }: TokenKeys) => createBuyerTokens(current, { maxTimeoutSeconds: 120 });
 const isGenuine = (keys: TokenKeys, token: string): boolean => (tokensOf(keys).read(token)?.genuineForMs ?? 0) > 0;
-/** What was asked of the store is answered. */
+/** Resolves when the store has answered. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 function sharedMap(): SharedSecrets {
@@ -35,7 +35,7 @@ describe('the keys of tokens', () => {
     keys.close();
   });
 
-  it('without one are the same in every process: what one issued another believes', async () => {
+  it('without one are the same in every process: each accepts the tokens of the others', async () => {
     const shared = sharedMap();
     const [one, other] = [openTokenKeys([], SCOPE, shared), openTokenKeys([], SCOPE, shared)];
     await settled();
@@ -45,7 +45,7 @@ describe('the keys of tokens', () => {
     other.close();
   });
 
-  it('what a process issued before it had agreed with the others it still believes afterwards', async () => {
+  it('a token that a process issued before it agreed with the others is accepted afterwards', async () => {
     const shared = sharedMap();
     await shared.agree('buyer-token', 'chosen-before');
     const keys = openTokenKeys([], SCOPE, shared);

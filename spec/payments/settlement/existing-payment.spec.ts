@@ -10,9 +10,7 @@ import { worldOfEachTest } from './world.ts';
 const KEY = 'key-of-the-buyer';
 const OTHER_KEY = 'key-of-an-onlooker';
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/**
- * `running`: leased to an attempt that lives. `uncertain`: settling, and no attempt works on it.
- */
+/** `running`: leased to a running attempt. `uncertain`: settling, and no attempt works on it. */
 type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
 
 describe('the same proof again: the table of contract 4.3 and 4.4', () => {
@@ -23,7 +21,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     const { keyDigest: _none, ...terms } = world.terms;
     return { terms: key === undefined ? terms : { ...terms, keyDigest: keyDigest(terms.payId, key) } };
   };
-  /** Brings the payment of a first call with this key to where it stands. */
+  /** Brings the payment of a first call with this key into this state. */
   const standing = async (where: Standing, key?: string, answer: KeptAnswer = keptAnswer()): Promise<void> => {
     world.terms = withKey(key).terms;
     const { script } = world.peer;
@@ -51,7 +49,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     return result.kind === 'replayed' ? `replayed${result.joined ? ' joined' : ''}` : result.kind;
   };
 
-  /** Where it stands, the key it first came with, the key it comes with now, the answer. */
+  /** The state, the key of the first call, the key of the next call, the answer. */
   const rows: readonly (readonly [Standing, string | undefined, string | undefined, string])[] = [
     ['running', undefined, undefined, 'in_flight'],
     ['running', KEY, KEY, 'in_flight'],
@@ -118,7 +116,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
       assert.equal(answerOf(await settleOnce(withKey(KEY), world.ledger, true)), 'replayed joined');
     });
 
-    it('has nothing of it when no secret came with either', async () => {
+    it('does not get it when neither call has a secret', async () => {
       await standing('delivered');
       assert.equal(answerOf(await settleOnce({}, world.ledger, true)), 'spent delivered');
     });
@@ -137,7 +135,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     assert.equal(answerOf(await settleOnce(withKey(KEY))), 'spent delivered');
   });
 
-  it('a resume is neither a settlement nor a verification, and a question without the key uses no try up', async () => {
+  it('a resume is neither a settlement nor a verification, and a call without the key uses no attempt up', async () => {
     await standing('undelivered', KEY);
     const tries = (await record())?.tries;
     for (let question = 0; question < 20; question += 1) await settleOnce(withKey(undefined));

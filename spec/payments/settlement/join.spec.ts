@@ -49,7 +49,7 @@ describe('copies of a proof', () => {
     world.terms = { ...world.terms, tokenDigest: 'b'.repeat(64) };
   });
 
-  it('in one process share one look at the record and get the answer of the first', async () => {
+  it('in one process share one read of the record and get the answer of the first', async () => {
     const first = await pay();
     const settler = joined();
     const copies = Array.from({ length: MOST_COPIES }, () => settler.settle(requestWith()));

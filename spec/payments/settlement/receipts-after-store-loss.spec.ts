@@ -37,13 +37,13 @@ const CHAIN = {
 /**
  * A payment of seven units that the chain shows. Its transaction spells the authorization as the
  * buyer signed it, or hides it in a contract, or spells another one that the payer signed for the
- * same nonce, for soon after or for ever.
+ * same nonce, with an end soon after or in the far future.
  */
 interface Payment {
   readonly terms: PaymentTerms;
   readonly shown: ChainPayment;
-  /** Whether its buyer comes for it, and how that ends. */
-  readonly fate: 'delivered' | 'undelivered' | 'never';
+  /** Whether its buyer collects it, and how that delivery ends. */
+  readonly collection: 'delivered' | 'undelivered' | 'never';
 }
 
 function paymentOf(index: number): Payment {
@@ -64,7 +64,7 @@ function paymentOf(index: number): Payment {
       ...{ from, nonce, units: 7n, transaction: HASH, time: NOON_MS / 1_000 - 5, validBefore: spelled },
       ...{ sender: undefined, marked: false },
     },
-    fate: (['delivered', 'undelivered', 'never'] as const)[index % 3] ?? 'never',
+    collection: (['delivered', 'undelivered', 'never'] as const)[index % 3] ?? 'never',
   };
 }
 
@@ -79,7 +79,7 @@ describe('after a loss of the store, in any order of calls', () => {
   const world = worldOfEachTest();
 
   /**
-   * Lets the chain be searched, more than once, while buyers come, in an order of its own; then the
+   * Searches the chain more than once while buyers collect, in a random order; resolves to the
    * receipts.
    */
   async function receiptsAfter(seed: number, store: Store, payments: readonly Payment[]): Promise<readonly Receipt[]> {
@@ -95,18 +95,18 @@ describe('after a loss of the store, in any order of calls', () => {
       assert.equal(result.kind, 'paid');
       if (result.kind === 'paid') collecting.set(terms.payId, result);
     };
-    const leave = async ({ terms, fate }: Payment): Promise<void> => {
+    const leave = async ({ terms, collection }: Payment): Promise<void> => {
       const paid = collecting.get(terms.payId) ?? assert.fail();
       const facts = world.facts(paid, { requestId: terms.requestId });
-      if (fate === 'delivered') await world.recorder(store.ledger).delivered(paid.record, facts);
+      if (collection === 'delivered') await world.recorder(store.ledger).delivered(paid.record, facts);
       else {
         const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false };
         await world.recorder(store.ledger).undelivered(paid.record, { ...facts, ...failed });
       }
     };
-    // The two steps of a purchase have an order, everything else has none.
+    // The two steps of a purchase keep their order, everything else is shuffled.
     const queues = payments.map((payment) => {
-      const purchase = payment.fate === 'never' ? [] : [come, leave];
+      const purchase = payment.collection === 'never' ? [] : [come, leave];
       const kinds = shuffled([...Array.from({ length: 3 }, () => 'search'), ...purchase.map(() => 'purchase')], draw);
       return kinds.map((kind) => {
         const step = kind === 'search' ? rebuild : (purchase.shift() ?? rebuild);
@@ -115,7 +115,7 @@ describe('after a loss of the store, in any order of calls', () => {
     });
     while (queues.some((queue) => queue.length > 0)) {
       const open = queues.filter((queue) => queue.length > 0);
-      // Some at the same time: a search must not need the gateways to stand still.
+      // Some at the same time: a search must also work while gateways run.
       const next = shuffled(open, draw).slice(0, 1 + draw.below(3));
       await Promise.all(next.map((queue) => queue.shift()?.()));
     }
@@ -140,16 +140,16 @@ describe('after a loss of the store, in any order of calls', () => {
       const found = await receiptsAfter(seed, store, payments);
       assert.equal(found.length, PAYMENTS, `order ${seed}: a receipt a payment`);
       const essential = essence(found);
-      for (const { terms, fate } of payments) {
+      for (const { terms, collection } of payments) {
         const own =
           essential.find(({ key }) => key === terms.payId) ?? assert.fail(`order ${seed}: a payment has no receipt`);
-        assert.equal(own.delivered, fate === 'delivered');
-        if (fate !== 'never') assert.equal(own.id, terms.receiptId);
+        assert.equal(own.delivered, collection === 'delivered');
+        if (collection !== 'never') assert.equal(own.id, terms.receiptId);
       }
       expected ??= essential;
       assert.deepEqual(essential, expected, `order ${seed}`);
       const owed = await store.receipts.page({ limit: 500, delivered: false });
-      assert.equal(owed.receipts.length, payments.filter(({ fate }) => fate !== 'delivered').length);
+      assert.equal(owed.receipts.length, payments.filter(({ collection }) => collection !== 'delivered').length);
       await store.close();
     }
   }

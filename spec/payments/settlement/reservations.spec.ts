@@ -53,7 +53,7 @@ describe('leases', () => {
     leases = createLeases(broken({}), time);
   });
 
-  it('an attempt that lives keeps its record for as long as it works', async () => {
+  it('a running attempt keeps its record for as long as it works', async () => {
     leases.hold(await reserve('first'), HOUR_MS);
     await pass(60_000);
     assert.equal(await reservation(), 'in_flight');
@@ -100,7 +100,7 @@ describe('leases', () => {
     assert.equal(await reservation(), 'granted');
   });
 
-  it('a lease that was given up is not woken', async () => {
+  it('a lease that was given up is not renewed', async () => {
     const held = await reserve('first');
     leases.hold(held, HOUR_MS);
     await world.ledger.note({ payId: held.payId, owner: held.owner, fence: held.fence, step: 's', leaseMs: 0 });
@@ -252,7 +252,7 @@ describe('a reservation that the store never answered', () => {
     assert.equal((await settleOnce()).kind, 'paid');
   });
 
-  it('and that certainly never left is not asked about', async () => {
+  it('and that certainly was not written is not discarded', async () => {
     await assert.rejects(settleOnce({}, hanging(false)), StoreError);
     await rest();
     assert.equal((await record())?.state, 'reserved', 'this one stands for another call that runs');

@@ -14,12 +14,12 @@ function record(state: PaymentState, more: Partial<PaymentRecord> = {}): Payment
 describe('the witness of a 402', () => {
   for (const state of Object.keys(TRANSITIONS) as PaymentState[])
     if (state !== 'refused')
-      it(`cannot be had for a payment that is ${state}, whatever its record claims`, () => {
+      it(`is not made for a payment that is ${state}, whatever its record claims`, () => {
         const claims = { evidence: 'expired', reason: 'expired' } as const;
         assert.throws(() => SafeToRechallenge.refused(record(state, claims), false), /no 402/);
       });
 
-  it('cannot be had for a refusal without evidence', () => {
+  it('is not made for a refusal without evidence', () => {
     assert.throws(() => SafeToRechallenge.refused(record('refused', { reason: 'claimed' }), false), /no 402/);
   });
 
@@ -48,7 +48,7 @@ describe('the witness of a 402', () => {
   });
 });
 
-describe('the places of a 402 in the sources', () => {
+describe('the sources that write a 402', () => {
   const sources = globSync('src/**/*.ts').map((file) => ({ file, text: readFileSync(file, 'utf8') }));
   const using = (what: RegExp): readonly string[] =>
     sources
@@ -72,7 +72,7 @@ describe('the places of a 402 in the sources', () => {
     assert.deepEqual(using(/GatewayError\(\s*'(?:PAYMENT_REQUIRED|PAYMENT_INVALID)'/), []);
   });
 
-  it('each way to a witness has its one user', () => {
+  it('each function that makes a witness has no caller but these', () => {
     assert.deepEqual(using(/SafeToRechallenge\.unreserved\(/), ['src/pipeline/middleware/verify.ts']);
     assert.deepEqual(using(/SafeToRechallenge\.discarded\(/), ['src/payments/settlement/settle.ts']);
     assert.deepEqual(using(/SafeToRechallenge\.refusedBefore\(/), ['src/payments/settlement/existing-payment.ts']);
@@ -82,7 +82,7 @@ describe('the places of a 402 in the sources', () => {
     ]);
   });
 
-  it('a witness is made nowhere else, and no cast pretends one', () => {
+  it('a witness is made nowhere else, and by no cast', () => {
     assert.deepEqual(using(/new SafeToRechallenge\(/), ['src/payments/settlement/safe-to-rechallenge.ts']);
     assert.deepEqual(using(/as (?:unknown as )?SafeToRechallenge\b/), []);
   });

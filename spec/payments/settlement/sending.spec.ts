@@ -91,7 +91,7 @@ describe('an answer that has begun to leave', () => {
     assert.deepEqual([pauses.length, Math.max(...pauses)], [away, 100]);
   });
 
-  it('and whose process died before it wrote so: the first attempt that finds it writes a receipt', async () => {
+  it('and whose process died before it recorded that: the first attempt that finds it writes a receipt', async () => {
     await dies(await pay());
     assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(await uncertain(), [[false, true]]);

@@ -9,7 +9,7 @@ import { PAID } from './scripted-rail.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 import { freshTerms, worldOfEachTest } from './world.ts';
 
-describe('a payer with as many settlements under way as one may have', () => {
+describe('a payer at its bound of settlements under way', () => {
   const world = worldOfEachTest();
   const { requestWith, pay, later } = world;
   let time: VirtualTime;

@@ -61,7 +61,7 @@ describe('a call whose client is gone', () => {
     assert.deepEqual(await copy, { kind: 'gone' });
   });
 
-  it('without any buyer begins nothing', async () => {
+  it('that has no client at its start begins nothing', async () => {
     assert.deepEqual(await settleOnce({ left: undefined }), { kind: 'gone' });
     assert.deepEqual([await record(), world.peer.names()], [undefined, []]);
   });

@@ -10,7 +10,7 @@ import { reconcilerBench } from './reconciler-bench.ts';
 import { EXPIRED, PAID, SPENT } from './scripted-rail.ts';
 import { freshTerms, worldOfEachTest } from './world.ts';
 
-/** What a call is let through with whose mandate no longer verifies. */
+/** The refusal that a call carries whose mandate no longer verifies. */
 const NO_MANDATE = 'mandate_expired';
 const BUDGET = '100';
 
@@ -29,7 +29,7 @@ describe('a purchase with a mandate', () => {
   });
   const bench = reconcilerBench(world);
   const reconcile = (): Promise<void> => bench.open().round();
-  /** What is left of the budget, found by trying; nothing stays of the tries. */
+  /** What is left of the budget, found by reservations that are discarded. */
   const left = async (): Promise<number> => {
     for (const units of [100, 40]) {
       const terms = another(`${units}`);

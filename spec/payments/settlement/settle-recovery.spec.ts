@@ -120,7 +120,7 @@ describe('an authorization without a record that may have paid us', () => {
     assert.ok(result.kind === 'paid' && result.record.recovered === undefined);
   });
 
-  describe('whose it was', () => {
+  describe('the buyer of a payment that was found', () => {
     const TOKEN = 'a'.repeat(64);
     const OTHER = 'b'.repeat(64);
     /** The policy, the mark in the transaction, the digest of the token that came, the answer. */

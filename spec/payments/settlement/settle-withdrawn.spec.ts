@@ -48,7 +48,7 @@ describe('a settlement that was withdrawn', () => {
     assert.equal(world.held.size, 0);
   });
 
-  it('begins anew with the same proof: the chain is asked first, and the rail learns what was withdrawn', async () => {
+  it('begins anew with the same proof: the chain is asked first, and the rail gets what was withdrawn', async () => {
     assert.equal((await settleOnce()).kind, 'paid');
     assert.deepEqual(world.peer.asked, [
       { what: 'reconcile', amount: '7', knownTransaction: HASH },
@@ -77,7 +77,7 @@ describe('a settlement that was withdrawn', () => {
     assert.deepEqual([await state(), (await record())?.evidence], ['refused', 'expired']);
   });
 
-  /** Whatever else is wrong, a 402 would have the buyer pay twice if the transaction turned up. */
+  /** After a 402 the buyer would pay twice if the transaction is mined later. */
   type Script = Partial<typeof world.peer.script>;
   const closing = async () => {
     world.gateOpen = false;
@@ -116,7 +116,7 @@ describe('a settlement that was withdrawn', () => {
     assert.equal(await state(), 'withdrawn');
   });
 
-  it('bought what it bought: for something else the proof is used', async () => {
+  it('keeps its purchase: for another one the proof is used', async () => {
     const other = { ...world.terms, bind: freshTerms().payId };
     assert.partialDeepStrictEqual(await settleOnce({ terms: other }), { kind: 'spent', state: 'used' });
   });

@@ -149,7 +149,7 @@ describe('the settler', () => {
     });
   });
 
-  it('a store that is silent when a settlement is begun: nothing is sent, but the write may stand and be gone on with', async () => {
+  it('a store that is silent when a settlement is begun: nothing is sent, but the write may be stored, and another attempt may continue it', async () => {
     const result = await settleOnce({}, broken({ advance: silent }));
     assert.equal(result.kind, 'uncertain');
     assert.deepEqual(world.peer.names(), ['verify']);

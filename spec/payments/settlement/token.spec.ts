@@ -114,7 +114,7 @@ describe('the same proof again, with the token of its challenge', () => {
     assert.equal(answerOf(await settleOnce(showing({ token: TOKEN }))), 'paid');
   });
 
-  it('questions without the secret ask no peer and use no try up, however many', async () => {
+  it('calls without the secret ask no peer and use no attempt up, however many', async () => {
     await undelivered({ token: TOKEN });
     const before = await record();
     for (let question = 0; question < 200; question += 1) {
@@ -124,7 +124,7 @@ describe('the same proof again, with the token of its challenge', () => {
     assert.deepEqual(await record(), before);
   });
 
-  it('what has bought something else is answered alike with the token', async () => {
+  it('a proof of another purchase gets the same answer with the token', async () => {
     await pay(showing({ token: TOKEN }));
     const { terms, ...shown } = showing({ token: TOKEN });
     assert.equal(

@@ -31,7 +31,7 @@ export const NOON_MS = 1_800_000_000_000;
 export const KEEP_ANSWER_MS = 60_000;
 /** A delivery that failed after the request was written, and that may be repeated. */
 export const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
-/** How long a sample proof is valid at noon, seconds. */
+/** How long a sample proof is valid from the beginning of a test, seconds. */
 const VALID_FOR_S = 120;
 
 const OFFER: PaymentRequirements = {
@@ -56,7 +56,7 @@ export function worldOfEachTest() {
     /** Connections to the backend that are held and neither used nor given back. */
     connections: 0,
     onStoreLoss: 'deliver' as StoreLossPolicy,
-    /** Lost payments that no known buyer made, as the operator is warned of them. */
+    /** Lost payments that no known buyer made: the operator gets a warning of each. */
     unclaimed: [] as string[],
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,

@@ -19,7 +19,7 @@ export const text = (
 const APPROVAL = '{"isValid":true,"success":true}';
 const CHUNKED = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
 const GZIP = { 'content-encoding': 'gzip' };
-/** What a bomb unfolds to, bytes; folded it fits under the cap. */
+/** A compression bomb, decompressed, bytes; compressed it fits under the cap. */
 const BOMB_BYTES = 40_000_000;
 
 /** What no verdict can be read from, at either endpoint. */

@@ -2,7 +2,7 @@ import { INVENTED_TRANSACTION, type ScriptedAnswer } from '../../support/hostile
 import { json, text } from './hostile-answers.ts';
 import { freshAddress } from './signing.ts';
 
-/** What a lying facilitator knows when it answers `/settle`. */
+/** What a hostile facilitator knows when it answers `/settle`. */
 export interface Situation {
   readonly network: string;
   readonly payer: string;
@@ -42,7 +42,7 @@ const invented = (): object => ({ transaction: INVENTED_TRANSACTION });
 const foreign = ({ foreign: transaction }: Situation): object => ({ transaction });
 const genuine = ({ transaction }: Situation): object => ({ transaction });
 
-/** Readable answers to `/settle`, each of them a lie for at least one fate of the payment. */
+/** Readable answers to `/settle`, each of them false for at least one outcome of the payment. */
 export const LIES: readonly (readonly [what: string, lie: Lie])[] = [
   ['success, with the hash if there is one', claims(() => ({}))],
   ['success, hash in capitals', claims((at) => ({ transaction: `0x${at.transaction.slice(2).toUpperCase()}` }))],

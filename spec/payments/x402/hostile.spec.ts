@@ -15,9 +15,9 @@ import { remoteRail } from './remote.ts';
 import { genuineProof, nowSeconds } from './signing.ts';
 import { openStage, type Stage } from './stage.ts';
 
-/** What is true, independent of the facilitator's answer. */
-const FATES = ['open', 'paid', 'under way', 'cancelled'] as const;
-type Fate = (typeof FATES)[number];
+/** States of a payment on the chain, independent of the facilitator's answer. */
+const CHAIN_STATES = ['open', 'paid', 'under way', 'cancelled'] as const;
+type ChainState = (typeof CHAIN_STATES)[number];
 
 const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
   ...LIES,
@@ -26,47 +26,47 @@ const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
 
 describe('a hostile facilitator over a real chain', () => {
   let stage: Stage;
-  let liar: HostileFacilitator;
+  let facilitator: HostileFacilitator;
   let rail: PaymentRail & { close(): Promise<void> };
   let account: PrivateKeyAccount;
   let foreign: string;
 
   before(async () => {
     stage = await openStage();
-    liar = await startHostileFacilitator(stage.terms.network);
+    facilitator = await startHostileFacilitator(stage.terms.network);
     const deadlines = { verifyMs: 400, settleMs: 400, confirmMs: 30 };
-    rail = remoteRail([liar.url], { network: stage.terms.network, chain: stage.chain, deadlines });
+    rail = remoteRail([facilitator.url], { network: stage.terms.network, chain: stage.chain, deadlines });
     // Enough funds for every payment below.
     ({ account } = await stage.actors.buyer(10n ** 12n));
     foreign = await stage.actors.submit(await genuineProof(account, stage.terms));
   });
   after(async () => {
     await rail.close();
-    await liar.stop();
+    await facilitator.stop();
     await stage.close();
   });
 
-  const bring = async (fate: Fate, proof: Proof): Promise<string> => {
-    if (fate === 'paid') return stage.actors.submit(proof);
-    if (fate === 'under way') return stage.actors.broadcast(proof);
-    if (fate === 'cancelled') await stage.actors.cancel(account, proof);
+  const bring = async (state: ChainState, proof: Proof): Promise<string> => {
+    if (state === 'paid') return stage.actors.submit(proof);
+    if (state === 'under way') return stage.actors.broadcast(proof);
+    if (state === 'cancelled') await stage.actors.cancel(account, proof);
     return INVENTED_TRANSACTION;
   };
   const answering = (answer: ScriptedAnswer): void => {
-    liar.script({ settle: () => answer, verify: () => answer });
+    facilitator.script({ settle: () => answer, verify: () => answer });
   };
 
   for (const [what, lie] of ANSWERS)
     it(`that answers "${what}" decides nothing: the chain does`, async () => {
-      for (const fate of FATES) {
+      for (const state of CHAIN_STATES) {
         const proof = await genuineProof(account, stage.terms);
-        const transaction = await bring(fate, proof);
+        const transaction = await bring(state, proof);
         answering(lie({ network: stage.terms.network, payer: account.address, transaction, foreign }));
-        const asked = liar.calls.length;
+        const asked = facilitator.calls.length;
         const settlement = await rail.settle(proof, stage.offer, noWriteAhead);
-        assert.equal(liar.calls.length, asked + 1, `${fate}: /settle is asked once`);
-        assert.deepEqual(provenBy(settlement), truth(fate, transaction), fate);
-        if (fate !== 'under way') continue;
+        assert.equal(facilitator.calls.length, asked + 1, `${state}: /settle is asked once`);
+        assert.deepEqual(provenBy(settlement), expected(state, transaction), state);
+        if (state !== 'under way') continue;
         await stage.actors.mine();
         const reading = await rail.reconcile(proof, stage.offer, settlement.transaction);
         assert.deepEqual(reading, { kind: 'settled', evidence: 'logs', transaction }, 'mined afterwards');
@@ -83,7 +83,7 @@ describe('a hostile facilitator over a real chain', () => {
       assert.ok(verdict.kind !== 'refused' || verdict.nonceSpent, JSON.stringify(verdict));
     });
 
-  it('cannot keep an authorization alive that no block can take any more', async () => {
+  it('cannot keep an authorization open that no block can take any more', async () => {
     const validBefore = nowSeconds() + 60;
     const proof = await genuineProof(account, stage.terms, { validBefore: String(validBefore) });
     const snapshot = await stage.local.request('evm_snapshot', []);
@@ -107,8 +107,8 @@ function provenBy(settlement: Settlement): object {
     : { kind, evidence: settlement.evidence, ...(kind === 'settled' ? { transaction } : {}) };
 }
 
-function truth(fate: Fate, transaction: string): object {
-  switch (fate) {
+function expected(state: ChainState, transaction: string): object {
+  switch (state) {
     case 'paid':
       return { kind: 'settled', evidence: 'logs', transaction };
     case 'cancelled':

@@ -15,7 +15,7 @@ const PAID = {
   response: { success: true },
 } as unknown as Funding;
 
-/** Delivers an answer through a relay, and gives what was written down and thrown. */
+/** Delivers an answer through a relay, and gives what was recorded and thrown. */
 async function delivered(
   funding: Funding,
   relay: ResponseWriter['relay'],
@@ -54,7 +54,7 @@ describe('how a call ends', () => {
     assert.deepEqual([textOf(written[0]), written[0]?.failure], ['{"bought":1}', undefined]);
   });
 
-  it('broken off: the failure is thrown, for an adapter whose head is not out', async () => {
+  it('broken off: the failure is thrown, for an adapter that has not sent its head', async () => {
     const broken = { kind: 'broken', error: new BackendError('transport', true) } as const;
     const { written, error } = await delivered(PAID, async () => broken);
     assert.deepEqual([error?.code, written[0]?.failure], ['BACKEND_ERROR', 'BACKEND_ERROR']);

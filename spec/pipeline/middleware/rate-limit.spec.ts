@@ -57,7 +57,7 @@ describe('the token of a call', () => {
         return end(res);
       };
       const middleware = countUnlessPaid(deliverCall);
-      const counter = await openBareListener([
+      const opened = await openBareListener([
         rateLimit(
           buckets,
           () => 'client',
@@ -72,28 +72,28 @@ describe('the token of a call', () => {
           return done;
         },
       ]);
-      const socket = (await dial(counter.url)).resume();
+      const socket = (await dial(opened.url)).resume();
       socket.write(head(['POST / HTTP/1.1', 'Host: gateway', 'Connection: close']));
       await closeOf(socket);
       await ended;
-      counter.close();
+      opened.close();
       assert.equal(buckets.take('client').left + 1, left);
     });
 
   it('is refused when none is left, with the time to come back, and the call goes no further', async () => {
     let limited = 0;
     const buckets = createTokenBuckets({ perSecond: 2, burst: 1 }, { now: () => 0 });
-    const counter = await openBareListener([
+    const opened = await openBareListener([
       rateLimit(
         buckets,
         () => 'client',
         () => (limited += 1),
       ),
     ]);
-    const [first, second] = [await fetch(counter.url), await fetch(counter.url)];
+    const [first, second] = [await fetch(opened.url), await fetch(opened.url)];
     await Promise.all([first.arrayBuffer(), second.arrayBuffer()]);
-    counter.close();
-    assert.deepEqual([first.status, second.status, limited, counter.served.length], [200, 429, 1, 1]);
+    opened.close();
+    assert.deepEqual([first.status, second.status, limited, opened.served.length], [200, 429, 1, 1]);
     assert.deepEqual(
       ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => second.headers.get(name)),
       ['"ip";q=1;w=1', '"ip";r=0;t=1', '1'],

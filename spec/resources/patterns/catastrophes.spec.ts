@@ -64,7 +64,7 @@ describe('published catastrophic patterns', () => {
   for (const [source, patterns] of Object.entries(CATASTROPHES))
     describe(source, () => {
       for (const catastrophe of patterns)
-        it(`hold no turn: ${catastrophe[0].slice(0, 60)}`, () => {
+        it(`do not block a turn: ${catastrophe[0].slice(0, 60)}`, () => {
           const [pattern] = catastrophe;
           if (patternFault(pattern) !== undefined) {
             // A refused pattern never runs. The reason is a limit of the linear engine.

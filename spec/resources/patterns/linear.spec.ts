@@ -148,7 +148,7 @@ describe('the linear engine', () => {
     await worker.terminate();
   });
 
-  it('is missed before anything runs without it', () => {
+  it('is checked for before a pattern runs', () => {
     const program = `
       const { proveLinearEngine } = await import('${MODULE}');
       (await import('node:v8')).setFlagsFromString('--no-enable-experimental-regexp-engine');

@@ -151,7 +151,7 @@ describe('bounds of a connection', () => {
   });
 });
 
-/** Uploads on: that fills the buffers of the two kernels, and none of the gateway. */
+/** Continues an upload: it fills the buffers of the two kernels, and none of the gateway. */
 async function pour(socket: Socket, chunk: (bytes: Buffer) => Buffer): Promise<void> {
   for (let sent = 0; sent < 4 * 1_024 * 1_024 && !socket.destroyed; sent += 65_536) {
     socket.write(chunk(Buffer.alloc(65_536, 0x20)));

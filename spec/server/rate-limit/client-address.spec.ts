@@ -37,7 +37,7 @@ describe('the network of an address', () => {
 
 describe('the client of a request', () => {
   const CASES: readonly (readonly [rule: string, proxies: number, forwarded: string | undefined, client: string])[] = [
-    ['without trusted proxies it is the peer, whatever the header says', 0, '203.0.113.7', PEER],
+    ['without trusted proxies it is the peer, whatever the header has', 0, '203.0.113.7', PEER],
     ['one proxy: its own entry, the last', 1, '198.51.100.1, 203.0.113.7', '203.0.113.7'],
     ['two proxies: the last but one', 2, '6.6.6.6, 203.0.113.7, 10.0.0.2', '203.0.113.7'],
     [

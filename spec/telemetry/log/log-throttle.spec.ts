@@ -27,7 +27,7 @@ function begun() {
   return { time, written, held, write };
 }
 
-describe('sparing lines', () => {
+describe('the throttle of log lines', () => {
   it('writes the first ten of a second, and holds the eleventh back', () => {
     const { written, write } = begun();
     write('a', LINES_A_SECOND);
@@ -59,7 +59,7 @@ describe('sparing lines', () => {
     assert.deepEqual(held, []);
   });
 
-  it('does not let a storm of one kind hide another', () => {
+  it('writes one kind however many lines another has', () => {
     const { time, written, held, write } = begun();
     write('a', 1_000);
     write('b', 1);

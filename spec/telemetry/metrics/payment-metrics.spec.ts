@@ -53,7 +53,7 @@ describe('money that was taken', () => {
     assert.equal(reserved.kind, 'granted');
     return done(await ledger.advance(move(reserved.record, 'settling')));
   };
-  const sell = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> =>
+  const settle = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> =>
     done(await ledger.advance(move(await begun(ledger, changes), 'settled')));
 
   it('is shown from 0 for each resource that has a price', async () => {
@@ -64,11 +64,11 @@ describe('money that was taken', () => {
   it('is counted once a payment, when it is settled, by resource, network and asset', async () => {
     const { ledger, taken } = counting();
     await begun(ledger, {});
-    const paid = await sell(ledger, { units: '10000' });
-    await sell(ledger, { units: '250' });
-    await sell(ledger, { units: '7', resourceId: 'cities' });
+    const paid = await settle(ledger, { units: '10000' });
+    await settle(ledger, { units: '250' });
+    await settle(ledger, { units: '7', resourceId: 'cities' });
     const other = `0x${'4'.repeat(40)}`;
-    await sell(ledger, { units: '5', asset: other });
+    await settle(ledger, { units: '5', asset: other });
     done(await ledger.advance(move(paid, 'delivered')));
     const found = await taken();
     const sums = [series('market_report'), series('cities'), series('market_report', other)];
@@ -97,15 +97,15 @@ describe('money that was taken', () => {
 
   it('is summed exactly beyond what a double holds, and only rounded when it is shown', async () => {
     const { ledger, taken } = counting();
-    // One by one, 2^53 swallows every 1.
-    for (const units of [(2n ** 53n).toString(), '1', '1']) await sell(ledger, { units });
+    // As doubles, 2^53 + 1 is 2^53: each 1 would be lost.
+    for (const units of [(2n ** 53n).toString(), '1', '1']) await settle(ledger, { units });
     assert.equal((await taken()).get(series('market_report')), 2 ** 53 + 2);
   });
 
   it('has no resource that is not in the catalogue: an old record makes no series', async () => {
     const { ledger, taken } = counting();
-    await sell(ledger, { units: '3', resourceId: 'gone' });
-    await sell(ledger, { units: '4', resourceId: 'gone_too' });
+    await settle(ledger, { units: '3', resourceId: 'gone' });
+    await settle(ledger, { units: '4', resourceId: 'gone_too' });
     const found = await taken();
     assert.equal(found.get(series('')), 7);
     assert.ok(![...found.keys()].some((name) => name.includes('resource="gone')));

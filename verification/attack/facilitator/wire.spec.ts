@@ -123,7 +123,7 @@ describe('what other specs prove about facilitators', () => {
   proven(
     'X10',
     'spec/payments/x402/hostile.spec.ts',
-    'cannot keep an authorization alive that no block can take any more',
+    'cannot keep an authorization open that no block can take any more',
   );
   proven(
     'X10',

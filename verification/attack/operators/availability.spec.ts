@@ -69,7 +69,7 @@ describe('a gateway that is asked for too much', () => {
     assert.ok(statuses.filter((status) => status === 429).length >= 10, statuses.join());
   });
   proven('D4', 'spec/server/rate-limit/client-address.spec.ts', 'a header of 32 KiB is read from its end only');
-  proven('D3', 'spec/server/rate-limit/token-buckets.spec.ts', 'are never more than the bound');
+  proven('D3', 'spec/time/recent-map.spec.ts', 'never has more keys than its bound');
   proven(
     'D3',
     'spec/server/rate-limit/failed-attempts.spec.ts',
@@ -85,12 +85,12 @@ describe('a gateway that is asked for too much', () => {
   proven(
     'D8',
     'spec/telemetry/log/log.spec.ts',
-    'keeps a storm of one failure down to ten lines a second, and says how many more there were',
+    'has ten lines a second of one failure, and one with the number of the others',
   );
   proven(
     'P5',
-    'spec/sidecar/bypass.spec.ts',
-    'a merchant that listens on an address of the pod is, is told of once, and again when it is put right',
+    'spec/sidecar/exposure.spec.ts',
+    'reports a backend on an address of the pod once, and again when it listens there no longer',
   );
 });
 

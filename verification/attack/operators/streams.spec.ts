@@ -129,6 +129,6 @@ describe('readers of the event stream who mean no good', () => {
   proven(
     'O6',
     'spec/operator/api/stream-pace.spec.ts',
-    'for live events is cut with more than 1 MiB before him and counted; the others get every event',
+    'of live events is cut with more than 1 MiB unsent and counted; the others get every event',
   );
 });

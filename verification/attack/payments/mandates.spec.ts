@@ -11,7 +11,7 @@ describe('attacks with mandates', () => {
   proven(
     'A1',
     'spec/e2e/mandates-store-loss.spec.ts',
-    'is refused under a fresh checkout as well when it is open, the log says why, and the operator may accept it',
+    'is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it',
   );
   proven('A2', 'spec/e2e/mandates-refused.spec.ts', 'one open mandate, closed twice, buys once');
   proven('A2', 'spec/e2e/mandates-race.spec.ts', 'copies of one call share one mandate and one settlement');

@@ -120,7 +120,7 @@ describe('inputs that take long', () => {
   });
 
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the title as it is spelled there.
-  proven('B11', 'spec/resources/patterns/catastrophes.spec.ts', 'hold no turn: ${catastrophe[0].slice(0, 60)}');
+  proven('B11', 'spec/resources/patterns/catastrophes.spec.ts', 'do not block a turn: ${catastrophe[0].slice(0, 60)}');
   proven(
     'B11',
     'spec/resources/patterns/linear.spec.ts',

@@ -6,17 +6,17 @@ import type { ChainAccess } from '../../../support/chain.ts';
 import { TOKEN_ABI } from '../../../support/contracts.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, sign, type Terms } from '../signing.ts';
 
-/** What payers and strangers do on a chain without the gateway. */
+/** What payers and third parties do on a chain without the gateway. */
 export interface ChainActors {
-  /** A payer with the price and no more, and a proof of theirs. */
+  /** A payer that has exactly the price, and its proof. */
   buyer(units?: bigint): Promise<{ readonly account: PrivateKeyAccount; readonly proof: Proof }>;
-  /** A stranger who saw the proof submits it; resolves to the transaction. */
+  /** A third party that has the proof submits it; resolves to the transaction. */
   submit(proof: Proof): Promise<Hex>;
-  /** The same without a block that takes it, until `mine`; resolves to the transaction. */
+  /** The same, not mined before `mine`; resolves to the transaction. */
   broadcast(proof: Proof): Promise<Hex>;
-  /** Takes what was broadcast into a block. */
+  /** Mines what was broadcast. */
   mine(): Promise<void>;
-  /** The payer takes the authorization back. */
+  /** The payer cancels the authorization. */
   cancel(account: PrivateKeyAccount, proof: Proof): Promise<void>;
   /** The payer spends the same nonce on a transfer to itself. */
   spendOnSelf(account: PrivateKeyAccount, proof: Proof): Promise<void>;

@@ -98,11 +98,11 @@ describe('a remote facilitator', () => {
     });
 
   it('that cannot be reached is unavailable, and uncertain once settling', async () => {
-    const nobody = remoteRail(['http://127.0.0.1:9'], { network });
-    assert.equal((await nobody.verify(proof, offer)).kind, 'unavailable');
-    assert.equal((await nobody.settle(proof, offer, noWriteAhead)).kind, 'uncertain');
-    assert.equal((await nobody.check())?.found, 'unreachable');
-    await nobody.close();
+    const absent = remoteRail(['http://127.0.0.1:9'], { network });
+    assert.equal((await absent.verify(proof, offer)).kind, 'unavailable');
+    assert.equal((await absent.settle(proof, offer, noWriteAhead)).kind, 'uncertain');
+    assert.equal((await absent.check())?.found, 'unreachable');
+    await absent.close();
   });
 
   describe('at /verify', () => {

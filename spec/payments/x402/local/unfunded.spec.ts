@@ -28,7 +28,7 @@ describe('a relayer that runs out of gas', () => {
   const settle = (proof: Proof, history?: { readonly sentBefore: boolean; readonly withdrawnBefore?: boolean }) =>
     settleThrough(rail, proof, stage.offer, history);
   const numberOf = (raw: string | undefined): number | undefined => parseTransaction(raw as Hex).nonce;
-  /** Known to have enough, and then without. */
+  /** The relayer had enough gas in the last check, and has none now. */
   const drainedUnseen = async (): Promise<void> => {
     assert.equal(await rail.check(), undefined);
     await drain();
@@ -88,7 +88,7 @@ describe('a relayer that runs out of gas', () => {
     assert.equal((await settle(proof, { sentBefore: true })).outcome.kind, 'uncertain');
   });
 
-  it('a refusal after a withdrawal is the chain’s to make', async () => {
+  it('after a withdrawal only the chain can refuse', async () => {
     const { account, proof } = await stage.actors.buyer(0n);
     const history = { sentBefore: false, withdrawnBefore: true };
     assert.equal((await settle(proof, history)).outcome.kind, 'uncertain');
@@ -115,7 +115,7 @@ describe('a relayer that runs out of gas', () => {
     assert.equal(await stage.local.balanceOf(account.address), 0n);
   });
 
-  it('a number that another process used is no end: the next one is tried, and one payment is made', async () => {
+  it('a number that another process used does not end the settlement: the next one is tried, and one payment is made', async () => {
     const { account, proof } = await stage.actors.buyer();
     const { rpc, terms, local, chain } = stage;
     const other = await createLocalRail({ rpc, chain, terms, privateKey: local.relayerKey });

@@ -160,7 +160,7 @@ describe('who signed', () => {
     terms: { ...terms, localSignatureCheck: false },
     verifyByRail: async () => verdict,
   });
-  const says = (reason: string, nonceSpent = false): RailVerdict => ({ kind: 'refused', reason, nonceSpent });
+  const refusing = (reason: string, nonceSpent = false): RailVerdict => ({ kind: 'refused', reason, nonceSpent });
   const NO_NODE = 'contract_signature_not_supported';
   const rows: readonly (readonly [what: string, signature: string, deps: Partial<ExaminerDeps>, outcome: string])[] = [
     ['a stranger, no chain to ask', stranger, {}, SIGNATURE],
@@ -172,10 +172,10 @@ describe('who signed', () => {
     ['a long signature, and the payer confirms', long, { wallets: signed }, 'genuine'],
     ['a short signature, no chain to ask', '0x12', {}, SIGNATURE],
     ['the payer', valid.payload.signature, { wallets: never }, 'genuine'],
-    ['the payer, signatures left to the rail', valid.payload.signature, leaving(says('x')), 'genuine'],
+    ['the payer, signatures left to the rail', valid.payload.signature, leaving(refusing('x')), 'genuine'],
     ['a stranger, left to a rail that approves', stranger, leaving({ kind: 'valid' }), 'genuine'],
-    ['a long signature, left to a rail that refuses', long, leaving(says(SIGNATURE)), SIGNATURE],
-    ['a long signature, left to a rail that found it spent', long, leaving(says('spent', true)), 'genuine'],
+    ['a long signature, left to a rail that refuses', long, leaving(refusing(SIGNATURE)), SIGNATURE],
+    ['a long signature, left to a rail that found it spent', long, leaving(refusing('spent', true)), 'genuine'],
     ['a long signature, left to a rail that is away', long, leaving({ kind: 'unavailable', cause: '' }), 'unavailable'],
   ];
   for (const [what, signature, deps, outcome] of rows)

@@ -1,4 +1,4 @@
-/** A listener that takes no connection, as a dead host would. */
+/** A listener whose queue is full: like an unreachable host it takes no connection. */
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 const FILLERS = 2;
 
 /** Listens, accepts nothing and has its queue full: the kernel ignores further connections. */
-export async function openDeafListener(host: string): Promise<{ readonly port: number; close(): Promise<unknown> }> {
+export async function openFullListener(host: string): Promise<{ readonly port: number; close(): Promise<unknown> }> {
   const source = `
     const { parentPort, workerData: host } = require('node:worker_threads');
     const server = require('node:net').createServer().listen({ port: 0, host, backlog: 1 }, () => {
