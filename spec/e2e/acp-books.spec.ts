@@ -16,14 +16,14 @@ for (const kind of REPLICAS)
 
     it('has one event and one receipt a call, and a repetition adds none', async () => {
       const gateway = replicas.gateways[0] ?? assert.fail('no gateway');
-      const told = async (requestId: unknown, last: string) =>
+      const eventsOf = async (requestId: unknown, last: string) =>
         (await eventsUntil(gateway, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
       const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
       const protocol = { protocol: 'acp', operation: 'completeCheckoutSession' };
       const { headers } = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
       assert.match(String(headers['x-request-id']), /^acp_/);
-      assert.deepEqual(await told(headers['x-request-id'], 'resource.delivered'), [
+      assert.deepEqual(await eventsOf(headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
         ['backend.called', 'acp', { ...protocol, status: 200 }],
         ['resource.delivered', 'acp', protocol],
@@ -34,7 +34,7 @@ for (const kind of REPLICAS)
         ['acp', 'completeCheckoutSession', 200],
       );
       const again = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
-      assert.deepEqual(await told(again.headers['x-request-id'], 'resource.delivered'), [
+      assert.deepEqual(await eventsOf(again.headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
         ['resource.delivered', 'acp', { ...protocol, replayed: true }],
       ]);
@@ -44,7 +44,7 @@ for (const kind of REPLICAS)
       );
       const failed = await replicas.assistant.post(`${await replicas.assistant.open()}/complete`, paymentWith('tok_1'));
       assertAcpError(failed, 502, 'processing_error');
-      assert.deepEqual(await told(failed.headers['x-request-id'], 'backend.failed'), [
+      assert.deepEqual(await eventsOf(failed.headers['x-request-id'], 'backend.failed'), [
         ['resource.requested', 'acp', protocol],
         ['backend.failed', 'acp', { ...protocol, code: 'BACKEND_ERROR', status: 500 }],
       ]);

@@ -43,7 +43,7 @@ export const CANARIES = {
 } as const;
 
 /** What the caller gets, also in a repeated answer, and nothing else shows. */
-export const TOLD = {
+export const ECHOED = {
   'an idempotency key': 'canary-idempotency-key-1f20e9',
   "the caller's id of a request": 'canary-request-id-37d4',
   "a buyer's address": 'canary-buyer-61@shop.example',
@@ -72,10 +72,10 @@ export const FIELDS = {
   cookie: `session=${CANARIES['a cookie']}`,
   'user-agent': CANARIES['a user agent'],
   'x-card': CANARIES['a field that nobody knows'],
-  'request-id': TOLD["the caller's id of a request"],
+  'request-id': ECHOED["the caller's id of a request"],
 } as const;
 
-const BUYER = { email: TOLD["a buyer's address"], first_name: 'Canary' };
+const BUYER = { email: ECHOED["a buyer's address"], first_name: 'Canary' };
 
 export const CREATE: JsonObject = {
   line_items: [{ id: 'item_1' }],

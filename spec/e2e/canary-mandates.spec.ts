@@ -73,14 +73,14 @@ describe('what stands in mandates', () => {
     spoilt: Wishes = {},
   ): Promise<Reply> => {
     const send = CHANNELS[channel];
-    const order = { resourceId, input };
-    const asked = await send(testbed.gateway, order);
+    const call = { resourceId, input };
+    const asked = await send(testbed.gateway, call);
     const mandate = testbed.mandateFor(asked.body, { ...planted(resourceId, title, input, price), ...spoilt });
     presented.push(mandate);
     const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
-    const first = await send(testbed.gateway, { ...order, proof, mandate: mandate.header });
+    const first = await send(testbed.gateway, { ...call, proof, mandate: mandate.header });
     const other = await testbed.buyer.pay(asked.body.payment?.envelope);
-    replies.push(asked, first, await send(testbed.gateway, { ...order, proof: other, mandate: mandate.header }));
+    replies.push(asked, first, await send(testbed.gateway, { ...call, proof: other, mandate: mandate.header }));
     return first;
   };
 
@@ -111,14 +111,14 @@ describe('what stands in mandates', () => {
         assert.equal((await buy(channel, report, wishes)).body.details?.['reason'], reason);
     });
 
-  it('come with orders that wait for their payment in the store', async () => {
-    const order = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
-    const asked = await CHANNELS.a2a(testbed.gateway, order);
+  it('come with calls that wait for their payment in the store', async () => {
+    const call = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
+    const asked = await CHANNELS.a2a(testbed.gateway, call);
     const mandate = testbed.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
     presented.push(mandate);
     const envelope: unknown = JSON.parse(Buffer.from(mandate.header, 'base64url').toString());
     for (const inside of [mandate.header, envelope])
-      replies.push(await CHANNELS.a2a(testbed.gateway, { ...order, inside }));
+      replies.push(await CHANNELS.a2a(testbed.gateway, { ...call, inside }));
   });
 
   it('comes out nowhere: not in answers, events, receipts, log, metrics, nor in the store', async () => {

@@ -12,7 +12,7 @@ const PRICE_UNITS = 10_000n;
 type Refused = { readonly error: { readonly reason: string; readonly message: string } };
 
 /** Each way money moves, and what it knows of the chain. */
-const SHOPS = {
+const RAILS = {
   'settled by the gateway itself': { facilitator: 'local', overrides: {} },
   'settled by a facilitator, with a node': { facilitator: 'remote', overrides: {} },
   'settled by a facilitator, without a node': { facilitator: 'remote', overrides: { rpcUrl: undefined } },
@@ -22,7 +22,7 @@ const SHOPS = {
   },
 } as const satisfies Record<string, { readonly facilitator: 'local' | 'remote'; readonly overrides: ConfigObject }>;
 
-for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
+for (const [how, { facilitator, overrides }] of Object.entries(RAILS))
   describe(`payers that are contracts, ${how}`, () => {
     const seesWallets = how !== 'settled by a facilitator, without a node';
     const deploys = facilitator === 'remote' && seesWallets;

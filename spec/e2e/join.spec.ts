@@ -41,14 +41,14 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   let redis: TestRedis;
   let official: Facilitator;
   /** Counts what passes and hands it to the official one. */
-  let counter: HostileFacilitator;
+  let observed: HostileFacilitator;
   let buyer: Buyer;
 
   before(async () => {
     [chain, backend, redis] = await Promise.all([startChain(), startSampleBackend(), startRedis()]);
     official = await startFacilitator(chain);
-    counter = await startHostileFacilitator('eip155:31337');
-    counter.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
+    observed = await startHostileFacilitator('eip155:31337');
+    observed.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     buyer = await createBuyer(chain);
     for (let n = 0; n < GATEWAYS; n += 1) {
       const prepared = await prepareGateway(folder, {
@@ -56,7 +56,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
         chain,
         payTo,
         storage: { redis: { url: redis.url } },
-        facilitator: { mode: 'remote', url: counter.url },
+        facilitator: { mode: 'remote', url: observed.url },
         // One address for both: the offer must not depend on who makes it.
         overrides: { merchant: { publicBaseUrl: 'http://127.0.0.1:1' } },
       });
@@ -66,7 +66,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   after(async () => {
     agent.destroy();
     await Promise.all(gateways.map((gateway) => gateway.stop()));
-    await Promise.all([counter.stop(), official.stop(), backend.stop(), redis.stop(), chain.stop()]);
+    await Promise.all([observed.stop(), official.stop(), backend.stop(), redis.stop(), chain.stop()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -94,7 +94,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     request.end('{}');
     return { sent: sent.promise, seen: seen.promise };
   };
-  const asked = (path: string): number => counter.calls.filter((call) => call.path === path).length;
+  const asked = (path: string): number => observed.calls.filter((call) => call.path === path).length;
 
   /** All copies are with their gateways before the merchant answers the first. */
   const round = async (key?: string): Promise<readonly Seen[]> => {

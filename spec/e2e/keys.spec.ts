@@ -167,9 +167,9 @@ for (const [store, storage] of Object.entries({
       const record = await testbed.gateway.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
       assert.ok(record !== undefined && again.status === 200);
       const sent = [first, again, refused].map((answer) => [...answer.headers, answer.bytes.toString()]);
-      const told = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);
-      assert.ok(!told.includes(key));
-      assert.ok(testbed.gateway.logLines.length > 0 && told.includes(record.keyDigest ?? 'none'));
+      const shown = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);
+      assert.ok(!shown.includes(key));
+      assert.ok(testbed.gateway.logLines.length > 0 && shown.includes(record.keyDigest ?? 'none'));
     });
 
     it('is ignored on a free resource: every call is a call', async () => {

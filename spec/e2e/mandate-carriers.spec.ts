@@ -3,19 +3,19 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../src/json/types.ts';
 import { type Body, CHANNELS } from './mandate-channels.ts';
-import { INPUT, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, type MandateTestbed, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 
 const objectOf = (header: string): Json => JSON.parse(Buffer.from(header, 'base64url').toString()) as Json;
 
 for (const channel of ['mcp', 'a2a'] as const)
   describe(`where a mandate can be, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let checkouts: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(CHANNELS[channel]);
+      checkouts = await openMandateTestbed(CHANNELS[channel]);
     });
     after(() => checkouts?.close());
 
-    const places: Readonly<Record<string, (mandate: string) => object>> = {
+    const carriers: Readonly<Record<string, (mandate: string) => object>> = {
       'the header of HTTP': (mandate) => ({ headers: { 'agent-authorization': mandate } }),
       'the input, as text': (mandate) => ({ inside: mandate }),
       'the input, as an object': (mandate) => ({ inside: objectOf(mandate) }),
@@ -28,8 +28,8 @@ for (const channel of ['mcp', 'a2a'] as const)
         : {}),
       'the header, beside an empty member': (mandate) => ({ headers: { 'agent-authorization': mandate }, inside: '' }),
     };
-    for (const [place, put] of Object.entries(places))
-      it(`in ${place}`, async () => {
+    for (const [carrier, put] of Object.entries(carriers))
+      it(`in ${carrier}`, async () => {
         const asked = await checkouts.challenged();
         const proof = await checkouts.proofFor(asked);
         const mandate = checkouts.mandateFor(asked, checkouts.pays()).header;
@@ -46,12 +46,12 @@ for (const channel of ['mcp', 'a2a'] as const)
       const proof = await checkouts.proofFor(asked);
       const before = await checkouts.buyer.balance();
       const headers = { 'agent-authorization': one.header };
-      const order = { resourceId: TOOL, input: INPUT, proof, headers };
-      const refused = await checkouts.send({ ...order, inside: other.header });
+      const call = { resourceId: TOOL, input: INPUT, proof, headers };
+      const refused = await checkouts.send({ ...call, inside: other.header });
       assert.deepEqual([refused.code, refused.body.details?.['reason']], ['INPUT_INVALID', 'mandates_differ']);
       assert.equal(await checkouts.buyer.balance(), before);
       assert.equal(
-        (await checkouts.send({ ...order, inside: one.header })).code,
+        (await checkouts.send({ ...call, inside: one.header })).code,
         undefined,
         'the payment is as good as before',
       );
@@ -69,12 +69,12 @@ for (const channel of ['mcp', 'a2a'] as const)
     it('is not part of what is bought, nor of what the merchant gets', async () => {
       const asked = await checkouts.send({ resourceId: 'echo', input: { a: 1 } });
       const proof = await checkouts.proofFor(asked.body);
-      const order = { resourceId: 'echo', input: { a: 1 }, proof };
-      const bought = await checkouts.send({ ...order, inside: 'whatever stands here' });
+      const call = { resourceId: 'echo', input: { a: 1 }, proof };
+      const bought = await checkouts.send({ ...call, inside: 'whatever stands here' });
       assert.deepEqual([bought.code, bought.body], [undefined, { a: 1 }], bought.raw);
       // The same purchase, or it would be called used: the token in its proof opens the answer
       // again.
-      const again = await checkouts.send({ ...order, inside: 'something else' });
+      const again = await checkouts.send({ ...call, inside: 'something else' });
       assert.deepEqual([again.code, again.body], [undefined, { a: 1 }], again.raw);
     });
 
@@ -85,9 +85,9 @@ for (const channel of ['mcp', 'a2a'] as const)
   });
 
 describe('a task that waits for its payment and its mandate', () => {
-  let checkouts: MandateCounter;
+  let checkouts: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.a2a);
+    checkouts = await openMandateTestbed(CHANNELS.a2a);
   });
   after(() => checkouts?.close());
 
@@ -122,7 +122,7 @@ describe('a task that waits for its payment and its mandate', () => {
     assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
   });
 
-  it('waits on when the payment came alone, and takes the mandate from a repeated order', async () => {
+  it('waits on when the payment came alone, and takes the mandate from a repeated call', async () => {
     const asked = await ordered();
     const proof = await checkouts.proofFor(bodyOf(asked));
     const before = await checkouts.buyer.balance();
@@ -160,9 +160,9 @@ describe('a task that waits for its payment and its mandate', () => {
 });
 
 describe('large headers', () => {
-  let checkouts: MandateCounter;
+  let checkouts: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.http);
+    checkouts = await openMandateTestbed(CHANNELS.http);
   });
   after(() => checkouts?.close());
 

@@ -3,13 +3,13 @@ import { after, before, describe, it } from 'node:test';
 import type { Presentation } from '../support/ap2/wishes.ts';
 import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { CHANNELS } from './mandate-channels.ts';
-import { INPUT, leaf, type MandateCounter, openMandateCounter, TOOL } from './mandate-counter.ts';
+import { INPUT, leaf, type MandateTestbed, openMandateTestbed, TOOL } from './mandate-testbed.ts';
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a payment that was admitted with a mandate, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let checkouts: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(send);
+      checkouts = await openMandateTestbed(send);
     });
     after(() => checkouts?.close());
 
@@ -36,13 +36,13 @@ for (const [channel, send] of Object.entries(CHANNELS))
     it('an answer is given again to its key, whatever became of the mandate', async () => {
       const headers = { 'idempotency-key': `again-${channel}` };
       const asked = await checkouts.challenged();
-      const order = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
+      const call = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
       const mandate = checkouts.mandateFor(asked, checkouts.pays());
-      const first = await checkouts.send({ ...order, mandate: mandate.header });
+      const first = await checkouts.send({ ...call, mandate: mandate.header });
       assert.equal(first.code, undefined, first.raw);
       const before = await checkouts.buyer.balance();
       for (const other of [undefined, mandate.header, Buffer.from('{}').toString('base64url')]) {
-        const again = await checkouts.send({ ...order, ...(other === undefined ? {} : { mandate: other }) });
+        const again = await checkouts.send({ ...call, ...(other === undefined ? {} : { mandate: other }) });
         assert.equal(again.code, undefined, again.raw);
         assert.equal(again.body['city'], 'Berlin');
         if (other === mandate.header)
@@ -55,10 +55,10 @@ for (const [channel, send] of Object.entries(CHANNELS))
     it('what was added to a mandate after it was checked is not receipted as accepted', async () => {
       const headers = { 'idempotency-key': `added-${channel}` };
       const asked = await checkouts.challenged();
-      const order = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
+      const call = { resourceId: TOOL, input: INPUT, headers, proof: await checkouts.proofFor(asked) };
       const mandate = checkouts.mandateFor(asked, checkouts.pays());
-      assert.equal((await checkouts.send({ ...order, mandate: mandate.header })).code, undefined);
-      const again = await checkouts.send({ ...order, mandate: withAnotherDisclosure(mandate) });
+      assert.equal((await checkouts.send({ ...call, mandate: mandate.header })).code, undefined);
+      const again = await checkouts.send({ ...call, mandate: withAnotherDisclosure(mandate) });
       assert.deepEqual([again.code, again.receipt], [undefined, undefined], again.raw);
     });
   });

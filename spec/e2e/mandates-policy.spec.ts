@@ -4,7 +4,7 @@ import { type Address, type Hex, keccak256, stringToBytes } from 'viem';
 import { amountRange, budget, type Constraint, recurrence, reference } from '../../tools/mandate/maker/constraints.ts';
 import { TOKEN_TYPES } from '../world/authorization.ts';
 import { type Body, CHANNELS } from './mandate-channels.ts';
-import { INPUT, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, type MandateTestbed, now, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 import { decode, encode } from './proofs.ts';
 
 /** Any number of reports, for two and a half times their price. */
@@ -16,9 +16,9 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
 ];
 
 describe('a merchant who wants a payment mandate that is bound to its payment', () => {
-  let checkouts: MandateCounter;
+  let checkouts: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.http, {
+    checkouts = await openMandateTestbed(CHANNELS.http, {
       policy: { paymentMandate: 'required', bindPaymentNonce: true },
     });
   });
@@ -72,13 +72,13 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
     const asked = await checkouts.challenged();
     const { header: mandate, paymentMandate = '' } = checkouts.mandateFor(asked, checkouts.pays());
     const before = await checkouts.buyer.balance();
-    const order = { resourceId: TOOL, input: INPUT, mandate };
-    const refused = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+    const call = { resourceId: TOOL, input: INPUT, mandate };
+    const refused = await checkouts.send({ ...call, proof: await checkouts.proofFor(asked) });
     const { reason, mandate: which } = refused.body.details ?? {};
     assert.deepEqual([refused.code, reason, which], ['AUTHORIZATION_INVALID', 'payment_binding_mismatch', 'payment']);
     assert.equal(await checkouts.buyer.balance(), before);
     const bought = await checkouts.send({
-      ...order,
+      ...call,
       proof: await signed(asked, keccak256(stringToBytes(paymentMandate))),
     });
     assert.equal(bought.code, undefined, bought.raw);
@@ -86,7 +86,7 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
   });
 
   it('a budget is spent by what was settled, and by nothing else', async () => {
-    const free = await openMandateCounter(CHANNELS.http);
+    const free = await openMandateTestbed(CHANNELS.http);
     try {
       const { mint, profile } = free;
       const wishes = { now: now(), profile, ...free.pays() };

@@ -4,25 +4,25 @@ import { createBuyer } from '../support/buyer.ts';
 import { eventsUntil } from '../support/records.ts';
 import { isEnvelope } from './ask.ts';
 import { CHANNELS } from './mandate-channels.ts';
-import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, leaf, type MandateTestbed, now, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a mandate that is refused, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let checkouts: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(send);
+      checkouts = await openMandateTestbed(send);
     });
     after(() => checkouts?.close());
 
     it('the same mandate buys once; the second payment is not touched and buys with another', async () => {
       const asked = await checkouts.challenged();
       const mandate = checkouts.mandateFor(asked, checkouts.pays());
-      const order = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
-      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+      const call = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
+      const first = await checkouts.send({ ...call, proof: await checkouts.proofFor(asked) });
       assert.equal(first.code, undefined, first.raw);
       const before = await checkouts.buyer.balance();
       const proof = await checkouts.proofFor(await checkouts.challenged());
-      const second = await checkouts.send({ ...order, proof });
+      const second = await checkouts.send({ ...call, proof });
       assert.equal(second.code, 'AUTHORIZATION_REPLAYED', second.raw);
       assert.equal(second.body.details?.['reason'], 'replayed');
       assert.equal(await checkouts.buyer.balance(), before);
@@ -45,12 +45,12 @@ for (const [channel, send] of Object.entries(CHANNELS))
       const close = (body: typeof asked): string =>
         checkouts.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' })
           .header;
-      const order = { resourceId: TOOL, input: INPUT };
-      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked), mandate: close(asked) });
+      const call = { resourceId: TOOL, input: INPUT };
+      const first = await checkouts.send({ ...call, proof: await checkouts.proofFor(asked), mandate: close(asked) });
       assert.equal(first.code, undefined, first.raw);
       const again = await checkouts.challenged();
       const before = await checkouts.buyer.balance();
-      const second = await checkouts.send({ ...order, proof: await checkouts.proofFor(again), mandate: close(again) });
+      const second = await checkouts.send({ ...call, proof: await checkouts.proofFor(again), mandate: close(again) });
       assert.deepEqual(
         [second.code, second.body.details?.['reason']],
         ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'],
@@ -62,9 +62,9 @@ for (const [channel, send] of Object.entries(CHANNELS))
       const asked = await checkouts.challenged();
       // Names no payer, so that another buyer can pay.
       const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
-      const order = { resourceId: TOOL, input: INPUT, mandate };
+      const call = { resourceId: TOOL, input: INPUT, mandate };
       const poor = await createBuyer(checkouts.chain, 0n);
-      const refused = await checkouts.send({ ...order, proof: await poor.pay(asked.payment?.envelope) });
+      const refused = await checkouts.send({ ...call, proof: await poor.pay(asked.payment?.envelope) });
       assert.deepEqual([refused.code, refused.receipt], ['PAYMENT_REQUIRED', undefined], refused.raw);
       assert.ok(refused.body.authorization, 'a fresh challenge, for both');
       const events = await eventsUntil(checkouts.gateway, refused.requestId, 'payment.required');
@@ -73,7 +73,7 @@ for (const [channel, send] of Object.entries(CHANNELS))
         events.map(({ type }) => type),
         types,
       );
-      const bought = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+      const bought = await checkouts.send({ ...call, proof: await checkouts.proofFor(asked) });
       assert.equal(bought.code, undefined, bought.raw);
     });
 

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { isEnvelope } from './ask.ts';
 import { CHANNELS } from './mandate-channels.ts';
-import { INPUT, leaf, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, leaf, type MandateTestbed, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 
 const isChallenge = new Ajv2020({ strict: false, validateFormats: false }).compile(
   JSON.parse(readFileSync(new URL('../../schemas/payment-required.schema.json', import.meta.url), 'utf8')) as object,
@@ -13,9 +13,9 @@ const isChallenge = new Ajv2020({ strict: false, validateFormats: false }).compi
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a resource that needs a mandate, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let checkouts: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(send);
+      checkouts = await openMandateTestbed(send);
     });
     after(() => checkouts?.close());
 
@@ -103,13 +103,13 @@ for (const [channel, send] of Object.entries(CHANNELS))
     });
 
     it('a free resource asks for the mandate alone, and takes it once', async () => {
-      const order = { resourceId: 'free_market_report', input: INPUT };
-      const asked = await checkouts.send(order);
+      const call = { resourceId: 'free_market_report', input: INPUT };
+      const asked = await checkouts.send(call);
       assert.equal(asked.code, 'AUTHORIZATION_REQUIRED', asked.raw);
       assert.equal(asked.body.authorization?.required[0]['paymentMandate'], 'none');
       const purchase = checkouts.purchaseOf('free_market_report', 'Market report', INPUT);
       const mandate = checkouts.mandateFor(asked.body, { purchase });
-      const delivered = await checkouts.send({ ...order, mandate: mandate.header });
+      const delivered = await checkouts.send({ ...call, mandate: mandate.header });
       assert.equal(delivered.code, undefined, delivered.raw);
       const claims = await checkouts.receiptOf(delivered);
       assert.deepEqual(
@@ -123,11 +123,11 @@ for (const [channel, send] of Object.entries(CHANNELS))
         events.map(({ type }) => type),
         ['resource.requested', 'authorization.verified', 'backend.called', 'resource.delivered'],
       );
-      const second = await checkouts.send({ ...order, mandate: mandate.header });
+      const second = await checkouts.send({ ...call, mandate: mandate.header });
       assert.deepEqual([second.code, second.body.details?.['reason']], ['AUTHORIZATION_REPLAYED', 'replayed']);
       // The id of a request is the caller's to choose, and no way to the place that another call
       // took.
-      const named = { ...order, mandate: mandate.header, headers: { 'x-request-id': delivered.requestId } };
+      const named = { ...call, mandate: mandate.header, headers: { 'x-request-id': delivered.requestId } };
       assert.equal((await checkouts.send(named)).code, 'AUTHORIZATION_REPLAYED');
     });
   });

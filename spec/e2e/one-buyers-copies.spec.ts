@@ -12,13 +12,13 @@ import { openTestbed, type Testbed } from '../support/testbed.ts';
 const CONNECTIONS = Number(process.env['ACG_COPIES'] ?? 60);
 const OTHER_BUYERS = Number(process.env['ACG_BUYERS'] ?? 3);
 /** Fewer places than copies, as 512 are fewer than 700. */
-const PLACES = Number(process.env['ACG_PLACES'] ?? 30);
+const SLOTS = Number(process.env['ACG_PLACES'] ?? 30);
 
 describe('one proof on many connections', () => {
   let testbed: Testbed;
   const agent = new http.Agent({ keepAlive: true });
   before(async () => {
-    testbed = await openTestbed({ overrides: { limits: { maxInFlight: PLACES } } });
+    testbed = await openTestbed({ overrides: { limits: { maxInFlight: SLOTS } } });
   });
   after(async () => {
     agent.destroy();
