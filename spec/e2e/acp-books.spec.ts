@@ -7,7 +7,7 @@ import { paymentWith } from './acp-assistant.ts';
 import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 
 for (const kind of REPLICAS)
-  describe(`what operators and strangers hear of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
+  describe(`what operators and strangers read of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
     let replicas: CheckoutReplicas;
     before(async () => {
       replicas = await startCheckoutReplicas(kind);
@@ -50,7 +50,7 @@ for (const kind of REPLICAS)
       ]);
     });
 
-    it('is counted: what the claims came to, what is unknown, and where the merchant is wrong', async () => {
+    it('is counted: outcomes of claims, unknown ends, and faults of the merchant', async () => {
       const before = await counted();
       const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
@@ -76,7 +76,7 @@ for (const kind of REPLICAS)
       assert.equal(replicas.orders(path), 1, 'the second call read the session back');
     });
 
-    it('is announced: ready, discovered, and nothing of its backend with it', async () => {
+    it('is announced in readiness and discovery, without its backend', async () => {
       for (const { url } of replicas.gateways) {
         const ready = (await (await fetch(`${url}/ready`)).json()) as { readonly adapters: readonly JsonObject[] };
         assert.deepEqual(

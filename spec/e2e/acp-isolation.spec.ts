@@ -153,7 +153,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
       });
     }
 
-  it('another client gets the same bytes as for a session that never was', async () => {
+  it('another client gets the same bytes as for a session that does not exist', async () => {
     const id = await open('two clients');
     for (const operation of OPERATIONS) {
       const { path, ...asked } = ON_SESSION[operation];
@@ -194,7 +194,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
   });
 
-  it('a create whose answer was lost belongs to who repeats it, and to no other', async () => {
+  it('a create whose answer was lost belongs to the client that repeats it, and to no other', async () => {
     const body = { ...CART, line_items: [{ id: 'item_lost' }] };
     backend.misbehave({ kind: 'reset', acts: true }, { operation: 'createCheckoutSession', text: 'item_lost' });
     const headers = { 'idempotency-key': 'lost' };
@@ -205,7 +205,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
   });
 
-  it('a merchant that gives one client another one’s session is not passed on', async () => {
+  it('a session that the merchant gives to a second client is not passed on', async () => {
     const id = await open('two clients');
     backend.misbehave({ kind: 'document', edit: (document) => ({ ...document, id }) });
     assertAcpError(await ask('two clients', 'other', { body: CART }), 502, 'processing_error');
@@ -229,7 +229,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     }
   });
 
-  it('a store that is away: with several clients nothing is guessed, one client reads on', async () => {
+  it('while the store is away several clients are refused, and a single client reads its session', async () => {
     const [shared, alone] = [await open('two clients'), await open('one client')];
     await redis.stop();
     const read = (name: SettingsName, id: string) =>

@@ -99,7 +99,7 @@ for (const kind of REPLICAS)
       );
     });
 
-    it('answers every repetition in the same bytes, on whichever replica, and the merchant hears of none', async () => {
+    it('answers every repetition in the same bytes, on either replica, without a call to the merchant', async () => {
       const path = await replicas.assistant.open();
       const calls = [
         ['/checkout_sessions', { line_items: [{ id: 'item_2' }], currency: 'usd', capabilities: {} }],

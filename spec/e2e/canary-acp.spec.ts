@@ -88,7 +88,7 @@ describe('card data in checkouts', () => {
           await post(complete, COMPLETE, name, status < 500 ? status : 200);
         });
 
-      it('does not come out of a backend that sold and answers a failure', async () => {
+      it('does not come out of a backend that completes and answers a failure', async () => {
         const { open, post } = gateways[store];
         const path = await open();
         backend.misbehave({ kind: 'hang', acts: true }, { operation: 'completeCheckoutSession' });
@@ -146,7 +146,7 @@ describe('card data in checkouts', () => {
       await gateways[store].post(`${paths[at]}/complete`, COMPLETE, 'away', 502, 'processing_error');
   });
 
-  it('was where it was meant to be, and the search finds it there', () => {
+  it('is where it is meant to be, and the search finds it there', () => {
     const calls = backend.calls.map(({ rawHeaders, body }) => `${rawHeaders.join(' ')} ${body}`).join('\n');
     for (const name of FOR_THE_MERCHANT)
       assert.notDeepEqual(found({ [name]: CANARIES[name] }, { calls }), [], `the merchant did not get ${name}`);

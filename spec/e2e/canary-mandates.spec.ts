@@ -25,7 +25,7 @@ const CANARIES = {
 const NAMED = 'the name of another merchant';
 const INPUT = { city: 'Berlin' };
 
-describe('what stands in mandates', () => {
+describe('the content of mandates', () => {
   let redis: TestRedis;
   let testbed: MandateSeller;
   const replies: Reply[] = [];
@@ -111,7 +111,7 @@ describe('what stands in mandates', () => {
         assert.equal((await buy(channel, report, wishes)).body.details?.['reason'], reason);
     });
 
-  it('come with calls that wait for their payment in the store', async () => {
+  it('wait in the store with calls that wait for their payment', async () => {
     const call = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
     const asked = await CHANNELS.a2a(testbed.gateway, call);
     const mandate = testbed.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));

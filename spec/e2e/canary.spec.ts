@@ -105,7 +105,7 @@ describe('planted secrets', () => {
         await agent.trade(gateway, channel);
       });
 
-  it('were where they were meant to be', () => {
+  it('are where they are meant to be', () => {
     const sent = backend.requests.map(({ url, rawHeaders }) => `${url} ${rawHeaders.join(' ')}`).join('\n');
     assert.ok(sent.includes(CANARIES["the merchant's API key"]));
     assert.ok(facilitator.received(CANARIES['the bearer of the facilitator']));
@@ -156,7 +156,7 @@ describe('planted secrets', () => {
     assert.deepEqual(found(canaries(), await everything()), []);
   });
 
-  it('do not come out when the store no longer lets us in', async () => {
+  it('do not come out when the store refuses the gateway', async () => {
     // A proof each, before nothing can be asked any more.
     const last = await Promise.all(gateways.map((gateway) => agent.proofFor(gateway, TOOL, INPUT)));
     const admin = new Redis({ path: redis.socketPath, password: CANARIES['the password of Redis'] });

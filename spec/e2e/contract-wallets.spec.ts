@@ -68,7 +68,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(RAILS))
       assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [earned, executions]);
     };
 
-    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'learns that it cannot be verified here'}`, async () => {
+    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'is refused, as it cannot be verified here'}`, async () => {
       const wallet = await createWalletBuyer(testbed.chain);
       await wallet.deploy();
       if (seesWallets) {
@@ -78,7 +78,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(RAILS))
       } else await refused(wallet, 'wrapped', 'contract_signature_not_supported');
     });
 
-    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'learns why it cannot'}`, async () => {
+    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'is refused with the reason'}`, async () => {
       const wallet = await createWalletBuyer(testbed.chain);
       if (deploys) {
         await delivered(wallet, 'wrapped');

@@ -8,7 +8,7 @@ import { named } from './proofs.ts';
 const INPUT = { city: 'Berlin' };
 const IDENTIFIER = 'identifier_of-the-buyer_0001';
 
-describe('a key that is none is INPUT_INVALID, before any money moves', () => {
+describe('an invalid key is INPUT_INVALID, before any money moves', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();

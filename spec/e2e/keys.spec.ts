@@ -81,7 +81,7 @@ for (const [store, storage] of Object.entries({
       }
     });
 
-    it('a key that comes only later opens nothing: the first call was not called by it', async () => {
+    it('a key that comes only later opens nothing: the first call did not have it', async () => {
       const proof = await testbed.proof('market_report', INPUT);
       const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
       await receiptWhen(testbed.gateway, first.requestId, true);
@@ -119,7 +119,7 @@ for (const [store, storage] of Object.entries({
       );
     });
 
-    it('undelivered: who has no key cannot collect, who has it can', async () => {
+    it('undelivered: a call without the key cannot collect, a call with it can', async () => {
       const input = { failures: 1 };
       const proof = await testbed.proof('flaky_post', input);
       const idempotent = await bring(testbed.gateway, 'flaky_post', input, { proof, key: KEY });

@@ -57,7 +57,7 @@ for (const channel of ['mcp', 'a2a'] as const)
       );
     });
 
-    it('anything else in its place is refused as no envelope', async () => {
+    it('any other value there is refused as no envelope', async () => {
       const proof = await checkouts.proofFor(await checkouts.challenged());
       for (const inside of [7, true, ['a'], {}]) {
         const refused = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, inside });
@@ -78,7 +78,7 @@ for (const channel of ['mcp', 'a2a'] as const)
       assert.deepEqual([again.code, again.body], [undefined, { a: 1 }], again.raw);
     });
 
-    it('is not looked at where none is needed', async () => {
+    it('is not read where none is needed', async () => {
       const free = await checkouts.send({ resourceId: 'cities', input: {}, inside: 'nothing that anyone could read' });
       assert.equal(free.code, undefined, free.raw);
     });

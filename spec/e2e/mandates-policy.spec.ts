@@ -15,7 +15,7 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
   reference(openCheckout),
 ];
 
-describe('a merchant who wants a payment mandate that is bound to its payment', () => {
+describe('a merchant that wants a payment mandate that is bound to its payment', () => {
   let checkouts: MandateTestbed;
   before(async () => {
     checkouts = await openMandateTestbed(CHANNELS.http, {

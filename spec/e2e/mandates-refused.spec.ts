@@ -58,7 +58,7 @@ for (const [channel, send] of Object.entries(CHANNELS))
       assert.equal(await checkouts.buyer.balance(), before);
     });
 
-    it('a payment that turns out to be worth nothing gives its mandate back', async () => {
+    it('a payment of a buyer without funds releases its mandate', async () => {
       const asked = await checkouts.challenged();
       // Names no payer, so that another buyer can pay.
       const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;

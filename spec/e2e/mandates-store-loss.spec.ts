@@ -46,9 +46,9 @@ const direct = (body: Body, purchase = report()): string => {
 };
 const reasonOf = ({ code, body }: Reply) => [code, body.details?.['reason']];
 
-describe('a payment that the store forgot, for a resource that needs a mandate', () => {
+describe('a payment that the store lost, for a resource that needs a mandate', () => {
   for (const [channel, send] of Object.entries(CHANNELS))
-    it(`is not given away without one, nor asked for again: another mandate collects it, over ${channel}`, async () => {
+    it(`is not delivered without one, nor charged again: another mandate collects it, over ${channel}`, async () => {
       const asked = await send(testbed.gateway, PURCHASE);
       const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
       const bought = await send(testbed.gateway, { ...PURCHASE, proof, mandate: direct(asked.body) });
@@ -63,7 +63,7 @@ describe('a payment that the store forgot, for a resource that needs a mandate',
     });
 });
 
-describe('a mandate that the store forgot', () => {
+describe('a mandate that the store lost', () => {
   for (const [channel, send] of Object.entries(CHANNELS)) {
     it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${channel}`, async () => {
       const asked = await send(testbed.gateway, PURCHASE);

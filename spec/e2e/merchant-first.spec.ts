@@ -16,7 +16,7 @@ const INPUT = { city: 'Berlin' };
  */
 const TIMEOUT_MS = 1_500;
 
-describe('the merchant before the money', () => {
+describe('a merchant that is away around a settlement', () => {
   let testbed: Testbed;
   let returned: SampleBackend | undefined;
   beforeEach(async () => {
@@ -70,7 +70,7 @@ describe('the merchant before the money', () => {
       assert.ok((await testbed.income()) > 0n);
     });
 
-  it('is seen in readiness, which warns and goes on, in the metrics and in the log', async () => {
+  it('shows in readiness as a warning, in the metrics and in the log', async () => {
     const status = async (): Promise<unknown> => {
       const ready = await fetch(`${testbed.gateway.url}/ready`);
       const { adapters } = (await ready.json()) as { readonly adapters: readonly unknown[] };

@@ -41,7 +41,7 @@ describe('one proof on many connections', () => {
       request.end('{}');
     });
 
-  it('all other buyers are served while its copies come again and again', async (context) => {
+  it('all other buyers are served while its copies are repeated', async (context) => {
     const { gateway, backend, chain } = testbed;
     const proof = await testbed.proof('held');
     const buyers = await Promise.all(Array.from({ length: OTHER_BUYERS }, () => createBuyer(chain)));

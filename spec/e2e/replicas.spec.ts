@@ -39,7 +39,7 @@ after(async () => {
 const settleCalls = () => facilitator.calls.filter(({ path }) => path === '/settle').length;
 
 describe('a gateway whose store keeps two replicas', () => {
-  it('sends nothing to the facilitator while no replica can know of it, and sells again as soon as one can', async () => {
+  it('sends nothing to the facilitator while no replica has the record, and settles again as soon as one has', async () => {
     const { gateway } = testbed;
     const proof = await testbed.proof(RESOURCE, INPUT);
     const pay = () => gateway.invoke(RESOURCE, INPUT, { 'payment-signature': proof });

@@ -36,7 +36,7 @@ interface Outcome {
   readonly statuses: readonly number[];
 }
 
-describe('a node that withholds what it knows', { concurrency: true }, () => {
+describe('a node that withholds data', { concurrency: true }, () => {
   for (const silence of ['stuck', 'logless', 'dead'] as const satisfies readonly Silence[])
     describe(`a node that is ${silence}, with a facilitator that settles`, () => {
       let chain: Chain;
@@ -74,7 +74,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
        * Word for word: the same proof again after whatever was answered, in as many seconds as are
        * named, and a new one after 402 alone.
        */
-      const buyAsTold = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
+      const buyAsAnswered = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
         const statuses: number[] = [];
         for (let signed = 1; ; signed += 1) {
           const proof = await buyer.pay(await quote());
@@ -101,7 +101,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         let healedAt = 0;
         const over = (): boolean => closed || (healedAt > 0 && performance.now() - healedAt > HEALED_WITHIN_MS);
         await node.become(silence);
-        const outcomes = Promise.all(buyers.map((buyer) => buyAsTold(buyer, over)));
+        const outcomes = Promise.all(buyers.map((buyer) => buyAsAnswered(buyer, over)));
         outcomes.catch(() => undefined);
         await delay(VALID_FOR_S * 1_000 + AFTERWARDS_MS);
         const charged = await Promise.all(

@@ -31,7 +31,7 @@ async function memory(gateway: GatewayProcess): Promise<number> {
   return Number((await gateway.logged(({ meter }) => meter === measured))['bytes']);
 }
 
-describe('a reader of the event stream who never reads', () => {
+describe('a client of the event stream that never reads', () => {
   it('costs the process less than 8 MB while 100,000 events pass, and the others see every one', async (t) => {
     const [gateway] = replicas.gateways;
     assert.ok(gateway);

@@ -14,7 +14,7 @@ async function openReceipts({ gateway }: Testbed): Promise<readonly Receipt[]> {
   return ((await answer.json()) as { receipts: Receipt[] }).receipts;
 }
 
-describe('a buyer who leaves while the merchant works', () => {
+describe('a buyer that leaves while the merchant works', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
@@ -135,7 +135,7 @@ describe('a buyer who leaves while the merchant works', () => {
   });
 });
 
-describe('a merchant who fails after the payment', () => {
+describe('a merchant that fails after the payment', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();

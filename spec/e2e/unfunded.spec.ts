@@ -73,7 +73,7 @@ describe('a relayer without gas under buyers', () => {
   };
 
   for (const channel of CHANNELS)
-    it(`over ${channel}: 503 and come again, then the same proof is served`, async () => {
+    it(`over ${channel}: 503 with Retry-After, then the same proof is served`, async () => {
       const before = await testbed.income();
       const proof = await testbed.proof(TOOL, INPUT);
       await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);

@@ -94,7 +94,7 @@ describe('the Node of the lockfile', () => {
       assert.ok(refusal === undefined ? output === '' : output.includes(`${version}: ${refusal}`), output);
     });
 
-  it('is reported not to run, with its own words, when no library is missing', () => {
+  it('is reported not to run, with its own message, when no library is missing', () => {
     const root = checkout('#!/bin/sh\necho no such instruction >&2\nexit 132\n');
     assert.deepEqual(run(root), { status: 1, output: `${join(root, PROGRAM)} does not run: no such instruction\n` });
   });

@@ -80,7 +80,7 @@ describe('official buyer, official facilitator, own chain', () => {
     assert.equal(await chain.balanceOf(payTo), 0n);
   });
 
-  it('the hostile facilitator approves everything, moves nothing and remembers what it was asked', async () => {
+  it('the hostile facilitator approves everything, moves nothing and records its calls', async () => {
     const { payTo, requirements, payload } = await purchase(await createBuyer(chain, 0n));
     const client = new HTTPFacilitatorClient({ url: hostile.url });
     assert.equal((await client.verify(payload, requirements)).isValid, true);
@@ -92,7 +92,7 @@ describe('official buyer, official facilitator, own chain', () => {
     );
   });
 
-  it('by script it settles for real and then breaks the line', async () => {
+  it('by script it settles for real and then breaks the connection', async () => {
     const { payTo, requirements, payload } = await purchase(await createBuyer(chain, PRICE_UNITS));
     hostile.script({
       settle: async (call) => {

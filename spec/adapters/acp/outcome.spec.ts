@@ -137,7 +137,7 @@ describe('a refusal of the backend', () => {
 
 describe('what certainly did not happen is released', () => {
   for (const fault of [status(401), status(403), status(429), longPage(401), longPage(429)])
-    it(`the backend turns the gateway away, ${JSON.stringify(fault).slice(0, 60)}: 502`, () =>
+    it(`the backend refuses the gateway, ${JSON.stringify(fault).slice(0, 60)}: 502`, () =>
       withBackend(async (world) => {
         const end = await attempt(world, 'completeCheckoutSession', fault);
         assert.deepEqual(endIn(end), ['not_executed', 502, 'processing_error']);
@@ -216,7 +216,7 @@ describe('what may have happened stays unknown', () => {
       { timeoutMs: 150 },
     ));
 
-  it('a redirect leads nowhere: its target gets no request', async () => {
+  it('a redirect is not followed: its target gets no request', async () => {
     const target = await rawBackend((socket) => answer(socket));
     try {
       await withBackend(async (world) => {

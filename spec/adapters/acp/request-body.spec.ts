@@ -76,7 +76,7 @@ describe('the body of a checkout call', () => {
     assert.equal((await arrived).body.toString(), body);
   });
 
-  it('is not invited when it would be refused', async () => {
+  it('gets no 100 Continue when it would be refused', async () => {
     const socket = await dial(open.gateway.url);
     const answer = received(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));

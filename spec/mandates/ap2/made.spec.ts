@@ -39,7 +39,7 @@ const KINDS: readonly (readonly [kind: string, made: Presentation, mode: string,
   ['one under a credential', mint.credential(), 'direct', BANK],
 ];
 
-describe('a mandate of our own making', () => {
+describe('a mandate of the test maker', () => {
   for (const [kind, made, mode, issuer] of KINDS)
     it(`is accepted: ${kind}`, async () => {
       const verdict = await verify(made.header);

@@ -118,7 +118,7 @@ describe('a merchant of checkouts that leaks', () => {
     'spec/adapters/acp/outcome.spec.ts',
     'requires_3ds is passed on, with its path and none of the backend’s words',
   );
-  proven(['A7', 'P2'], 'spec/adapters/acp/outcome.spec.ts', 'a redirect leads nowhere: its target gets no request');
+  proven(['A7', 'P2'], 'spec/adapters/acp/outcome.spec.ts', 'a redirect is not followed: its target gets no request');
   proven(
     'A7',
     'spec/adapters/acp/backend-document.spec.ts',

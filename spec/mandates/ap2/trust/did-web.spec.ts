@@ -8,7 +8,7 @@ import { issuerKey, leakedKey, multikeyOf } from './issuer-keys.ts';
 const DID = 'did:web:agents.example';
 const { jwk, publicKey } = issuerKey('whatever');
 
-describe('the place of a did:web', () => {
+describe('the URL of a did:web', () => {
   const places: Readonly<Record<string, string | undefined>> = {
     'did:web:agents.example': 'https://agents.example/.well-known/did.json',
     'did:web:agents.example%3A8443': 'https://agents.example:8443/.well-known/did.json',

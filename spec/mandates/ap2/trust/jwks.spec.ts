@@ -128,7 +128,7 @@ describe('the keys of a remote issuer', () => {
     assert.equal(await world.found(), 'fresh');
   });
 
-  it('are kept new in the background: no call meets old ones', async (t) => {
+  it('are kept new in the background: no call uses old ones', async (t) => {
     const world = new World(t, FIRST);
     await world.found();
     await world.live(t, HOUR);

@@ -96,7 +96,7 @@ describe('a challenge (ap2 7.4)', () => {
     assert.equal(refused.kind === 'refused' && refused.reason, 'checkout_expired');
   });
 
-  it('is younger than a register that was born within its second, also for a gateway that did not sign it', async () => {
+  it('is younger than a register that began within its second, also for a gateway that did not sign it', async () => {
     const born = NOW * 1_000 + 998;
     const store = openSqliteStore({
       path: ':memory:',
@@ -117,7 +117,7 @@ describe('a challenge (ap2 7.4)', () => {
     assert.equal(minted.has(checkoutHash, NOW + 300), false);
   });
 
-  it('is a mistake for a price that has no minor units', () => {
+  it('throws for a price that has no minor units', () => {
     const purchase = purchaseWith({ price: { amount: '0.0000001', currency: 'USDC' } });
     assert.throws(() => asked(purchase), /no minor units in USDC/);
   });
