@@ -63,7 +63,7 @@ describe('the examples that the protocol publishes', { skip }, () => {
     const { method, path } = OPERATION_RULES[operation];
     return askAcp(gateway.url, {
       method,
-      // A session for each example: none of them waits for what became of another.
+      // A session for each example: none of them waits for the end of another.
       path: path.replace(SESSION_PLACE, encodeURIComponent(key)),
       ...(method === 'GET' ? {} : { headers: { 'idempotency-key': key } }),
       ...(body === undefined ? {} : { body }),

@@ -21,7 +21,7 @@ const ON_SESSION = {
 type OnSession = keyof typeof ON_SESSION;
 const OPERATIONS = Object.keys(ON_SESSION) as readonly OnSession[];
 
-const TOKENS = { owner: TOKEN, other: OTHER_TOKEN, wrong: 'token-of-nobody-at-all' } as const;
+const TOKENS = { owner: TOKEN, other: OTHER_TOKEN, wrong: 'token-of-no-client-at-all' } as const;
 type Caller = keyof typeof TOKENS;
 
 const SETTINGS = {
@@ -63,7 +63,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   let admin: Redis;
   let backend: CheckoutBackend;
   const replicas = new Map<SettingsName, readonly CheckoutGateway[]>();
-  /** Whose a session is for a merchant that keeps clients apart. */
+  /** The owner of each session, for a merchant that keeps clients apart. */
   const openedFor = new Map<string, string>();
   let turnedAway = 0;
   before(async () => {
@@ -91,8 +91,8 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   });
 
   /**
-   * Answers 404 for a session that was opened for another client, as the merchant of the second
-   * shop promises.
+   * Answers 404 for a session that was opened for another client, as `scopesByClient`
+   * promises.
    */
   function keepsApart({ request, response }: HttpExchange): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
@@ -109,15 +109,14 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     const headers = {
       authorization: `Bearer ${TOKENS[caller]}`,
       'x-forwarded-for': `203.0.${turn >> 8}.${turn & 255}`,
-      'agent-commerce-client': 'somebody-else',
+      'agent-commerce-client': 'another-client',
       ...asked?.headers,
     };
     return askAcp(gateway.url, { ...asked, headers });
   };
   const open = async (name: SettingsName): Promise<string> => {
     const id = String(documentIn(await ask(name, 'owner', { body: CART }), 201)['id']);
-    // Of the other shops the merchant would serve every client: there the gateway alone keeps them
-    // apart.
+    // With the other settings the merchant serves every client: the gateway alone keeps them apart.
     if (name === SCOPED) openedFor.set(id, 'assistant');
     return id;
   };

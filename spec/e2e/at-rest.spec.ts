@@ -72,7 +72,7 @@ async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promi
       canaries: {
         'the input': input,
         'the answer': answer,
-        // Nothing is kept for who has not paid, with keys or without.
+        // Nothing is kept for a caller that has not paid, with keys or without.
         [WAITING]: waiting,
         // Its two halves: the transaction has them apart from each other.
         'the signature, r': signature.slice(2, 66),

@@ -47,7 +47,7 @@ describe('card data in checkouts', () => {
           edit: (document) => ({
             ...document,
             messages: [
-              { type: 'info', content_type: 'plain', content: ECHOED['what the merchant tells the buyer'] },
+              { type: 'info', content_type: 'plain', content: ECHOED['a message of the merchant'] },
               { type: 'info', content_type: 'plain', content: `card ${'x'.repeat(3_000)}` },
             ],
           }),
@@ -150,7 +150,7 @@ describe('card data in checkouts', () => {
     const calls = backend.calls.map(({ rawHeaders, body }) => `${rawHeaders.join(' ')} ${body}`).join('\n');
     for (const name of FOR_THE_MERCHANT)
       assert.notDeepEqual(found({ [name]: CANARIES[name] }, { calls }), [], `the merchant did not get ${name}`);
-    const { 'a token that nobody has': token, 'a cookie': cookie, 'a field that nobody knows': field } = CANARIES;
+    const { 'an unknown token': token, 'a cookie': cookie, 'an unknown field': field } = CANARIES;
     const key = ECHOED['an idempotency key'];
     assert.deepEqual(found({ token, cookie, field, key }, { calls }), []);
   });

@@ -18,9 +18,9 @@ const CANARIES = {
   'risk data': 'canary-risk-data-77ab',
   'the description of an instrument': 'canary-instrument-description-e2',
   'the name of another merchant': 'canary-other-merchant-name-0d',
-  'a constraint that nobody knows': 'canary.unknown.constraint-9f',
-  'the id of a key that nobody knows': 'canary-unknown-key-id-3b',
-  'an issuer that nobody trusts': 'https://canary-stranger-41.example',
+  'an unknown constraint': 'canary.unknown.constraint-9f',
+  'an unknown key id': 'canary-unknown-key-id-3b',
+  'an untrusted issuer': 'https://canary-stranger-41.example',
 } as const;
 const NAMED = 'the name of another merchant';
 const INPUT = { city: 'Berlin' };
@@ -97,15 +97,12 @@ describe('the content of mandates', () => {
           {
             constraints: [
               lineItems([{ id: 'line_1', acceptable: [{ id: 'market_report', title: 'Market report' }], quantity: 1 }]),
-              plain({ type: CANARIES['a constraint that nobody knows'], limit: 1 }),
+              plain({ type: CANARIES['an unknown constraint'], limit: 1 }),
             ],
           },
         ],
-        ['unknown_key', { hands: { open: withHeader({ kid: CANARIES['the id of a key that nobody knows'] }) } }],
-        [
-          'untrusted_issuer',
-          { issuer: { key: testbed.mint.parties.stranger, iss: CANARIES['an issuer that nobody trusts'] } },
-        ],
+        ['unknown_key', { hands: { open: withHeader({ kid: CANARIES['an unknown key id'] }) } }],
+        ['untrusted_issuer', { issuer: { key: testbed.mint.parties.stranger, iss: CANARIES['an untrusted issuer'] } }],
       ];
       for (const [reason, wishes] of spoilt)
         assert.equal((await buy(channel, report, wishes)).body.details?.['reason'], reason);

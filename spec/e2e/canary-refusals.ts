@@ -14,7 +14,7 @@ export async function sendRefused(watched: WatchedGateway): Promise<void> {
   const complete = `${path}/complete`;
   const statusOf = async (asked: Parameters<typeof send>[0]) => (await send(asked)).status;
   const key = { 'idempotency-key': ECHOED['an idempotency key'] };
-  const token = `Bearer ${CANARIES['a token that nobody has']}`;
+  const token = `Bearer ${CANARIES['an unknown token']}`;
   assert.equal(await statusOf({ path: complete, headers: { authorization: token }, body: COMPLETE }), 401);
   assert.equal(await statusOf({ path: complete, headers: { 'api-version': token }, body: COMPLETE }), 400);
   assert.equal(await statusOf({ path: complete, headers: { 'content-type': token }, body: COMPLETE }), 415);
@@ -40,7 +40,7 @@ export async function sendRefused(watched: WatchedGateway): Promise<void> {
     await post(complete, body, 'refused', 400, 'invalid_request_body');
   const large = { ...COMPLETE, order_notes: CANARIES['a secret in a refused body'].repeat(12_000) };
   await post(complete, large, 'large', 413, 'request_body_too_large');
-  const stranger = `/checkout_sessions/${CANARIES['a session that nobody has']}`;
+  const stranger = `/checkout_sessions/${CANARIES['an unknown session']}`;
   await post(`${stranger}/complete`, COMPLETE, 'stranger', 404, 'checkout_session_not_found');
   assert.equal(await statusOf({ method: 'GET', path: stranger }), 404);
   assert.equal(await statusOf({ method: 'DELETE', path: stranger }), 405);

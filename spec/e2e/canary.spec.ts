@@ -157,7 +157,7 @@ describe('planted secrets', () => {
   });
 
   it('do not come out when the store refuses the gateway', async () => {
-    // A proof each, before nothing can be asked any more.
+    // A proof for each gateway, while challenges still work.
     const last = await Promise.all(gateways.map((gateway) => agent.proofFor(gateway, TOOL, INPUT)));
     const admin = new Redis({ path: redis.socketPath, password: CANARIES['the password of Redis'] });
     await admin.config('SET', 'requirepass', 'another-password');

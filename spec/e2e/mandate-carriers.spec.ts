@@ -79,7 +79,7 @@ for (const channel of ['mcp', 'a2a'] as const)
     });
 
     it('is not read where none is needed', async () => {
-      const free = await checkouts.send({ resourceId: 'cities', input: {}, inside: 'nothing that anyone could read' });
+      const free = await checkouts.send({ resourceId: 'cities', input: {}, inside: 'nothing that is readable' });
       assert.equal(free.code, undefined, free.raw);
     });
   });

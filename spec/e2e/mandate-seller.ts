@@ -12,7 +12,7 @@ import type { TestGateway, TestGatewayParts } from '../support/gateway.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import type { Body, Reply } from './mandate-channels.ts';
 
-/** A seller some of whose resources need mandates, and who makes them. */
+/** A gateway some of whose resources need mandates, and what makes these mandates. */
 export interface MandateSeller extends Testbed {
   readonly mint: Mint;
   /**

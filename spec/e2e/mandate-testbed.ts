@@ -15,7 +15,7 @@ export const PRICE_UNITS = 10_000n;
 export const TOOL = 'market_report';
 export const INPUT = { city: 'Berlin' };
 
-/** A seller of reports for a mandate, asked over one channel. */
+/** A gateway that sells reports under a mandate, called over one channel. */
 export interface MandateTestbed extends MandateSeller {
   send(call: Call): Promise<Reply>;
   /** The challenge of a report. */
@@ -27,7 +27,7 @@ export interface MandateTestbed extends MandateSeller {
   pays(input?: object): Wishes;
 }
 
-/** Opens a seller whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
+/** Opens a gateway whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
 export async function openMandateTestbed(send: Send, more: ConfigObject = {}): Promise<MandateTestbed> {
   const testbed = await openMandateSeller([TOOL, 'flaky', 'free_market_report'], more);
   const { gateway, buyer } = testbed;

@@ -110,7 +110,7 @@ for (const [channel, send] of Object.entries(CHANNELS))
         },
       ],
       [
-        'of a provider that nobody trusts',
+        'of a provider that is not trusted',
         'untrusted_issuer',
         async () =>
           checkouts.mandateFor(await checkouts.challenged(), {

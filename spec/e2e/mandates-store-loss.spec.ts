@@ -31,7 +31,7 @@ const onRedis = async (act: (client: Redis) => Promise<unknown>): Promise<void> 
   await client.quit();
 };
 const forget = () => onRedis((client) => client.flushall());
-/** What an operator does who accepts open mandates from before a loss. */
+/** Makes the gateway accept open mandates from before a loss, as an operator may. */
 const accept = () =>
   onRedis((client) => client.hset(`{acg:${testbed.gateway.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
 const report = () => testbed.purchaseOf(PURCHASE.resourceId, 'Market report', INPUT, '0.01');
@@ -75,7 +75,7 @@ describe('a mandate that the store lost', () => {
       const proof = await paid(asked);
       const refused = await send(testbed.gateway, { ...PURCHASE, proof, mandate });
       assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
-      assert.equal(await testbed.income(), earned, 'nobody paid');
+      assert.equal(await testbed.income(), earned, 'nothing was paid');
       await soon(send, refused, (body) => ({ ...PURCHASE, proof, mandate: direct(body) }));
       const again = await send(testbed.gateway, { ...PURCHASE, proof: await paid(asked), mandate });
       assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);

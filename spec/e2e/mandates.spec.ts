@@ -125,8 +125,8 @@ for (const [channel, send] of Object.entries(CHANNELS))
       );
       const second = await checkouts.send({ ...call, mandate: mandate.header });
       assert.deepEqual([second.code, second.body.details?.['reason']], ['AUTHORIZATION_REPLAYED', 'replayed']);
-      // The id of a request is the caller's to choose, and no way to the place that another call
-      // took.
+      // The caller chooses the id of a request: an equal id does not give it the use that another
+      // call reserved.
       const named = { ...call, mandate: mandate.header, headers: { 'x-request-id': delivered.requestId } };
       assert.equal((await checkouts.send(named)).code, 'AUTHORIZATION_REPLAYED');
     });

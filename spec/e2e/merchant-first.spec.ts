@@ -38,7 +38,7 @@ describe('a merchant that is away around a settlement', () => {
     returned = await startSampleBackend({ port: Number(new URL(testbed.backend.url).port) });
     returned.release();
   };
-  /** Ends the merchant in the moment in which a payment passes this step. */
+  /** Ends the merchant as soon as a payment passes this step. */
   const leaveAt = (step: PaymentStep): void => {
     const leave = (message: unknown): void => {
       if ((message as { readonly step: string }).step !== step) return;

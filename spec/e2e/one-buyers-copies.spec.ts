@@ -6,12 +6,12 @@ import { buy } from '../support/purchase.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /**
- * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places
+ * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 slots
  * of a process.
  */
 const CONNECTIONS = Number(process.env['ACG_COPIES'] ?? 60);
 const OTHER_BUYERS = Number(process.env['ACG_BUYERS'] ?? 3);
-/** Fewer places than copies, as 512 are fewer than 700. */
+/** Fewer slots than copies, as 512 are fewer than 700. */
 const SLOTS = Number(process.env['ACG_PLACES'] ?? 30);
 
 describe('one proof on many connections', () => {

@@ -43,8 +43,8 @@ describe('one authorization is one payment', () => {
     backend.release();
     const all = await Promise.all(answers);
     const others = all.filter(({ status }) => status !== 200);
-    // What has no place beside the other copies hears at once that the call runs, and has its
-    // answer when it asks again.
+    // A copy without a slot is answered at once that the call is in flight, and gets its answer
+    // when it asks again.
     assert.ok(all.length - others.length >= 2, 'copies that wait have the answer');
     for (const one of others) replayed(one, 'in_flight');
     const later = await Promise.all(spellings.map((proof) => bring(gateway, 'held', {}, { proof })));

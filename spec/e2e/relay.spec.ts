@@ -163,7 +163,7 @@ describe('what the merchant answers reaches the agent', () => {
       assert.ok(!text.includes('internal-detail') && !text.includes('/reports/'));
       const body = JSON.parse(text) as Record<string, unknown>;
       assert.equal(body['code'], timedOut ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR');
-      // What the backend does not have, or has elsewhere, is not fetched.
+      // What the backend does not have, or redirects, is not fetched.
       const isElsewhere = details['status'] === 302 || details['status'] === 404;
       assert.equal(body['retryable'], timedOut || (!isPost && !isElsewhere));
       assert.deepEqual(body['details'], details);
@@ -262,7 +262,7 @@ describe('what the merchant answers reaches the agent', () => {
     const receipt = await eventually(async () => {
       const written = await receiptWhen(testbed.gateway, requestId, false);
       return written.backendStatus === 0 ? undefined : written;
-    }, 'the receipt to say how far it came');
+    }, 'the receipt with the status of the backend');
     assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);
 
     const before = await testbed.income();

@@ -61,7 +61,7 @@ describe('a node that withholds data', { concurrency: true }, () => {
         await Promise.all([node.stop(), facilitator.stop(), backend.stop(), chain.stop()]);
       });
 
-      /** The challenge, asked for again while the gateway has no place. */
+      /** The challenge, asked for again while the gateway has no slot. */
       const quote = async (): Promise<unknown> => {
         for (;;) {
           const answer = await gateway.invoke('market_report', INPUT);
@@ -71,8 +71,8 @@ describe('a node that withholds data', { concurrency: true }, () => {
         }
       };
       /**
-       * Word for word: the same proof again after whatever was answered, in as many seconds as are
-       * named, and a new one after 402 alone.
+       * Follows every answer: the same proof again after the seconds that it names, and a new proof
+       * after 402 alone.
        */
       const buyAsAnswered = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
         const statuses: number[] = [];
@@ -109,8 +109,7 @@ describe('a node that withholds data', { concurrency: true }, () => {
         );
         const most = Math.max(...charged);
         await node.become('honest');
-        // A block after the ends of all windows: the chain makes one only when there is something
-        // to put into it.
+        // A block after the ends of all windows: the chain makes one only for a transaction.
         await chain.request('evm_mine', []);
         healedAt = performance.now();
         const all = await outcomes;
@@ -131,7 +130,7 @@ describe('a node that withholds data', { concurrency: true }, () => {
         );
         assert.ok(most <= 1 && Math.max(...after) <= 1);
         assert.ok(all.every(({ delivered }, n) => delivered === (after[n] === 1)));
-        // Who found no place in the crowd, and was not charged, may still be waiting.
+        // A buyer that found no slot, and was not charged, may still be waiting.
         assert.ok(undelivered < BUYERS / 2);
       });
 

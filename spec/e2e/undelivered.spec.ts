@@ -7,7 +7,7 @@ import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { found } from './proofs.ts';
 
-/** The receipts that a merchant has to look into, newest first. */
+/** The receipts that a merchant has to check, newest first. */
 async function openReceipts({ gateway }: Testbed): Promise<readonly Receipt[]> {
   const answer = await gateway.operator('/api/receipts?delivered=false&limit=500');
   assert.equal(answer.status, 200);

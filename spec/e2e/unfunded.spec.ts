@@ -21,7 +21,7 @@ type Channel = (typeof CHANNELS)[number];
 const PRICE_UNITS = 10_000n;
 /** Between two calls of a buyer that repeats, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-/** Between two calls of one who never listens. */
+/** Between two calls of a buyer that ignores Retry-After. */
 const IMPATIENT_MS = 100;
 
 interface Answered {
@@ -113,8 +113,8 @@ describe('a relayer without gas under buyers', () => {
     const abandoned: string[] = [];
     let hasGas = true;
     /**
-     * Who listens keeps the proof; who does not signs anew for each call, as the official client
-     * does.
+     * A buyer that listens keeps the proof; one that does not signs anew for each call, as the
+     * official client does.
      */
     const buy = async (channel: Channel, listens: boolean): Promise<void> => {
       for (let done = false; !done; ) {
@@ -125,7 +125,7 @@ describe('a relayer without gas under buyers', () => {
           counts.calls += 1;
           if (isDelivered(answered)) {
             counts.delivered += 1;
-            // Everybody buys on until the gas has gone and come back.
+            // Every buyer goes on until the gas has gone and come back.
             done = endedBefore && counts.postponed > 0;
             break;
           }

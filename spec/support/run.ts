@@ -16,7 +16,7 @@ import { startWorld, type World } from './world.ts';
 const { env } = process;
 const DIRECTORY = resolve(env['DATA_DIR'] ?? 'data');
 const LOG_PATH = join(DIRECTORY, 'gateway.log');
-/** What of this environment is meant for the gateway. */
+/** The variables of this environment for the gateway. */
 const PASSED_ON = /^(?:LOG_LEVEL|OTEL_\w+)$/;
 
 /** A port from the environment, or the default. */
@@ -180,8 +180,8 @@ function untilStopped(world: World, stop: AbortSignal): Promise<number> {
 }
 
 /**
- * The first signal ends things in order; one before they run, and a second one, at once: the world
- * leaves no key behind either way.
+ * The first signal ends everything in order. A signal before everything runs, or a second one, ends
+ * it at once. The world leaves no key behind either way.
  */
 const stop = new AbortController();
 let running = false;

@@ -46,7 +46,7 @@ function presentedBefore(...cases: readonly (readonly [name: string, outcome: st
   return { before: cases.map(([name, outcome]) => ({ case: name, outcome })) };
 }
 
-/** Cases with fresh keys that all come out as they say. */
+/** Cases with fresh keys whose results are all as stated. */
 function cases(): readonly JsonObject[] {
   const direct = mint.direct();
   const again = mint.open(TWICE);

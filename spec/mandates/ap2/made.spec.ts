@@ -9,8 +9,8 @@ import { verifierFor } from '../../support/ap2/verifier.ts';
 import type { Presentation } from '../../support/ap2/wishes.ts';
 
 /**
- * What the maker makes is what the verifier accepts: each of them was checked by the reader of
- * `maker.spec.ts`, which knows neither.
+ * The verifier accepts what the maker makes. Both were checked with the independent reader of
+ * `maker.spec.ts`.
  */
 const mint = createMint();
 const verify = verifierFor(mint);

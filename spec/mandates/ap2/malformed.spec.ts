@@ -116,10 +116,10 @@ describe('a signed mandate with an invalid member', () => {
   it('is accepted when every member is valid', async () =>
     assert.deepEqual(await resultOf(verdictOn({})), ['accepted']));
 
-  for (const [place, members] of Object.entries(MEMBERS))
-    describe(place, () =>
-      refuses(members, 'claims_invalid', place.endsWith('Payment') ? 'payment' : 'checkout', (path, value) =>
-        resultOf(verdictOn({ [place]: withValue(path, value) })),
+  for (const [part, members] of Object.entries(MEMBERS))
+    describe(part, () =>
+      refuses(members, 'claims_invalid', part.endsWith('Payment') ? 'payment' : 'checkout', (path, value) =>
+        resultOf(verdictOn({ [part]: withValue(path, value) })),
       ),
     );
 });

@@ -25,7 +25,7 @@ const signature = (change: (signature: string) => string): Hand =>
     const cut = jwt.lastIndexOf('.') + 1;
     return [jwt.slice(0, cut) + change(jwt.slice(cut)), ...rest].join('~');
   });
-/** A hand that puts something else in the place of the mandate. */
+/** A hand that replaces the mandate. */
 function withDisclosed(value: Json): Hand {
   const whole = discloseElement(value);
   return {

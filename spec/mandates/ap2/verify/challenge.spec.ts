@@ -18,8 +18,13 @@ const KEY = { ...reading.key, publicJwk: { ...reading.key.publicJwk, kid: checko
 const AT = NOW * 1_000 + 999;
 
 /** The one entry of a challenge. */
-function asked(purchase = purchaseWith(), profile = profileWith(), minted = createIssuedCheckouts()) {
-  const challenger = createChallenger({ profile, key: KEY, minted, issuers: ['https://agents.provider.example'] });
+function asked(purchase = purchaseWith(), profile = profileWith(), issued = createIssuedCheckouts()) {
+  const challenger = createChallenger({
+    profile,
+    key: KEY,
+    minted: issued,
+    issuers: ['https://agents.provider.example'],
+  });
   const { required, ...more } = JSON.parse(challenger.challenge(purchase, AT));
   assert.deepEqual(more, {});
   assert.equal(required.length, 1);
@@ -86,9 +91,9 @@ describe('a challenge (ap2 7.4)', () => {
   });
 
   it('is answered with a mandate that is accepted until its checkout is over', async () => {
-    const minted = createIssuedCheckouts();
-    const verified = verifierFor(mint, { minted });
-    const { checkoutJwt } = asked(purchaseWith(), profileWith(), minted);
+    const issued = createIssuedCheckouts();
+    const verified = verifierFor(mint, { minted: issued });
+    const { checkoutJwt } = asked(purchaseWith(), profileWith(), issued);
     const { header } = mint.autonomous({ checkoutJwt, now: NOW + 10, payment: true });
     assert.equal((await verified(header, { now: NOW + 10 })).kind, 'accepted');
     const { header: late } = mint.autonomous({ checkoutJwt, now: NOW + 360 });
@@ -111,10 +116,10 @@ describe('a challenge (ap2 7.4)', () => {
   });
 
   it('is remembered until its checkout ends, so that its signature is not checked again', () => {
-    const minted = createIssuedCheckouts();
-    const { checkoutHash } = asked(purchaseWith(), profileWith(), minted);
-    assert.equal(minted.has(checkoutHash, NOW + 299), true);
-    assert.equal(minted.has(checkoutHash, NOW + 300), false);
+    const issued = createIssuedCheckouts();
+    const { checkoutHash } = asked(purchaseWith(), profileWith(), issued);
+    assert.equal(issued.has(checkoutHash, NOW + 299), true);
+    assert.equal(issued.has(checkoutHash, NOW + 300), false);
   });
 
   it('throws for a price that has no minor units', () => {

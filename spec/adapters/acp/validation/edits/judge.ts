@@ -14,8 +14,7 @@ export type Labelled = Readonly<Record<DocumentName, readonly (readonly [documen
 export type Noticed = 'vectors' | 'corpus' | 'random' | 'nothing' | 'uncompilable';
 
 /**
- * The documents that come to a definition, by file and name: an edit of it changes no other
- * verdict.
+ * The documents that reach a definition, by file and name: an edit of it changes no other verdict.
  */
 export function rootsByDefinition(): ReadonlyMap<string, readonly DocumentName[]> {
   const roots = new Map<string, DocumentName[]>();
