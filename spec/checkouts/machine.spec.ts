@@ -132,7 +132,7 @@ describe('a keyed call', () => {
     const call = { ...COMPLETE, operation, sessionId };
     story(
       bed,
-      `${operation} runs again after an unknown end, without a look at the session`,
+      `${operation} runs again after an unknown end, without a read of the session`,
       {
         settings: { merchant: 'read-back-only' },
         turns: [unknown(true, 'invalid_document')],

@@ -103,7 +103,7 @@ describe('the examples that the protocol publishes', { skip }, () => {
       });
   }
 
-  it('error_400_…: of a merchant’s errors only the demand of 3D Secure is passed on, in our own words', async () => {
+  it('error_400_…: of a merchant’s errors only the demand of 3D Secure is passed on, with the gateway’s own message', async () => {
     const errors = examples().filter(({ name }) => name.includes('error_400_'));
     assert.ok(errors.length >= 2);
     for (const { name, document } of errors) {

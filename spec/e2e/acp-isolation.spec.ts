@@ -91,8 +91,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   });
 
   /**
-   * Answers 404 for a session that was opened for another client, as `scopesByClient`
-   * promises.
+   * Answers 404 for a session that was opened for another client, as `scopesByClient` promises.
    */
   function keepsApart({ request, response }: HttpExchange): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');

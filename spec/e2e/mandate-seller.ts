@@ -1,4 +1,4 @@
-/** A gateway whose resources need mandates, and the mint that makes them. */
+/** A gateway whose resources need mandates, and the mint of test mandates. */
 
 import assert from 'node:assert/strict';
 import { createPublicKey, verify, type webcrypto } from 'node:crypto';

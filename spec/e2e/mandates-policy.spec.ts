@@ -16,20 +16,20 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
 ];
 
 describe('a merchant that wants a payment mandate that is bound to its payment', () => {
-  let checkouts: MandateTestbed;
+  let testbed: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateTestbed(CHANNELS.http, {
+    testbed = await openMandateTestbed(CHANNELS.http, {
       policy: { paymentMandate: 'required', bindPaymentNonce: true },
     });
   });
-  after(() => checkouts?.close());
+  after(() => testbed?.close());
 
   /** A payment with this nonce, signed with viem alone. */
   const signed = async (asked: Body, nonce: Hex): Promise<string> => {
-    const { payload, accepted, ...rest } = decode(await checkouts.proofFor(asked));
+    const { payload, accepted, ...rest } = decode(await testbed.proofFor(asked));
     const { network, asset, extra } = accepted;
     const { from, to, value, validAfter, validBefore } = payload.authorization as Readonly<Record<string, string>>;
-    const signature = await checkouts.buyer.account.signTypedData({
+    const signature = await testbed.buyer.account.signTypedData({
       domain: {
         name: String(extra['name']),
         version: String(extra['version']),
@@ -51,17 +51,17 @@ describe('a merchant that wants a payment mandate that is bound to its payment',
   };
 
   it('states that in its challenge', async () => {
-    const { required } = (await checkouts.challenged()).authorization ?? assert.fail('no challenge');
+    const { required } = (await testbed.challenged()).authorization ?? assert.fail('no challenge');
     assert.deepEqual([required[0]['paymentMandate'], required[0]['bindPaymentNonce']], ['required', true]);
   });
 
   it('refuses a checkout mandate alone', async () => {
-    const asked = await checkouts.challenged();
-    const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
-    const refused = await checkouts.send({
+    const asked = await testbed.challenged();
+    const mandate = testbed.mandateFor(asked, { purchase: testbed.report() }).header;
+    const refused = await testbed.send({
       resourceId: TOOL,
       input: INPUT,
-      proof: await checkouts.proofFor(asked),
+      proof: await testbed.proofFor(asked),
       mandate,
     });
     assert.equal(refused.code, 'AUTHORIZATION_INVALID');
@@ -69,20 +69,20 @@ describe('a merchant that wants a payment mandate that is bound to its payment',
   });
 
   it('refuses any other payment of the same payer, and takes the one', async () => {
-    const asked = await checkouts.challenged();
-    const { header: mandate, paymentMandate = '' } = checkouts.mandateFor(asked, checkouts.pays());
-    const before = await checkouts.buyer.balance();
+    const asked = await testbed.challenged();
+    const { header: mandate, paymentMandate = '' } = testbed.mandateFor(asked, testbed.pays());
+    const before = await testbed.buyer.balance();
     const call = { resourceId: TOOL, input: INPUT, mandate };
-    const refused = await checkouts.send({ ...call, proof: await checkouts.proofFor(asked) });
+    const refused = await testbed.send({ ...call, proof: await testbed.proofFor(asked) });
     const { reason, mandate: which } = refused.body.details ?? {};
     assert.deepEqual([refused.code, reason, which], ['AUTHORIZATION_INVALID', 'payment_binding_mismatch', 'payment']);
-    assert.equal(await checkouts.buyer.balance(), before);
-    const bought = await checkouts.send({
+    assert.equal(await testbed.buyer.balance(), before);
+    const bought = await testbed.send({
       ...call,
       proof: await signed(asked, keccak256(stringToBytes(paymentMandate))),
     });
     assert.equal(bought.code, undefined, bought.raw);
-    assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
+    assert.equal(before - (await testbed.buyer.balance()), PRICE_UNITS);
   });
 
   it('a budget is spent by what was settled, and by nothing else', async () => {

@@ -64,7 +64,7 @@ describe('what the merchant answers reaches the agent', () => {
         assert.equal(text, '000000000\n000000001\n000000002\n000000003\n000000004\n');
       });
 
-      it('only allow-listed headers, and none that is ours', async () => {
+      it('only allow-listed headers, and none of the gateway’s own', async () => {
         const answer = await invoke(price, 'noisy', {}, `noisy-${price}`);
         const relayed = ['content-language', 'content-disposition', 'etag', 'last-modified', 'link'];
         for (const name of relayed) assert.ok(answer.headers.get(name), `${name} is relayed`);

@@ -128,7 +128,7 @@ describe('make run', { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${baseUrl}/health`));
   });
 
-  it('sells under a mandate, and its checkout makes a repeated call once, as three commands each show', async () => {
+  it('serves a mandate purchase and a checkout by three commands each; the checkout makes a repeated call once', async () => {
     const started = await introduced();
     const bought = await threeCommands(started, 'with a mandate');
     assert.equal(JSON.parse(bought.output).city, 'Berlin');

@@ -134,7 +134,7 @@ describe('what a call to the backend carries', () => {
     assert.equal(body.toString(), odd);
   });
 
-  it('is nothing at all for a bare cancel', () =>
+  it('is nothing for a cancel without a body', () =>
     withBackend(async ({ backend, open, session }) => {
       const sessionId = await session();
       const end = await write(open({ operation: 'cancelCheckoutSession', sessionId }));

@@ -35,7 +35,7 @@ describe('the body of a checkout call', () => {
   });
   it('may be 64 levels deep', async () => assert.equal((await create(nested(64))).status, 201));
   it('is refused as JSON with 65', async () => void assertAcpError(await create(nested(65)), 400, 'invalid_json'));
-  it('is refused as JSON with 5,000, in the same words', async () =>
+  it('is refused as JSON with 5,000, with the same error', async () =>
     void assertAcpError(await create(nested(5_000)), 400, 'invalid_json'));
 
   const unreadable: readonly (readonly [string, string | Buffer])[] = [

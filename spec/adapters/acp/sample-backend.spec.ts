@@ -43,7 +43,7 @@ function everything(): readonly (readonly [Operation, CheckoutAnswer])[] {
     act(operation, full, {});
   complete(full, completeWith());
   act('cancelCheckoutSession', plain, {});
-  act('getCheckoutSession', 'nobody', {});
+  act('getCheckoutSession', 'unknown', {});
   return answers;
 }
 

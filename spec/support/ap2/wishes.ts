@@ -24,7 +24,7 @@ export interface Wishes {
   readonly issuer?: { readonly key: TestKey; readonly iss: string | undefined };
   /** With a payment mandate; for paid purchases whose payer is known. */
   readonly payment?: boolean;
-  /** An agent between the first and the one who closes. */
+  /** An agent between the first one and the one that closes. */
   readonly delegated?: boolean;
   /** Seconds that open mandates live. */
   readonly life?: number;

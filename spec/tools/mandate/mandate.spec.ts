@@ -120,7 +120,7 @@ describe('acg mandate', () => {
     assert.equal(envelopeIn(closed.stdout).payment, undefined);
   });
 
-  it('signs one purchase directly, with a payment mandate for who pays', async () => {
+  it('signs one purchase directly, with a payment mandate for the payer', async () => {
     const args = direct(challenge);
     const [bare, paid] = await Promise.all([acgMandate(args), acgMandate([...args, '--payer', PAYER])]);
     const [mandate] = readPresentation(envelopeIn(bare.stdout).checkout, issuerKey);

@@ -9,7 +9,7 @@ import { CORPUS_FILE, unless } from './published.ts';
 const REQUESTS: ReadonlySet<string> = new Set(REQUEST_NAMES);
 
 describe('the labelled documents of the official schema', () => {
-  const skip = unless(CORPUS_FILE, 'the labelled documents were NOT looked at');
+  const skip = unless(CORPUS_FILE, 'the labelled documents were NOT checked');
   for (const build of BUILDS)
     it(`get the labelled verdict in the build ${build}, but for what it accepts from callers`, { skip }, () => {
       const taken: ReadonlySet<string> = new Set(RELAXED[build]);

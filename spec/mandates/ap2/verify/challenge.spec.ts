@@ -141,7 +141,7 @@ describe('a receipt (ap2 13)', () => {
     assert.deepEqual(opened(signer.accepted(mandate, { orderId: 'req_1' }, AT)).claims, { ...about, ...success });
   });
 
-  it('states why a mandate was refused, in the words of AP2 and in ours', () => {
+  it('states why a mandate was refused, in AP2’s terms and the gateway’s', () => {
     const failure = { ...about, status: 'Error', result: 'error' };
     for (const [reason, error] of [
       ['invalid_signature', 'invalid_credential'],
