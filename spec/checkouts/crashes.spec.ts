@@ -5,7 +5,7 @@ import { bytesOf, freshBed, LEASE_MS, LOST, textOf, unknown } from './bed.ts';
 
 const never = <T>(): Promise<T> => new Promise(() => undefined);
 
-/** What of acp 12.9 one process can show; the backend looks at no key. */
+/** The part of acp 12.9 that one process can show; the backend ignores keys. */
 describe('a gateway that dies', () => {
   const bed = freshBed();
   const claimed: Partial<CheckoutClaims> = { claim: (claim) => bed.claims.claim(claim).then(never<never>) };

@@ -132,7 +132,7 @@ describe('a keyed call', () => {
     const call = { ...COMPLETE, operation, sessionId };
     story(
       bed,
-      `${operation} runs again after an unknown end, without a look at the session`,
+      `${operation} runs again after an unknown end, without a read of the session`,
       {
         settings: { merchant: 'read-back-only' },
         turns: [unknown(true, 'invalid_document')],
@@ -193,7 +193,7 @@ describe('a change of the keys that answers are sealed with', () => {
     assert.equal(bed.backend.orders('cs_1'), 1);
   });
 
-  it('never makes a second call without a look, even for a backend that goes by keys', async () => {
+  it('never makes a second call before it reads the session, even for a backend that honours keys', async () => {
     await gateway(OLD).run();
     bed.backend.nextReads({ shows: 'unreadable' });
     assert.match(textOf(await gateway(NEW).run()), /^in_flight /);

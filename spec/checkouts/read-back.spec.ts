@@ -141,7 +141,7 @@ describe('a call whose earlier attempt has an unknown end', () => {
   });
 });
 
-describe('for a backend that looks at no key', () => {
+describe('for a backend that ignores keys', () => {
   const bed = freshBed();
   const settings = { merchant: 'read-back-only' } as const;
   const again: Step = ['failed: timeout'];
@@ -184,7 +184,7 @@ describe('for a backend that looks at no key', () => {
     assert.equal(bed.backend.posts.length, 3);
   });
 
-  it('the window of an attempt that stood still before it called begins when it called', async () => {
+  it('the window of an attempt that stood still before its call begins with that call', async () => {
     let stands = true;
     const gateway = bed.gateway({
       settings,

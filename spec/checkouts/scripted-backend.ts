@@ -3,7 +3,7 @@ import type { Attempt, AttemptEnd, FinalAnswer, KeyedCall, ReadBack, Work } from
 
 /**
  * What the backend does with one POST. `refusal`: the session does not allow it. `declined`: the
- * request itself is wrong. `lost`: its end never arrives, as if the gateway had died meanwhile.
+ * request itself is wrong. `lost`: its end never arrives, as if the gateway had died.
  */
 export interface Turn {
   readonly acts: boolean;
@@ -27,7 +27,7 @@ export interface Post extends Attempt {
   readonly operation: KeyedCall['operation'];
 }
 
-/** A backend that looks at no key: two POSTs make two orders. A read session shows the truth. */
+/** A backend that ignores keys: two POSTs make two orders. A read session shows the truth. */
 export interface ScriptedBackend {
   readonly posts: readonly Post[];
   readonly reads: () => number;

@@ -77,7 +77,7 @@ describe('a session that a client opens', () => {
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
-  it('does not go out while the store does not take its owner: the same call comes again, and opens one', async () => {
+  it('is not sent while the store cannot record its owner: the repeated call opens one', async () => {
     const gateway = bed.gateway({ claims: awayFor(2) });
     assert.equal(textOf(await gateway.run(CREATE)), 'unavailable');
     assert.deepEqual(gateway.reports, ['first', 'unknown: unowned']);
@@ -87,13 +87,13 @@ describe('a session that a client opens', () => {
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
-  it('goes out all the same where nothing depends on its owner', async () => {
+  it('is sent all the same where nothing depends on its owner', async () => {
     const gateway = bed.gateway({ claims: awayFor(2), servesUnknown: true });
     assert.match(textOf(await gateway.run(CREATE)), /^200 backend /);
     assert.equal(await gateway.access('mine', 'new_1'), 'granted');
   });
 
-  it('does not go out when it is another client’s already, and is not kept as an answer', async () => {
+  it('is not sent when it is another client’s already, and is not kept as an answer', async () => {
     const gateway = bed.gateway();
     await gateway.run(CREATE);
     bed.backend.next({ acts: true, ends: 'answer', opens: 'new_1' });

@@ -40,7 +40,7 @@ describe('a store that is away', () => {
     assert.deepEqual(gateway.reports, ['unavailable']);
   });
 
-  it('for the reply to a claim only: the claim goes out once more, and is recognised', async () => {
+  it('for the reply to a claim only: the claim is sent once more, and is recognised', async () => {
     const owners: string[] = [];
     const claim: CheckoutClaims['claim'] = async (wanted) => {
       owners.push(wanted.owner);
@@ -91,7 +91,7 @@ describe('a store that is away', () => {
     assert.deepEqual(gateway.reports, ['first']);
   });
 
-  it("at the end: the backend's answer goes out all the same, and a retry finds the order in the session", async () => {
+  it("at the end: the backend's answer is sent all the same, and a retry finds the order in the session", async () => {
     const gateway = bed.gateway({ claims: NO_ENDS });
     assert.match(textOf(await gateway.run()), /^200 backend /);
     assert.deepEqual(gateway.reports, ['first', 'unstored']);

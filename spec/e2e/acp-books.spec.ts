@@ -7,7 +7,7 @@ import { paymentWith } from './acp-assistant.ts';
 import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
 
 for (const kind of REPLICAS)
-  describe(`what operators and strangers hear of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
+  describe(`what operators and strangers read of checkouts over ${kind[0]}, through ${kind[1]} gateway process(es)`, () => {
     let replicas: CheckoutReplicas;
     before(async () => {
       replicas = await startCheckoutReplicas(kind);
@@ -16,14 +16,14 @@ for (const kind of REPLICAS)
 
     it('has one event and one receipt a call, and a repetition adds none', async () => {
       const gateway = replicas.gateways[0] ?? assert.fail('no gateway');
-      const told = async (requestId: unknown, last: string) =>
+      const eventsOf = async (requestId: unknown, last: string) =>
         (await eventsUntil(gateway, String(requestId), last)).map((event) => [event.type, event.adapter, event.data]);
       const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
       const protocol = { protocol: 'acp', operation: 'completeCheckoutSession' };
       const { headers } = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
       assert.match(String(headers['x-request-id']), /^acp_/);
-      assert.deepEqual(await told(headers['x-request-id'], 'resource.delivered'), [
+      assert.deepEqual(await eventsOf(headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
         ['backend.called', 'acp', { ...protocol, status: 200 }],
         ['resource.delivered', 'acp', protocol],
@@ -34,7 +34,7 @@ for (const kind of REPLICAS)
         ['acp', 'completeCheckoutSession', 200],
       );
       const again = await replicas.assistant.post(complete, paymentWith('tok_1'), `books ${path}`);
-      assert.deepEqual(await told(again.headers['x-request-id'], 'resource.delivered'), [
+      assert.deepEqual(await eventsOf(again.headers['x-request-id'], 'resource.delivered'), [
         ['resource.requested', 'acp', protocol],
         ['resource.delivered', 'acp', { ...protocol, replayed: true }],
       ]);
@@ -44,13 +44,13 @@ for (const kind of REPLICAS)
       );
       const failed = await replicas.assistant.post(`${await replicas.assistant.open()}/complete`, paymentWith('tok_1'));
       assertAcpError(failed, 502, 'processing_error');
-      assert.deepEqual(await told(failed.headers['x-request-id'], 'backend.failed'), [
+      assert.deepEqual(await eventsOf(failed.headers['x-request-id'], 'backend.failed'), [
         ['resource.requested', 'acp', protocol],
         ['backend.failed', 'acp', { ...protocol, code: 'BACKEND_ERROR', status: 500 }],
       ]);
     });
 
-    it('is counted: what the claims came to, what is unknown, and where the merchant is wrong', async () => {
+    it('is counted: outcomes of claims, unknown ends, and faults of the merchant', async () => {
       const before = await counted();
       const path = await replicas.assistant.open();
       const complete = `${path}/complete`;
@@ -76,7 +76,7 @@ for (const kind of REPLICAS)
       assert.equal(replicas.orders(path), 1, 'the second call read the session back');
     });
 
-    it('is announced: ready, discovered, and nothing of its backend with it', async () => {
+    it('is announced in readiness and discovery, without its backend', async () => {
       for (const { url } of replicas.gateways) {
         const ready = (await (await fetch(`${url}/ready`)).json()) as { readonly adapters: readonly JsonObject[] };
         assert.deepEqual(

@@ -37,13 +37,13 @@ const RIGHT: Readonly<Record<keyof typeof REQUESTS, JsonObject>> = {
 describe('the examples that the protocol publishes', { skip }, () => {
   let official: Official;
   let gateway: CheckoutGateway;
-  let said: { readonly status: number; readonly body: Buffer };
-  const heard: Buffer[] = [];
+  let reply: { readonly status: number; readonly body: Buffer };
+  const received: Buffer[] = [];
   const backend = http.createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
-    heard.push(Buffer.concat(chunks));
-    res.writeHead(said.status, { 'content-type': 'application/json; charset=utf-8' }).end(said.body);
+    received.push(Buffer.concat(chunks));
+    res.writeHead(reply.status, { 'content-type': 'application/json; charset=utf-8' }).end(reply.body);
   });
   before(async () => {
     official = readOfficial();
@@ -63,7 +63,7 @@ describe('the examples that the protocol publishes', { skip }, () => {
     const { method, path } = OPERATION_RULES[operation];
     return askAcp(gateway.url, {
       method,
-      // A session for each example: none of them waits for what became of another.
+      // A session for each example: none of them waits for the end of another.
       path: path.replace(SESSION_PLACE, encodeURIComponent(key)),
       ...(method === 'GET' ? {} : { headers: { 'idempotency-key': key } }),
       ...(body === undefined ? {} : { body }),
@@ -76,45 +76,45 @@ describe('the examples that the protocol publishes', { skip }, () => {
     if (!name.includes('request'))
       it(`${name}: comes back from the merchant byte by byte, or not at all`, async () => {
         const { success } = OPERATION_RULES[operation];
-        said = { status: success, body: bytesOf(document) };
+        reply = { status: success, body: bytesOf(document) };
         const body = operation === 'getCheckoutSession' ? undefined : JSON.stringify(RIGHT[operation]);
         const answer = await send(operation, name, body);
         if (!official.accepts(schemaOf(operation, document), document))
           return void assertAcpError(answer, 502, 'processing_error');
-        assert.deepEqual([answer.status, answer.text], [success, said.body.toString()]);
+        assert.deepEqual([answer.status, answer.text], [success, reply.body.toString()]);
         if (operation === 'getCheckoutSession') return;
-        said = { status: 500, body: Buffer.from('{}') };
+        reply = { status: 500, body: Buffer.from('{}') };
         const again = await send(operation, name, body);
         assert.deepEqual([again.text, again.headers['idempotent-replayed']], [answer.text, 'true']);
       });
     else if (operation !== 'getCheckoutSession')
       it(`${name}: reaches the merchant byte by byte, or not at all`, async () => {
         // Whatever it answers: the request is looked at.
-        said = { status: 409, body: Buffer.from('{}') };
-        heard.length = 0;
+        reply = { status: 409, body: Buffer.from('{}') };
+        received.length = 0;
         const answer = await send(operation, name, bytesOf(document));
         if (official.accepts(REQUESTS[operation], document)) {
           assertAcpError(answer, 409, 'checkout_session_conflict');
-          assert.deepEqual(heard, [bytesOf(document)]);
+          assert.deepEqual(received, [bytesOf(document)]);
         } else {
           assertAcpError(answer, 400, 'invalid_request_body');
-          assert.deepEqual(heard, []);
+          assert.deepEqual(received, []);
         }
       });
   }
 
-  it('error_400_…: of a merchant’s errors only the demand of 3D Secure is passed on, in our own words', async () => {
+  it('error_400_…: of a merchant’s errors only the demand of 3D Secure is passed on, with the gateway’s own message', async () => {
     const errors = examples().filter(({ name }) => name.includes('error_400_'));
     assert.ok(errors.length >= 2);
     for (const { name, document } of errors) {
-      said = { status: 400, body: bytesOf(document) };
+      reply = { status: 400, body: bytesOf(document) };
       const answer = await send('completeCheckoutSession', name, JSON.stringify(RIGHT.completeCheckoutSession));
       const code = document['code'] === 'requires_3ds' ? 'requires_3ds' : 'invalid_request_body';
       assert.notEqual(assertAcpError(answer, 422, code)['message'], document['message']);
     }
   });
 
-  it('are as many as were looked at when this was written', () => {
+  it('are as many as this spec knows', () => {
     const looked = examples().filter(({ name }) => operationOf(name) !== undefined);
     assert.ok(looked.length >= 29, `${looked.length}: ${looked.map(({ name }) => name)}`);
   });

@@ -21,7 +21,7 @@ describe('a checkout beside the other channels of one process', () => {
     await backend?.stop();
   });
 
-  it('is sold while the same resource is bought over HTTP, listed over MCP and called over A2A', async () => {
+  it('completes while a resource is bought over HTTP, listed over MCP and called over A2A', async () => {
     const { baseUrl } = world.gateway;
     const buyer = await createBuyer(world.chain);
     const assistant = assistantAt(() => baseUrl);
@@ -71,8 +71,8 @@ describe('a checkout beside the other channels of one process', () => {
   });
 });
 
-describe('a checkout at a gateway with too much to do', () => {
-  it('is refused in the words of ACP, with the time of the next try', async () => {
+describe('a checkout at an overloaded gateway', () => {
+  it('is refused with an ACP error and Retry-After', async () => {
     const backend = await startCheckoutBackend();
     const gateway = await startCheckoutGateway({
       backendUrl: backend.url,

@@ -21,48 +21,49 @@ const ON_SESSION = {
 type OnSession = keyof typeof ON_SESSION;
 const OPERATIONS = Object.keys(ON_SESSION) as readonly OnSession[];
 
-const TOKENS = { owner: TOKEN, other: OTHER_TOKEN, wrong: 'token-of-nobody-at-all' } as const;
+const TOKENS = { owner: TOKEN, other: OTHER_TOKEN, wrong: 'token-of-no-client-at-all' } as const;
 type Caller = keyof typeof TOKENS;
 
-const SHOPS = {
+const SETTINGS = {
   'two clients': {},
   'two clients, of a merchant that keeps them apart': { backend: { scopesByClient: true } },
   'one client': { auth: { clients: [{ id: 'assistant', tokens: [TOKEN] }] } },
 } as const satisfies Readonly<Record<string, ConfigObject>>;
-type ShopName = keyof typeof SHOPS;
-const SCOPED: ShopName = 'two clients, of a merchant that keeps them apart';
+type SettingsName = keyof typeof SETTINGS;
+const SCOPED: SettingsName = 'two clients, of a merchant that keeps them apart';
 
 /**
  * What a caller gets of a session that the owner opened, and whether the backend is called.
  */
 type Verdict = 'served' | 'absent' | 'unauthorized';
-const VERDICTS: readonly (readonly [shop: ShopName, remembered: boolean, caller: Caller, verdict: Verdict])[] = [
-  ['two clients', true, 'owner', 'served'],
-  ['two clients', true, 'other', 'absent'],
-  ['two clients', true, 'wrong', 'unauthorized'],
-  ['two clients', false, 'owner', 'absent'],
-  ['two clients', false, 'other', 'absent'],
-  ['two clients', false, 'wrong', 'unauthorized'],
-  ['two clients, of a merchant that keeps them apart', true, 'owner', 'served'],
-  ['two clients, of a merchant that keeps them apart', true, 'other', 'absent'],
-  ['two clients, of a merchant that keeps them apart', true, 'wrong', 'unauthorized'],
-  ['two clients, of a merchant that keeps them apart', false, 'owner', 'served'],
-  // The backend gets the name of the client, and decides.
-  ['two clients, of a merchant that keeps them apart', false, 'other', 'absent'],
-  ['two clients, of a merchant that keeps them apart', false, 'wrong', 'unauthorized'],
-  ['one client', true, 'owner', 'served'],
-  ['one client', true, 'other', 'unauthorized'],
-  ['one client', false, 'owner', 'served'],
-  ['one client', false, 'other', 'unauthorized'],
-  ['one client', false, 'wrong', 'unauthorized'],
-];
+const VERDICTS: readonly (readonly [settings: SettingsName, remembered: boolean, caller: Caller, verdict: Verdict])[] =
+  [
+    ['two clients', true, 'owner', 'served'],
+    ['two clients', true, 'other', 'absent'],
+    ['two clients', true, 'wrong', 'unauthorized'],
+    ['two clients', false, 'owner', 'absent'],
+    ['two clients', false, 'other', 'absent'],
+    ['two clients', false, 'wrong', 'unauthorized'],
+    ['two clients, of a merchant that keeps them apart', true, 'owner', 'served'],
+    ['two clients, of a merchant that keeps them apart', true, 'other', 'absent'],
+    ['two clients, of a merchant that keeps them apart', true, 'wrong', 'unauthorized'],
+    ['two clients, of a merchant that keeps them apart', false, 'owner', 'served'],
+    // The backend gets the name of the client, and decides.
+    ['two clients, of a merchant that keeps them apart', false, 'other', 'absent'],
+    ['two clients, of a merchant that keeps them apart', false, 'wrong', 'unauthorized'],
+    ['one client', true, 'owner', 'served'],
+    ['one client', true, 'other', 'unauthorized'],
+    ['one client', false, 'owner', 'served'],
+    ['one client', false, 'other', 'unauthorized'],
+    ['one client', false, 'wrong', 'unauthorized'],
+  ];
 
 describe('a checkout session of one client, through two replicas on one Redis', () => {
   let redis: TestRedis;
   let admin: Redis;
   let backend: CheckoutBackend;
-  const replicas = new Map<ShopName, readonly CheckoutGateway[]>();
-  /** Whose a session is for a merchant that keeps clients apart. */
+  const replicas = new Map<SettingsName, readonly CheckoutGateway[]>();
+  /** The owner of each session, for a merchant that keeps clients apart. */
   const openedFor = new Map<string, string>();
   let turnedAway = 0;
   before(async () => {
@@ -71,7 +72,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     // The last test ends the server.
     admin.on('error', () => undefined);
     backend = await startCheckoutBackend({ before: keepsApart });
-    for (const [name, acp] of Object.entries(SHOPS)) {
+    for (const [name, acp] of Object.entries(SETTINGS)) {
       const parts = {
         backendUrl: backend.url,
         storage: { redis: { url: redis.url } },
@@ -79,7 +80,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
         // More wrong tokens than one network may try.
         overrides: { merchant: { id: name.replaceAll(/[^a-z]+/g, '-') }, server: { trustProxy: 1 } },
       };
-      replicas.set(name as ShopName, [await startCheckoutGateway(parts), await startCheckoutGateway(parts)]);
+      replicas.set(name as SettingsName, [await startCheckoutGateway(parts), await startCheckoutGateway(parts)]);
     }
   });
   after(async () => {
@@ -90,8 +91,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   });
 
   /**
-   * Answers 404 for a session that was opened for another client, as the merchant of the second
-   * shop promises.
+   * Answers 404 for a session that was opened for another client, as `scopesByClient` promises.
    */
   function keepsApart({ request, response }: HttpExchange): boolean {
     const owner = openedFor.get(/^\/checkout_sessions\/([^/]+)/.exec(request.url ?? '')?.[1] ?? '');
@@ -102,21 +102,20 @@ describe('a checkout session of one client, through two replicas on one Redis', 
   }
 
   let turn = 0;
-  const ask = (name: ShopName, caller: Caller, asked: Parameters<typeof askAcp>[1]): Promise<Answered> => {
+  const ask = (name: SettingsName, caller: Caller, asked: Parameters<typeof askAcp>[1]): Promise<Answered> => {
     turn += 1;
     const gateway = replicas.get(name)?.[turn % 2] ?? assert.fail('no gateway');
     const headers = {
       authorization: `Bearer ${TOKENS[caller]}`,
       'x-forwarded-for': `203.0.${turn >> 8}.${turn & 255}`,
-      'agent-commerce-client': 'somebody-else',
+      'agent-commerce-client': 'another-client',
       ...asked?.headers,
     };
     return askAcp(gateway.url, { ...asked, headers });
   };
-  const open = async (name: ShopName): Promise<string> => {
+  const open = async (name: SettingsName): Promise<string> => {
     const id = String(documentIn(await ask(name, 'owner', { body: CART }), 201)['id']);
-    // Of the other shops the merchant would serve every client: there the gateway alone keeps them
-    // apart.
+    // With the other settings the merchant serves every client: the gateway alone keeps them apart.
     if (name === SCOPED) openedFor.set(id, 'assistant');
     return id;
   };
@@ -152,7 +151,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
       });
     }
 
-  it('another client gets the same bytes as for a session that never was', async () => {
+  it('another client gets the same bytes as for a session that does not exist', async () => {
     const id = await open('two clients');
     for (const operation of OPERATIONS) {
       const { path, ...asked } = ON_SESSION[operation];
@@ -193,7 +192,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
   });
 
-  it('a create whose answer was lost belongs to who repeats it, and to no other', async () => {
+  it('a create whose answer was lost belongs to the client that repeats it, and to no other', async () => {
     const body = { ...CART, line_items: [{ id: 'item_lost' }] };
     backend.misbehave({ kind: 'reset', acts: true }, { operation: 'createCheckoutSession', text: 'item_lost' });
     const headers = { 'idempotency-key': 'lost' };
@@ -204,7 +203,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     assertAcpError(await ask('two clients', 'other', { method: 'GET', path }), 404, 'checkout_session_not_found');
   });
 
-  it('a merchant that gives one client another one’s session is not passed on', async () => {
+  it('a session that the merchant gives to a second client is not passed on', async () => {
     const id = await open('two clients');
     backend.misbehave({ kind: 'document', edit: (document) => ({ ...document, id }) });
     assertAcpError(await ask('two clients', 'other', { body: CART }), 502, 'processing_error');
@@ -228,10 +227,10 @@ describe('a checkout session of one client, through two replicas on one Redis', 
     }
   });
 
-  it('a store that is away: with several clients nothing is guessed, one client reads on', async () => {
+  it('while the store is away several clients are refused, and a single client reads its session', async () => {
     const [shared, alone] = [await open('two clients'), await open('one client')];
     await redis.stop();
-    const read = (name: ShopName, id: string) =>
+    const read = (name: SettingsName, id: string) =>
       ask(name, 'owner', { method: 'GET', path: `/checkout_sessions/${id}` });
     const refused = await read('two clients', shared);
     assertAcpError(refused, 503, 'service_unavailable');

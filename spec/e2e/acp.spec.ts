@@ -26,7 +26,7 @@ for (const kind of REPLICAS)
     });
     after(() => replicas?.stop());
 
-    it('goes from the cart to the order, and no further', async () => {
+    it('goes from the cart to one order, and cannot be changed afterwards', async () => {
       const path = await replicas.assistant.open();
       const address = { name: 'A', line_one: 'B 1', city: 'Berlin', state: 'BE', country: 'DE', postal_code: '10115' };
       const changes = {
@@ -37,10 +37,10 @@ for (const kind of REPLICAS)
       const updated = documentIn(await replicas.assistant.post(path, changes), 200);
       assert.deepEqual(updated['fulfillment_details'], { address });
       assert.equal(documentIn(await replicas.assistant.get(path), 200)['status'], 'ready_for_payment');
-      const sold = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith('tok_1')), 200);
-      assert.equal(sold['status'], 'completed');
-      assert.equal((sold['order'] as JsonObject)['checkout_session_id'], sold['id']);
-      assert.deepEqual(documentIn(await replicas.assistant.get(path), 200), sold);
+      const completed = documentIn(await replicas.assistant.post(`${path}/complete`, paymentWith('tok_1')), 200);
+      assert.equal(completed['status'], 'completed');
+      assert.equal((completed['order'] as JsonObject)['checkout_session_id'], completed['id']);
+      assert.deepEqual(documentIn(await replicas.assistant.get(path), 200), completed);
       assertAcpError(await replicas.assistant.post(`${path}/cancel`, {}), 405, 'checkout_session_not_cancelable');
       assertAcpError(await replicas.assistant.post(path, changes), 409, 'checkout_session_conflict');
       assert.equal(replicas.orders(path), 1);
@@ -99,7 +99,7 @@ for (const kind of REPLICAS)
       );
     });
 
-    it('answers every repetition in the same bytes, on whichever replica, and the merchant hears of none', async () => {
+    it('answers every repetition in the same bytes, on either replica, without a call to the merchant', async () => {
       const path = await replicas.assistant.open();
       const calls = [
         ['/checkout_sessions', { line_items: [{ id: 'item_2' }], currency: 'usd', capabilities: {} }],

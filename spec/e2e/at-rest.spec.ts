@@ -30,7 +30,7 @@ const WAITING = 'the call that waits';
  * Buys, is answered again, leaves an unpaid call waiting, and collects all that the store has of it
  * by then.
  */
-async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
+async function afterPurchases(store: 'Redis' | 'SQLite', sealed: boolean): Promise<Searched> {
   const folder = mkdtempSync(join(tmpdir(), 'acg-at-rest-'));
   // What is compressed could not be searched.
   const redis = store === 'Redis' ? await startRedis({ args: ['--rdbcompression', 'no'] }) : undefined;
@@ -72,7 +72,7 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
       canaries: {
         'the input': input,
         'the answer': answer,
-        // Nothing is kept for who has not paid, with keys or without.
+        // Nothing is kept for a caller that has not paid, with keys or without.
         [WAITING]: waiting,
         // Its two halves: the transaction has them apart from each other.
         'the signature, r': signature.slice(2, 66),
@@ -90,12 +90,12 @@ async function afterSales(store: 'Redis' | 'SQLite', sealed: boolean): Promise<S
 for (const store of ['Redis', 'SQLite'] as const)
   describe(`what ${store} keeps of a payment, in its values and in its files`, () => {
     it('shows nothing of input, answer, signature and waiting call where keys are configured', async () => {
-      const { canaries, sinks } = await afterSales(store, true);
+      const { canaries, sinks } = await afterPurchases(store, true);
       assert.deepEqual(found(canaries, sinks), []);
     });
 
     it('shows all of it without keys but the call that waits, so the search can find it', async () => {
-      const { canaries, sinks } = await afterSales(store, false);
+      const { canaries, sinks } = await afterPurchases(store, false);
       const hits = found(canaries, sinks);
       for (const name of Object.keys(canaries).filter((name) => name !== WAITING))
         assert.ok(

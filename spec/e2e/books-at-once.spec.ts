@@ -5,14 +5,14 @@ import { ask } from './ask.ts';
 
 const ROUNDS = 20;
 
-describe('who asks for the books after an answer', () => {
+describe('events and receipts right after an answer', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
   });
   after(() => testbed.close());
 
-  it('finds its events and its receipt at once, although they are written behind the call', async () => {
+  it('are read at once, although they are written after the call', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const requestId = `round-${round}`;
       const headers = { 'content-type': 'application/json', 'x-request-id': requestId };

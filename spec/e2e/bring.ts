@@ -48,12 +48,12 @@ export async function bring(
 
 /** Reads an answer to its end. */
 export async function read(response: Response): Promise<Brought> {
-  const said = response.headers.get('payment-response');
+  const header = response.headers.get('payment-response');
   return {
     status: response.status,
     headers: response.headers,
     bytes: Buffer.from(await response.arrayBuffer()),
-    payment: said === null ? undefined : (decodePaymentResponseHeader(said) as unknown as PaymentResponse),
+    payment: header === null ? undefined : (decodePaymentResponseHeader(header) as unknown as PaymentResponse),
     requestId: response.headers.get('x-request-id') ?? '',
   };
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import { CANARIES, CANCEL, COMPLETE, FOR_THE_MERCHANT, TOLD, UPDATE } from './canary-buyer.ts';
+import { CANARIES, CANCEL, COMPLETE, ECHOED, FOR_THE_MERCHANT, UPDATE } from './canary-buyer.ts';
 import { startWatchedGateway, type WatchedGateway } from './canary-checkouts.ts';
 import { QUOTATIONS, startQuotingMerchant } from './canary-merchant.ts';
 import { leaveInTheMiddle, sendRefused } from './canary-refusals.ts';
@@ -47,7 +47,7 @@ describe('card data in checkouts', () => {
           edit: (document) => ({
             ...document,
             messages: [
-              { type: 'info', content_type: 'plain', content: TOLD['what the merchant tells the buyer'] },
+              { type: 'info', content_type: 'plain', content: ECHOED['a message of the merchant'] },
               { type: 'info', content_type: 'plain', content: `card ${'x'.repeat(3_000)}` },
             ],
           }),
@@ -78,17 +78,17 @@ describe('card data in checkouts', () => {
         await first;
       });
 
-      for (const [name, [say, status, code]] of Object.entries(QUOTATIONS))
+      for (const [name, [quotation, status, code]] of Object.entries(QUOTATIONS))
         it(`does not come out of a backend that quotes it in ${name}`, async () => {
           const { open, post } = gateways[store];
           const complete = `${await open()}/complete`;
-          backend.quote(say);
+          backend.quote(quotation);
           await post(complete, COMPLETE, name, status, code);
           // A kept answer is repeated; an unknown end is looked up.
           await post(complete, COMPLETE, name, status < 500 ? status : 200);
         });
 
-      it('does not come out of a backend that sold and answers a failure', async () => {
+      it('does not come out of a backend that completes and answers a failure', async () => {
         const { open, post } = gateways[store];
         const path = await open();
         backend.misbehave({ kind: 'hang', acts: true }, { operation: 'completeCheckoutSession' });
@@ -146,12 +146,12 @@ describe('card data in checkouts', () => {
       await gateways[store].post(`${paths[at]}/complete`, COMPLETE, 'away', 502, 'processing_error');
   });
 
-  it('was where it was meant to be, and the search finds it there', () => {
+  it('is where it is meant to be, and the search finds it there', () => {
     const calls = backend.calls.map(({ rawHeaders, body }) => `${rawHeaders.join(' ')} ${body}`).join('\n');
     for (const name of FOR_THE_MERCHANT)
       assert.notDeepEqual(found({ [name]: CANARIES[name] }, { calls }), [], `the merchant did not get ${name}`);
-    const { 'a token that nobody has': token, 'a cookie': cookie, 'a field that nobody knows': field } = CANARIES;
-    const key = TOLD['an idempotency key'];
+    const { 'an unknown token': token, 'a cookie': cookie, 'an unknown field': field } = CANARIES;
+    const key = ECHOED['an idempotency key'];
     assert.deepEqual(found({ token, cookie, field, key }, { calls }), []);
   });
 
@@ -176,9 +176,9 @@ describe('card data in checkouts', () => {
       assert.ok(name in sinks, `${name} is among ${Object.keys(sinks)}`);
     assert.ok(Object.keys(sinks).some((name) => name.includes('.aof')));
     for (const [name, text] of Object.entries(sinks)) assert.ok(text.length > 20, `${name} has something in it`);
-    assert.deepEqual(found({ ...CANARIES, ...TOLD }, sinks), []);
+    assert.deepEqual(found({ ...CANARIES, ...ECHOED }, sinks), []);
     assert.deepEqual(found(CANARIES, answers), []);
-    assert.notDeepEqual(found(TOLD, answers), []);
+    assert.notDeepEqual(found(ECHOED, answers), []);
   });
 });
 

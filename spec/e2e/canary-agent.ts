@@ -39,7 +39,7 @@ export const INPUT = { city: 'Berlin' };
 export type Channel = 'http' | 'mcp' | 'a2a';
 export const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a'];
 
-/** An agent that sends secrets in every possible place and keeps all answers. */
+/** An agent that sends secrets in every possible field and keeps all answers. */
 export function canaryAgent(buyer: Buyer) {
   /** Everything that was answered, heads and bodies. */
   const answers: string[] = [];

@@ -20,14 +20,14 @@ export const CANARIES = {
   'the address of a device': '203.0.113.217',
   'what an order notes': 'canary-order-note-90d1',
   'the metadata of a session': 'canary-session-metadata-f2',
-  'why somebody cancels': 'canary-intent-trace-04c7',
-  'a token that nobody has': 'canary-authorization-5d20',
+  'why a session is canceled': 'canary-intent-trace-04c7',
+  'an unknown token': 'canary-authorization-5d20',
   'a signature': 'canary-signature-6ab3f0',
   'a time stamp': '2026-canary-timestamp-77',
   'a cookie': 'canary-cookie-b83e11',
   'a user agent': 'canary-user-agent-88e2',
-  'a field that nobody knows': 'canary-unknown-header-13',
-  'a session that nobody has': 'canary-session-id-2ec9',
+  'an unknown field': 'canary-unknown-header-13',
+  'an unknown session': 'canary-session-id-2ec9',
   'a token in a query': 'canary-token-in-a-query-d5',
   'a secret in a broken body': 'canary-in-a-broken-body-90',
   'a secret in a refused body': 'canary-in-a-refused-body-4c',
@@ -43,11 +43,11 @@ export const CANARIES = {
 } as const;
 
 /** What the caller gets, also in a repeated answer, and nothing else shows. */
-export const TOLD = {
+export const ECHOED = {
   'an idempotency key': 'canary-idempotency-key-1f20e9',
   "the caller's id of a request": 'canary-request-id-37d4',
   "a buyer's address": 'canary-buyer-61@shop.example',
-  'what the merchant tells the buyer': 'canary-message-of-the-merchant-7a',
+  'a message of the merchant': 'canary-message-of-the-merchant-7a',
   'the name of a member': 'canary_member_name_e1',
 } as const;
 
@@ -59,7 +59,7 @@ export const FOR_THE_MERCHANT = [
   'the number of a purchase order',
   'the fingerprint of a device',
   'the metadata of a session',
-  'why somebody cancels',
+  'why a session is canceled',
   'a signature',
   'a time stamp',
   "the merchant's API key",
@@ -71,11 +71,11 @@ export const FIELDS = {
   timestamp: CANARIES['a time stamp'],
   cookie: `session=${CANARIES['a cookie']}`,
   'user-agent': CANARIES['a user agent'],
-  'x-card': CANARIES['a field that nobody knows'],
-  'request-id': TOLD["the caller's id of a request"],
+  'x-card': CANARIES['an unknown field'],
+  'request-id': ECHOED["the caller's id of a request"],
 } as const;
 
-const BUYER = { email: TOLD["a buyer's address"], first_name: 'Canary' };
+const BUYER = { email: ECHOED["a buyer's address"], first_name: 'Canary' };
 
 export const CREATE: JsonObject = {
   line_items: [{ id: 'item_1' }],
@@ -134,7 +134,7 @@ export const COMPLETE: JsonObject = {
 export const CANCEL: JsonObject = {
   intent_trace: {
     reason_code: 'other',
-    trace_summary: CANARIES['why somebody cancels'],
+    trace_summary: CANARIES['why a session is canceled'],
     metadata: { token: CANARIES["a card's token"] },
   },
   note: CANARIES['the number of a card'],

@@ -8,7 +8,7 @@ import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gatew
 import type { WorldParts } from '../support/config.ts';
 import { type SpanReceiver, startSpanReceiver } from '../telemetry/span-receiver.ts';
 import type { Answered } from './ask.ts';
-import { CANARIES, CREATE, FIELDS, TOLD } from './canary-buyer.ts';
+import { CANARIES, CREATE, ECHOED, FIELDS } from './canary-buyer.ts';
 import type { startQuotingMerchant } from './canary-merchant.ts';
 import type { Sinks } from './canary-sinks.ts';
 
@@ -53,7 +53,7 @@ export async function startWatchedGateway(
   });
   const answers: string[] = [];
   let opened = 0;
-  const keyOf = (name: string): string => `${TOLD['an idempotency key']} ${name}`;
+  const keyOf = (name: string): string => `${ECHOED['an idempotency key']} ${name}`;
 
   const send = async ({ headers, ...asked }: Asked): Promise<Answered> => {
     const answer = await askAcp(gateway.url, { ...asked, headers: { ...FIELDS, ...headers } });
@@ -76,7 +76,7 @@ export async function startWatchedGateway(
       return `/checkout_sessions/${(JSON.parse(text) as { readonly id: string }).id}`;
     },
     answers: () => answers.join('\n'),
-    end: () => said(gateway, spans),
+    end: () => outputOf(gateway, spans),
     async remove() {
       await gateway.stop();
       await spans.stop();
@@ -84,7 +84,7 @@ export async function startWatchedGateway(
   };
 }
 
-async function said(gateway: CheckoutGateway, spans: SpanReceiver): Promise<Sinks> {
+async function outputOf(gateway: CheckoutGateway, spans: SpanReceiver): Promise<Sinks> {
   const text = async (answer: Promise<Response>): Promise<string> => (await answer).text();
   const published = ['/health', '/ready', '/.well-known/acp.json', '/.well-known/agent-commerce'];
   const read = {

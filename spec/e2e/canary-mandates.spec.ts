@@ -18,14 +18,14 @@ const CANARIES = {
   'risk data': 'canary-risk-data-77ab',
   'the description of an instrument': 'canary-instrument-description-e2',
   'the name of another merchant': 'canary-other-merchant-name-0d',
-  'a constraint that nobody knows': 'canary.unknown.constraint-9f',
-  'the id of a key that nobody knows': 'canary-unknown-key-id-3b',
-  'an issuer that nobody trusts': 'https://canary-stranger-41.example',
+  'an unknown constraint': 'canary.unknown.constraint-9f',
+  'an unknown key id': 'canary-unknown-key-id-3b',
+  'an untrusted issuer': 'https://canary-stranger-41.example',
 } as const;
 const NAMED = 'the name of another merchant';
 const INPUT = { city: 'Berlin' };
 
-describe('what stands in mandates', () => {
+describe('the content of mandates', () => {
   let redis: TestRedis;
   let testbed: MandateSeller;
   const replies: Reply[] = [];
@@ -73,14 +73,14 @@ describe('what stands in mandates', () => {
     spoilt: Wishes = {},
   ): Promise<Reply> => {
     const send = CHANNELS[channel];
-    const order = { resourceId, input };
-    const asked = await send(testbed.gateway, order);
+    const call = { resourceId, input };
+    const asked = await send(testbed.gateway, call);
     const mandate = testbed.mandateFor(asked.body, { ...planted(resourceId, title, input, price), ...spoilt });
     presented.push(mandate);
     const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
-    const first = await send(testbed.gateway, { ...order, proof, mandate: mandate.header });
+    const first = await send(testbed.gateway, { ...call, proof, mandate: mandate.header });
     const other = await testbed.buyer.pay(asked.body.payment?.envelope);
-    replies.push(asked, first, await send(testbed.gateway, { ...order, proof: other, mandate: mandate.header }));
+    replies.push(asked, first, await send(testbed.gateway, { ...call, proof: other, mandate: mandate.header }));
     return first;
   };
 
@@ -97,28 +97,25 @@ describe('what stands in mandates', () => {
           {
             constraints: [
               lineItems([{ id: 'line_1', acceptable: [{ id: 'market_report', title: 'Market report' }], quantity: 1 }]),
-              plain({ type: CANARIES['a constraint that nobody knows'], limit: 1 }),
+              plain({ type: CANARIES['an unknown constraint'], limit: 1 }),
             ],
           },
         ],
-        ['unknown_key', { hands: { open: withHeader({ kid: CANARIES['the id of a key that nobody knows'] }) } }],
-        [
-          'untrusted_issuer',
-          { issuer: { key: testbed.mint.parties.stranger, iss: CANARIES['an issuer that nobody trusts'] } },
-        ],
+        ['unknown_key', { hands: { open: withHeader({ kid: CANARIES['an unknown key id'] }) } }],
+        ['untrusted_issuer', { issuer: { key: testbed.mint.parties.stranger, iss: CANARIES['an untrusted issuer'] } }],
       ];
       for (const [reason, wishes] of spoilt)
         assert.equal((await buy(channel, report, wishes)).body.details?.['reason'], reason);
     });
 
-  it('come with orders that wait for their payment in the store', async () => {
-    const order = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
-    const asked = await CHANNELS.a2a(testbed.gateway, order);
+  it('wait in the store with calls that wait for their payment', async () => {
+    const call = { resourceId: 'market_report', input: INPUT, headers: ACTIVATED };
+    const asked = await CHANNELS.a2a(testbed.gateway, call);
     const mandate = testbed.mandateFor(asked.body, planted('market_report', 'Market report', INPUT, '0.01'));
     presented.push(mandate);
     const envelope: unknown = JSON.parse(Buffer.from(mandate.header, 'base64url').toString());
     for (const inside of [mandate.header, envelope])
-      replies.push(await CHANNELS.a2a(testbed.gateway, { ...order, inside }));
+      replies.push(await CHANNELS.a2a(testbed.gateway, { ...call, inside }));
   });
 
   it('comes out nowhere: not in answers, events, receipts, log, metrics, nor in the store', async () => {

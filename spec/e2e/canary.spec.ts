@@ -24,7 +24,7 @@ describe('planted secrets', () => {
   let backend: SampleBackend;
   let node: QuotingProxy;
   let facilitator: QuotingProxy;
-  let shops: readonly TestGateway[];
+  let gateways: readonly TestGateway[];
   const stop: (() => Promise<unknown>)[] = [];
 
   before(async () => {
@@ -42,10 +42,10 @@ describe('planted secrets', () => {
     facilitator = await startQuotingProxy(`/f/${CANARIES['the key in the URL of the facilitator']}`, official.url);
     stop.push(backend.stop, official.stop, node.stop, facilitator.stop);
     const remote = { auth: { type: 'bearer', token: CANARIES['the bearer of the facilitator'] } };
-    shops = [await open({ mode: 'local' }), await open({ mode: 'remote', url: facilitator.url }, remote)];
+    gateways = [await open({ mode: 'local' }), await open({ mode: 'remote', url: facilitator.url }, remote)];
   });
   after(async () => {
-    for (const gateway of shops) await gateway.close();
+    for (const gateway of gateways) await gateway.close();
     for (const end of stop.reverse()) await end();
   });
 
@@ -87,7 +87,7 @@ describe('planted secrets', () => {
   };
   const everything = async (): Promise<Sinks> => {
     const sinks: Record<string, string> = { 'what was answered': agent.answers.join('\n') };
-    for (const gateway of shops)
+    for (const gateway of gateways)
       for (const [name, text] of Object.entries(await read(gateway)))
         sinks[`${name} of ${gateway.config.merchant.id}`] = text;
     return sinks;
@@ -101,11 +101,11 @@ describe('planted secrets', () => {
   for (const at of [0, 1])
     for (const channel of CHANNELS)
       it(`are used over ${channel}, with ${at === 0 ? 'the local rail' : 'a facilitator'}`, async () => {
-        const gateway = shops[at] ?? assert.fail('not open');
+        const gateway = gateways[at] ?? assert.fail('not open');
         await agent.trade(gateway, channel);
       });
 
-  it('were where they were meant to be', () => {
+  it('are where they are meant to be', () => {
     const sent = backend.requests.map(({ url, rawHeaders }) => `${url} ${rawHeaders.join(' ')}`).join('\n');
     assert.ok(sent.includes(CANARIES["the merchant's API key"]));
     assert.ok(facilitator.received(CANARIES['the bearer of the facilitator']));
@@ -122,8 +122,8 @@ describe('planted secrets', () => {
     const sinks = await everything();
     for (const [sink, text] of Object.entries(sinks)) assert.ok(text.length > 20, `${sink} has something in it`);
     assert.deepEqual(found(canaries(), sinks), []);
-    const heard = Object.entries(sinks).filter(([sink]) => sink !== 'what was answered');
-    const withoutPath = heard.map(([sink, text]) => [sink, text.replaceAll(/"path":"[^"]*"/g, '')] as const);
+    const others = Object.entries(sinks).filter(([sink]) => sink !== 'what was answered');
+    const withoutPath = others.map(([sink, text]) => [sink, text.replaceAll(/"path":"[^"]*"/g, '')] as const);
     assert.deepEqual(found(NAMES, Object.fromEntries(withoutPath)), []);
   });
 
@@ -143,7 +143,7 @@ describe('planted secrets', () => {
   });
 
   it('do not come out of peers that quote what they were sent', async () => {
-    for (const [at, gateway] of shops.entries()) {
+    for (const [at, gateway] of gateways.entries()) {
       const late = await agent.proofFor(gateway, TOOL, INPUT);
       (at === 0 ? node : facilitator).quote(true);
       const failed = /PAYMENT_PROVIDER_UNAVAILABLE|PAYMENT_SETTLEMENT_FAILED/;
@@ -156,20 +156,20 @@ describe('planted secrets', () => {
     assert.deepEqual(found(canaries(), await everything()), []);
   });
 
-  it('do not come out when the store no longer lets us in', async () => {
-    // A proof each, before nothing can be asked any more.
-    const last = await Promise.all(shops.map((gateway) => agent.proofFor(gateway, TOOL, INPUT)));
+  it('do not come out when the store refuses the gateway', async () => {
+    // A proof for each gateway, while challenges still work.
+    const last = await Promise.all(gateways.map((gateway) => agent.proofFor(gateway, TOOL, INPUT)));
     const admin = new Redis({ path: redis.socketPath, password: CANARIES['the password of Redis'] });
     await admin.config('SET', 'requirepass', 'another-password');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    for (const [at, gateway] of shops.entries())
+    for (const [at, gateway] of gateways.entries())
       for (const channel of CHANNELS)
         assert.match(await agent.channels[channel](gateway, TOOL, INPUT, last[at]), /STORAGE_ERROR/);
     await admin.config('SET', 'requirepass', CANARIES['the password of Redis']);
     admin.disconnect();
     const sinks = Object.fromEntries([
       ['what was answered', agent.answers.join('\n')],
-      ...shops.map((gateway) => [`log of ${gateway.config.merchant.id}`, gateway.logLines.join('')] as const),
+      ...gateways.map((gateway) => [`log of ${gateway.config.merchant.id}`, gateway.logLines.join('')] as const),
     ]);
     assert.deepEqual(found(canaries(), sinks), []);
   });

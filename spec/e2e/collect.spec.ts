@@ -33,7 +33,7 @@ type Channel = keyof typeof CHANNELS;
 /**
  * The status and text of the answer, without the ids and the time that each of them has of its own.
  */
-async function told(gateway: TestGateway, channel: Channel, call: Call): Promise<string> {
+async function answerTo(gateway: TestGateway, channel: Channel, call: Call): Promise<string> {
   const [path, body, headers = {}] = CHANNELS[channel](call);
   const answer = await fetch(`${gateway.url}${path}`, {
     method: 'POST',
@@ -114,31 +114,31 @@ for (const [store, storage] of Object.entries({
           const stranger = await proofFor('noisy', {});
           const income = await testbed.income();
           const requestId = `first-${randomUUID()}`;
-          assert.match(await told(gateway, channel, { ...call, requestId }), /BACKEND_ERROR/);
+          assert.match(await answerTo(gateway, channel, { ...call, requestId }), /BACKEND_ERROR/);
           assert.equal((await testbed.income()) - income, UNITS);
           const receipt = await undelivered(requestId);
           await reopen({ flaky: to });
           if (refusal !== undefined) {
             const { proof: own = '' } = call;
-            const plain = await told(gateway, channel, { id: 'flaky', input });
+            const plain = await answerTo(gateway, channel, { id: 'flaky', input });
             assert.match(plain, refusal);
             for (const proof of [found(own), stranger, 'bm9uZQ=='])
-              assert.equal(await told(gateway, channel, { ...call, proof }), plain);
+              assert.equal(await answerTo(gateway, channel, { ...call, proof }), plain);
             const other = { failures: 3 };
-            const misfit = await told(gateway, channel, { id: 'flaky', input: other });
-            assert.equal(await told(gateway, channel, { ...call, input: other }), misfit);
+            const misfit = await answerTo(gateway, channel, { id: 'flaky', input: other });
+            assert.equal(await answerTo(gateway, channel, { ...call, input: other }), misfit);
           }
           // The merchant fails twice in all; the second time may be the reconciler's.
           const collected = await eventually(async () => {
-            const said = await told(gateway, channel, call);
-            return /BACKEND_ERROR|in_flight/.test(said) ? undefined : said;
+            const answer = await answerTo(gateway, channel, call);
+            return /BACKEND_ERROR|in_flight/.test(answer) ? undefined : answer;
           }, 'the answer');
           assert.doesNotMatch(collected, /"code"/);
           assert.match(collected, /^200 /);
           const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');
           const executed = testbed.backend.executions(key);
           assert.equal(executed, 3);
-          assert.match(await told(gateway, channel, call), /^200 /, 'the kept answer');
+          assert.match(await answerTo(gateway, channel, call), /^200 /, 'the kept answer');
           assert.equal(testbed.backend.executions(key), executed);
           assert.equal((await testbed.income()) - income, UNITS, 'no second settlement');
         });
@@ -147,32 +147,32 @@ for (const [store, storage] of Object.entries({
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
+      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
       await undelivered(requestId);
       await reopen({ flaky: undefined });
-      const plain = await told(gateway, 'mcp', { id: 'flaky', input });
-      assert.equal(await told(gateway, 'mcp', { id: 'flaky', input, proof }), plain);
+      const plain = await answerTo(gateway, 'mcp', { id: 'flaky', input });
+      assert.equal(await answerTo(gateway, 'mcp', { id: 'flaky', input, proof }), plain);
     });
 
     it('removed: a signature that is not the payer’s collects nothing, whatever else it brings', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
+      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
       await undelivered(requestId);
       await reopen({ flaky: undefined });
       const forged = JSON.parse(Buffer.from(proof, 'base64').toString()) as { payload: { signature: string } };
       forged.payload.signature = `0x${'11'.repeat(64)}1b`;
       const header = Buffer.from(JSON.stringify(forged)).toString('base64');
-      const plain = await told(gateway, 'http', { id: 'flaky', input });
-      assert.equal(await told(gateway, 'http', { id: 'flaky', input, proof: header }), plain);
+      const plain = await answerTo(gateway, 'http', { id: 'flaky', input });
+      assert.equal(await answerTo(gateway, 'http', { id: 'flaky', input, proof: header }), plain);
     });
 
     it('removed, and its method must not be repeated: 409 with what was paid, and the merchant is not called again', async () => {
       const input = { failures: 1 };
       const proof = await proofFor('flaky_post', input);
       const requestId = `first-${randomUUID()}`;
-      await told(gateway, 'http', { id: 'flaky_post', input, proof, requestId });
+      await answerTo(gateway, 'http', { id: 'flaky_post', input, proof, requestId });
       const receipt = await undelivered(requestId);
       await reopen({ flaky_post: undefined });
       const body = failure(await bring(gateway, 'flaky_post', input, { proof }), 409, 'PAYMENT_REPLAYED');
@@ -185,7 +185,7 @@ for (const [store, storage] of Object.entries({
       const input = { failures: 1 };
       const proof = await proofFor('flaky', input);
       const requestId = `first-${randomUUID()}`;
-      await told(gateway, 'http', { id: 'flaky', input, proof, requestId });
+      await answerTo(gateway, 'http', { id: 'flaky', input, proof, requestId });
       const receipt = await undelivered(requestId);
       await reopen({ flaky: undefined });
       const key = backendIdempotencyKey(receipt.payment?.replayKey ?? '');

@@ -12,7 +12,7 @@ const PRICE_UNITS = 10_000n;
 type Refused = { readonly error: { readonly reason: string; readonly message: string } };
 
 /** Each way money moves, and what it knows of the chain. */
-const SHOPS = {
+const RAILS = {
   'settled by the gateway itself': { facilitator: 'local', overrides: {} },
   'settled by a facilitator, with a node': { facilitator: 'remote', overrides: {} },
   'settled by a facilitator, without a node': { facilitator: 'remote', overrides: { rpcUrl: undefined } },
@@ -22,7 +22,7 @@ const SHOPS = {
   },
 } as const satisfies Record<string, { readonly facilitator: 'local' | 'remote'; readonly overrides: ConfigObject }>;
 
-for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
+for (const [how, { facilitator, overrides }] of Object.entries(RAILS))
   describe(`payers that are contracts, ${how}`, () => {
     const seesWallets = how !== 'settled by a facilitator, without a node';
     const deploys = facilitator === 'remote' && seesWallets;
@@ -68,7 +68,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
       assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [earned, executions]);
     };
 
-    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'learns that it cannot be verified here'}`, async () => {
+    it(`a deployed wallet (ERC-1271) ${seesWallets ? 'buys' : 'is refused, as it cannot be verified here'}`, async () => {
       const wallet = await createWalletBuyer(testbed.chain);
       await wallet.deploy();
       if (seesWallets) {
@@ -78,7 +78,7 @@ for (const [how, { facilitator, overrides }] of Object.entries(SHOPS))
       } else await refused(wallet, 'wrapped', 'contract_signature_not_supported');
     });
 
-    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'learns why it cannot'}`, async () => {
+    it(`a wallet that is not deployed yet (ERC-6492) ${deploys ? 'buys' : 'is refused with the reason'}`, async () => {
       const wallet = await createWalletBuyer(testbed.chain);
       if (deploys) {
         await delivered(wallet, 'wrapped');

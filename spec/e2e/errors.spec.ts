@@ -98,7 +98,7 @@ describe('every failure is one envelope with the status of its code', () => {
   });
 });
 
-describe('who may come in', () => {
+describe('operator tokens and the host list', () => {
   it('the next operator token works beside the present one', async () => {
     const testbed = await openTestbed({ overrides: { server: { adminTokenNext: 'the-next-token-of-the-tests' } } });
     try {
@@ -121,7 +121,7 @@ describe('who may come in', () => {
     }
   });
 
-  it('a host list keeps others out, but not probes', async () => {
+  it('a host list refuses other hosts, but not probes', async () => {
     const testbed = await openTestbed({ overrides: { server: { allowedHosts: ['shop.example'] } } });
     try {
       const get = (path: string, host: string) => ask(testbed.gateway.url, { method: 'GET', path, headers: { host } });

@@ -40,15 +40,15 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   let backend: SampleBackend;
   let redis: TestRedis;
   let official: Facilitator;
-  /** Counts what passes and hands it to the official one. */
-  let counter: HostileFacilitator;
+  /** Records every call and relays it to the official one. */
+  let observed: HostileFacilitator;
   let buyer: Buyer;
 
   before(async () => {
     [chain, backend, redis] = await Promise.all([startChain(), startSampleBackend(), startRedis()]);
     official = await startFacilitator(chain);
-    counter = await startHostileFacilitator('eip155:31337');
-    counter.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
+    observed = await startHostileFacilitator('eip155:31337');
+    observed.script({ verify: relayTo(official.url), settle: relayTo(official.url) });
     buyer = await createBuyer(chain);
     for (let n = 0; n < GATEWAYS; n += 1) {
       const prepared = await prepareGateway(folder, {
@@ -56,7 +56,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
         chain,
         payTo,
         storage: { redis: { url: redis.url } },
-        facilitator: { mode: 'remote', url: counter.url },
+        facilitator: { mode: 'remote', url: observed.url },
         // One address for both: the offer must not depend on who makes it.
         overrides: { merchant: { publicBaseUrl: 'http://127.0.0.1:1' } },
       });
@@ -66,7 +66,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
   after(async () => {
     agent.destroy();
     await Promise.all(gateways.map((gateway) => gateway.stop()));
-    await Promise.all([counter.stop(), official.stop(), backend.stop(), redis.stop(), chain.stop()]);
+    await Promise.all([observed.stop(), official.stop(), backend.stop(), redis.stop(), chain.stop()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -94,7 +94,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     request.end('{}');
     return { sent: sent.promise, seen: seen.promise };
   };
-  const asked = (path: string): number => counter.calls.filter((call) => call.path === path).length;
+  const asked = (path: string): number => observed.calls.filter((call) => call.path === path).length;
 
   /** All copies are with their gateways before the merchant answers the first. */
   const round = async (key?: string): Promise<readonly Seen[]> => {
@@ -110,7 +110,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     });
     const copies = Array.from({ length: COPIES }, (_, n) => send(n, headersOf(n)));
     await Promise.all(copies.map(({ sent }) => sent));
-    // Answers before the merchant was asked are a failure to show, not one to wait for.
+    // An answer before the merchant was called is a failure, which is shown without a wait.
     await Promise.race([arrived, Promise.all(copies.map(({ seen }) => seen))]);
     // A gateway that answers a connection opened now has taken up those that were opened before it.
     for (let n = 0; n < 2 * GATEWAYS; n += 1) await knock(base(n));
@@ -118,7 +118,7 @@ describe('a hundred copies of one proof in twenty spellings, over two processes'
     const seen = await Promise.all(copies.map((copy) => copy.seen));
     const first = seen.find(({ status }) => status === 200);
     const joined = seen.filter(({ status }) => status === 200);
-    // The first one and its copies share the places of one proof in each process.
+    // The first one and its copies share the slots of one proof in each process.
     assert.ok(joined.length >= 2 && joined.length <= GATEWAYS * (MOST_COPIES + 1), `${joined.length} answered`);
     for (const { status, body } of seen) if (status !== 200) assert.match(`${status} ${body}`, /^409 .*"in_flight"/);
     const again = seen.map(async (one, n) => (one.status === 200 ? one : send(n, headersOf(n)).seen));

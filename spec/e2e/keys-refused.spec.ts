@@ -8,7 +8,7 @@ import { named } from './proofs.ts';
 const INPUT = { city: 'Berlin' };
 const IDENTIFIER = 'identifier_of-the-buyer_0001';
 
-describe('a key that is none is INPUT_INVALID, before any money moves', () => {
+describe('an invalid key is INPUT_INVALID, before any money moves', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
@@ -48,7 +48,7 @@ describe('a key that is none is INPUT_INVALID, before any money moves', () => {
       assert.equal(await testbed.income(), income);
       assert.equal((await bring(testbed.gateway, 'market_report', INPUT, { proof })).status, 200, 'the proof is good');
       const free = await send('free_market_report', INPUT, headers);
-      assert.equal(free.status, 200, 'and a free resource does not look at it');
+      assert.equal(free.status, 200, 'and a free resource ignores it');
     });
 
   it('differs from the payment-identifier', async () => {

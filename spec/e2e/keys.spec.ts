@@ -81,7 +81,7 @@ for (const [store, storage] of Object.entries({
       }
     });
 
-    it('a key that comes only later opens nothing: the first call was not called by it', async () => {
+    it('a key that comes only later opens nothing: the first call did not have it', async () => {
       const proof = await testbed.proof('market_report', INPUT);
       const first = await bring(testbed.gateway, 'market_report', INPUT, { proof });
       await receiptWhen(testbed.gateway, first.requestId, true);
@@ -119,7 +119,7 @@ for (const [store, storage] of Object.entries({
       );
     });
 
-    it('undelivered: who has no key cannot collect, who has it can', async () => {
+    it('undelivered: a call without the key cannot collect, a call with it can', async () => {
       const input = { failures: 1 };
       const proof = await testbed.proof('flaky_post', input);
       const idempotent = await bring(testbed.gateway, 'flaky_post', input, { proof, key: KEY });
@@ -167,9 +167,9 @@ for (const [store, storage] of Object.entries({
       const record = await testbed.gateway.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
       assert.ok(record !== undefined && again.status === 200);
       const sent = [first, again, refused].map((answer) => [...answer.headers, answer.bytes.toString()]);
-      const told = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);
-      assert.ok(!told.includes(key));
-      assert.ok(testbed.gateway.logLines.length > 0 && told.includes(record.keyDigest ?? 'none'));
+      const shown = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);
+      assert.ok(!shown.includes(key));
+      assert.ok(testbed.gateway.logLines.length > 0 && shown.includes(record.keyDigest ?? 'none'));
     });
 
     it('is ignored on a free resource: every call is a call', async () => {

@@ -114,7 +114,7 @@ describe('the end of a gateway', () => {
     await listenerGone();
     socket.write('}');
     await once(socket, 'close');
-    assert.match(text, /^HTTP\/1\.1 503 [\s\S]*GATEWAY_BUSY/, 'too late to be served, and told so');
+    assert.match(text, /^HTTP\/1\.1 503 [\s\S]*GATEWAY_BUSY/, 'too late to be served, and refused');
     assert.equal((await gateway.ended).code, 0);
   });
 

@@ -3,19 +3,19 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import type { Json } from '../../src/json/types.ts';
 import { type Body, CHANNELS } from './mandate-channels.ts';
-import { INPUT, type MandateCounter, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, type MandateTestbed, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 
 const objectOf = (header: string): Json => JSON.parse(Buffer.from(header, 'base64url').toString()) as Json;
 
 for (const channel of ['mcp', 'a2a'] as const)
   describe(`where a mandate can be, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let testbed: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(CHANNELS[channel]);
+      testbed = await openMandateTestbed(CHANNELS[channel]);
     });
-    after(() => checkouts?.close());
+    after(() => testbed?.close());
 
-    const places: Readonly<Record<string, (mandate: string) => object>> = {
+    const carriers: Readonly<Record<string, (mandate: string) => object>> = {
       'the header of HTTP': (mandate) => ({ headers: { 'agent-authorization': mandate } }),
       'the input, as text': (mandate) => ({ inside: mandate }),
       'the input, as an object': (mandate) => ({ inside: objectOf(mandate) }),
@@ -28,68 +28,65 @@ for (const channel of ['mcp', 'a2a'] as const)
         : {}),
       'the header, beside an empty member': (mandate) => ({ headers: { 'agent-authorization': mandate }, inside: '' }),
     };
-    for (const [place, put] of Object.entries(places))
-      it(`in ${place}`, async () => {
-        const asked = await checkouts.challenged();
-        const proof = await checkouts.proofFor(asked);
-        const mandate = checkouts.mandateFor(asked, checkouts.pays()).header;
-        const bought = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, ...put(mandate) });
+    for (const [carrier, put] of Object.entries(carriers))
+      it(`in ${carrier}`, async () => {
+        const asked = await testbed.challenged();
+        const proof = await testbed.proofFor(asked);
+        const mandate = testbed.mandateFor(asked, testbed.pays()).header;
+        const bought = await testbed.send({ resourceId: TOOL, input: INPUT, proof, ...put(mandate) });
         assert.equal(bought.code, undefined, bought.raw);
       });
 
     it('two that differ are refused, and no money moves', async () => {
-      const asked = await checkouts.challenged();
-      const [one, other] = [
-        checkouts.mandateFor(asked, checkouts.pays()),
-        checkouts.mandateFor(asked, checkouts.pays()),
-      ];
-      const proof = await checkouts.proofFor(asked);
-      const before = await checkouts.buyer.balance();
+      const asked = await testbed.challenged();
+      const [one, other] = [testbed.mandateFor(asked, testbed.pays()), testbed.mandateFor(asked, testbed.pays())];
+      const proof = await testbed.proofFor(asked);
+      const before = await testbed.buyer.balance();
       const headers = { 'agent-authorization': one.header };
-      const order = { resourceId: TOOL, input: INPUT, proof, headers };
-      const refused = await checkouts.send({ ...order, inside: other.header });
+      const call = { resourceId: TOOL, input: INPUT, proof, headers };
+      const refused = await testbed.send({ ...call, inside: other.header });
       assert.deepEqual([refused.code, refused.body.details?.['reason']], ['INPUT_INVALID', 'mandates_differ']);
-      assert.equal(await checkouts.buyer.balance(), before);
+      assert.equal(await testbed.buyer.balance(), before);
       assert.equal(
-        (await checkouts.send({ ...order, inside: one.header })).code,
+        (await testbed.send({ ...call, inside: one.header })).code,
         undefined,
         'the payment is as good as before',
       );
     });
 
-    it('anything else in its place is refused as no envelope', async () => {
-      const proof = await checkouts.proofFor(await checkouts.challenged());
+    it('any other value there is refused as no envelope', async () => {
+      const proof = await testbed.proofFor(await testbed.challenged());
       for (const inside of [7, true, ['a'], {}]) {
-        const refused = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, inside });
+        const refused = await testbed.send({ resourceId: TOOL, input: INPUT, proof, inside });
         assert.equal(refused.code, 'AUTHORIZATION_INVALID', refused.raw);
         assert.match(String(refused.body.details?.['reason']), /^envelope_/);
       }
     });
 
     it('is not part of what is bought, nor of what the merchant gets', async () => {
-      const asked = await checkouts.send({ resourceId: 'echo', input: { a: 1 } });
-      const proof = await checkouts.proofFor(asked.body);
-      const order = { resourceId: 'echo', input: { a: 1 }, proof };
-      const bought = await checkouts.send({ ...order, inside: 'whatever stands here' });
+      const asked = await testbed.send({ resourceId: 'echo', input: { a: 1 } });
+      const proof = await testbed.proofFor(asked.body);
+      const call = { resourceId: 'echo', input: { a: 1 }, proof };
+      const bought = await testbed.send({ ...call, inside: 'whatever stands here' });
       assert.deepEqual([bought.code, bought.body], [undefined, { a: 1 }], bought.raw);
       // The same purchase, or it would be called used: the token in its proof opens the answer
       // again.
-      const again = await checkouts.send({ ...order, inside: 'something else' });
+      const again = await testbed.send({ ...call, inside: 'something else' });
       assert.deepEqual([again.code, again.body], [undefined, { a: 1 }], again.raw);
     });
 
-    it('is not looked at where none is needed', async () => {
-      const free = await checkouts.send({ resourceId: 'cities', input: {}, inside: 'nothing that anyone could read' });
+    it('is not read where none is needed', async () => {
+      const free = await testbed.send({ resourceId: 'cities', input: {}, inside: 'nothing that is readable' });
       assert.equal(free.code, undefined, free.raw);
     });
   });
 
 describe('a task that waits for its payment and its mandate', () => {
-  let checkouts: MandateCounter;
+  let testbed: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.a2a);
+    testbed = await openMandateTestbed(CHANNELS.a2a);
   });
-  after(() => checkouts?.close());
+  after(() => testbed?.close());
 
   const X402 = 'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2';
   interface Task {
@@ -98,7 +95,7 @@ describe('a task that waits for its payment and its mandate', () => {
     readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Body }] }];
   }
   const message = async (more: object, headers: Readonly<Record<string, string>> = {}): Promise<Task> => {
-    const answer = await fetch(`${checkouts.gateway.url}/a2a`, {
+    const answer = await fetch(`${testbed.gateway.url}/a2a`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'a2a-extensions': X402, ...headers },
       body: JSON.stringify({
@@ -115,34 +112,34 @@ describe('a task that waits for its payment and its mandate', () => {
   it('goes on with both, the mandate in the header', async () => {
     const asked = await ordered();
     assert.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED');
-    const proof = await checkouts.proofFor(bodyOf(asked));
-    const mandate = checkouts.mandateFor(bodyOf(asked), checkouts.pays()).header;
+    const proof = await testbed.proofFor(bodyOf(asked));
+    const mandate = testbed.mandateFor(bodyOf(asked), testbed.pays()).header;
     const pay = { taskId: asked.id, parts: [{ text: 'paid' }], metadata: { 'x402.payment.payload': proof } };
     const done = await message(pay, { 'agent-authorization': mandate });
     assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
   });
 
-  it('waits on when the payment came alone, and takes the mandate from a repeated order', async () => {
+  it('waits on when the payment came alone, and takes the mandate from a repeated call', async () => {
     const asked = await ordered();
-    const proof = await checkouts.proofFor(bodyOf(asked));
-    const before = await checkouts.buyer.balance();
+    const proof = await testbed.proofFor(bodyOf(asked));
+    const before = await testbed.buyer.balance();
     const pay = { taskId: asked.id, metadata: { 'x402.payment.payload': proof } };
     const refused = await message({ ...pay, parts: [{ text: 'paid' }] });
     assert.equal(refused.status.state, 'TASK_STATE_INPUT_REQUIRED', JSON.stringify(refused));
     assert.equal(bodyOf(refused).code, 'AUTHORIZATION_REQUIRED');
     assert.deepEqual(refused.status.message.metadata ?? {}, {}, 'no second payment is asked for');
-    assert.equal(await checkouts.buyer.balance(), before);
-    const inside = checkouts.mandateFor(bodyOf(refused), checkouts.pays()).header;
+    assert.equal(await testbed.buyer.balance(), before);
+    const inside = testbed.mandateFor(bodyOf(refused), testbed.pays()).header;
     const parts = [{ data: { resource: TOOL, input: { ...INPUT, _authorization: inside } } }];
     const done = await message({ ...pay, parts });
     assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
-    assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
+    assert.equal(before - (await testbed.buyer.balance()), PRICE_UNITS);
   });
 
   it('can be paid by another buyer after a payment whose mandate was refused', async () => {
     const asked = await ordered();
     const pay = async (mandate: string): Promise<Task> => {
-      const proof = await checkouts.proofFor(bodyOf(asked));
+      const proof = await testbed.proofFor(bodyOf(asked));
       const parts = [{ text: 'paid' }];
       return message(
         { taskId: asked.id, parts, metadata: { 'x402.payment.payload': proof } },
@@ -154,21 +151,21 @@ describe('a task that waits for its payment and its mandate', () => {
       [refused.status.state, bodyOf(refused).code],
       ['TASK_STATE_INPUT_REQUIRED', 'AUTHORIZATION_INVALID'],
     );
-    const done = await pay(checkouts.mandateFor(bodyOf(asked), checkouts.pays()).header);
+    const done = await pay(testbed.mandateFor(bodyOf(asked), testbed.pays()).header);
     assert.equal(done.status.state, 'TASK_STATE_COMPLETED', JSON.stringify(done));
   });
 });
 
 describe('large headers', () => {
-  let checkouts: MandateCounter;
+  let testbed: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.http);
+    testbed = await openMandateTestbed(CHANNELS.http);
   });
-  after(() => checkouts?.close());
+  after(() => testbed?.close());
 
   it('a mandate of 12 KiB beside a payment of 4 KiB comes through to the verifier, and one byte more is too large', async () => {
-    const asked = await checkouts.challenged();
-    const payload = JSON.parse(Buffer.from(await checkouts.proofFor(asked), 'base64').toString()) as object;
+    const asked = await testbed.challenged();
+    const payload = JSON.parse(Buffer.from(await testbed.proofFor(asked), 'base64').toString()) as object;
     const extensions = { filler: { info: { text: 'x'.repeat(2_300) } } };
     const proof = Buffer.from(JSON.stringify({ ...payload, extensions })).toString('base64');
     assert.ok(proof.length > 4_000, `${proof.length}`);
@@ -177,15 +174,15 @@ describe('large headers', () => {
       [12_289, 'envelope_too_large'],
     ] as const) {
       const mandate = 'A'.repeat(bytes);
-      const refused = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+      const refused = await testbed.send({ resourceId: TOOL, input: INPUT, proof, mandate });
       assert.deepEqual(
         [refused.code, refused.body.details?.['reason']],
         ['AUTHORIZATION_INVALID', reason],
         refused.raw,
       );
     }
-    const mandate = checkouts.mandateFor(asked, checkouts.pays()).header;
-    const bought = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+    const mandate = testbed.mandateFor(asked, testbed.pays()).header;
+    const bought = await testbed.send({ resourceId: TOOL, input: INPUT, proof, mandate });
     assert.equal(bought.code, undefined, bought.raw);
   });
 });

@@ -6,7 +6,7 @@ import { isResult } from '../adapters/a2a/post.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
 /** One call, before it is put in the words of a channel. */
-export interface Order {
+export interface Call {
   readonly resourceId: string;
   readonly input: object;
   readonly proof?: string;
@@ -49,7 +49,7 @@ export interface Required {
 }
 
 /** Sends one call over one channel. */
-export type Send = (gateway: TestGateway, order: Order) => Promise<Reply>;
+export type Send = (gateway: TestGateway, call: Call) => Promise<Reply>;
 
 const RECEIPT = 'agent-commerce/authorizationReceipt';
 const MANDATE = 'agent-authorization';

@@ -1,4 +1,4 @@
-/** A gateway whose resources need mandates, and the mint that makes them. */
+/** A gateway whose resources need mandates, and the mint of test mandates. */
 
 import assert from 'node:assert/strict';
 import { createPublicKey, verify, type webcrypto } from 'node:crypto';
@@ -12,7 +12,7 @@ import type { TestGateway, TestGatewayParts } from '../support/gateway.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import type { Body, Reply } from './mandate-channels.ts';
 
-/** A seller some of whose resources need mandates, and who makes them. */
+/** A gateway some of whose resources need mandates, and what makes these mandates. */
 export interface MandateSeller extends Testbed {
   readonly mint: Mint;
   /**

@@ -4,7 +4,7 @@ import { type Address, type Hex, keccak256, stringToBytes } from 'viem';
 import { amountRange, budget, type Constraint, recurrence, reference } from '../../tools/mandate/maker/constraints.ts';
 import { TOKEN_TYPES } from '../world/authorization.ts';
 import { type Body, CHANNELS } from './mandate-channels.ts';
-import { INPUT, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, type MandateTestbed, now, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 import { decode, encode } from './proofs.ts';
 
 /** Any number of reports, for two and a half times their price. */
@@ -15,21 +15,21 @@ const recurring = (openCheckout: string): readonly Constraint[] => [
   reference(openCheckout),
 ];
 
-describe('a merchant who wants a payment mandate that is bound to its payment', () => {
-  let checkouts: MandateCounter;
+describe('a merchant that wants a payment mandate that is bound to its payment', () => {
+  let testbed: MandateTestbed;
   before(async () => {
-    checkouts = await openMandateCounter(CHANNELS.http, {
+    testbed = await openMandateTestbed(CHANNELS.http, {
       policy: { paymentMandate: 'required', bindPaymentNonce: true },
     });
   });
-  after(() => checkouts?.close());
+  after(() => testbed?.close());
 
   /** A payment with this nonce, signed with viem alone. */
   const signed = async (asked: Body, nonce: Hex): Promise<string> => {
-    const { payload, accepted, ...rest } = decode(await checkouts.proofFor(asked));
+    const { payload, accepted, ...rest } = decode(await testbed.proofFor(asked));
     const { network, asset, extra } = accepted;
     const { from, to, value, validAfter, validBefore } = payload.authorization as Readonly<Record<string, string>>;
-    const signature = await checkouts.buyer.account.signTypedData({
+    const signature = await testbed.buyer.account.signTypedData({
       domain: {
         name: String(extra['name']),
         version: String(extra['version']),
@@ -51,17 +51,17 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
   };
 
   it('states that in its challenge', async () => {
-    const { required } = (await checkouts.challenged()).authorization ?? assert.fail('no challenge');
+    const { required } = (await testbed.challenged()).authorization ?? assert.fail('no challenge');
     assert.deepEqual([required[0]['paymentMandate'], required[0]['bindPaymentNonce']], ['required', true]);
   });
 
   it('refuses a checkout mandate alone', async () => {
-    const asked = await checkouts.challenged();
-    const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
-    const refused = await checkouts.send({
+    const asked = await testbed.challenged();
+    const mandate = testbed.mandateFor(asked, { purchase: testbed.report() }).header;
+    const refused = await testbed.send({
       resourceId: TOOL,
       input: INPUT,
-      proof: await checkouts.proofFor(asked),
+      proof: await testbed.proofFor(asked),
       mandate,
     });
     assert.equal(refused.code, 'AUTHORIZATION_INVALID');
@@ -69,24 +69,24 @@ describe('a merchant who wants a payment mandate that is bound to its payment', 
   });
 
   it('refuses any other payment of the same payer, and takes the one', async () => {
-    const asked = await checkouts.challenged();
-    const { header: mandate, paymentMandate = '' } = checkouts.mandateFor(asked, checkouts.pays());
-    const before = await checkouts.buyer.balance();
-    const order = { resourceId: TOOL, input: INPUT, mandate };
-    const refused = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+    const asked = await testbed.challenged();
+    const { header: mandate, paymentMandate = '' } = testbed.mandateFor(asked, testbed.pays());
+    const before = await testbed.buyer.balance();
+    const call = { resourceId: TOOL, input: INPUT, mandate };
+    const refused = await testbed.send({ ...call, proof: await testbed.proofFor(asked) });
     const { reason, mandate: which } = refused.body.details ?? {};
     assert.deepEqual([refused.code, reason, which], ['AUTHORIZATION_INVALID', 'payment_binding_mismatch', 'payment']);
-    assert.equal(await checkouts.buyer.balance(), before);
-    const bought = await checkouts.send({
-      ...order,
+    assert.equal(await testbed.buyer.balance(), before);
+    const bought = await testbed.send({
+      ...call,
       proof: await signed(asked, keccak256(stringToBytes(paymentMandate))),
     });
     assert.equal(bought.code, undefined, bought.raw);
-    assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
+    assert.equal(before - (await testbed.buyer.balance()), PRICE_UNITS);
   });
 
   it('a budget is spent by what was settled, and by nothing else', async () => {
-    const free = await openMandateCounter(CHANNELS.http);
+    const free = await openMandateTestbed(CHANNELS.http);
     try {
       const { mint, profile } = free;
       const wishes = { now: now(), profile, ...free.pays() };

@@ -14,7 +14,7 @@ const AT_ONCE = 12;
  * To a copy of a call whose mandate it lacks: before that call is admitted, while it runs, and
  * after it.
  */
-const MAY_BE_TOLD: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'delivered', 'PAYMENT_REPLAYED']);
+const POSSIBLE_CODES: ReadonlySet<string> = new Set(['AUTHORIZATION_REQUIRED', 'delivered', 'PAYMENT_REPLAYED']);
 
 describe('one mandate at two gateways that share a store', () => {
   let redis: TestRedis;
@@ -43,7 +43,7 @@ describe('one mandate at two gateways that share a store', () => {
     for (const { code = 'delivered' } of replies) counts[code] = (counts[code] ?? 0) + 1;
     return counts;
   };
-  const shopOf = (at: number): TestGateway => (at % 2 === 0 ? testbed.gateway : other);
+  const gatewayAt = (at: number): TestGateway => (at % 2 === 0 ? testbed.gateway : other);
 
   it(`${AT_ONCE} payments at once under one mandate: one is settled, no other buyer pays`, async () => {
     const asked = await CHANNELS.http(testbed.gateway, { resourceId: TOOL, input: INPUT });
@@ -56,7 +56,7 @@ describe('one mandate at two gateways that share a store', () => {
     const before = await testbed.income();
     const replies = await Promise.all(
       proofs.map((proof, at) =>
-        CHANNELS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
+        CHANNELS.http(gatewayAt(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header }),
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
@@ -76,7 +76,7 @@ describe('one mandate at two gateways that share a store', () => {
     const headers = { 'idempotency-key': 'copies-of-one' };
     const replies = await Promise.all(
       Array.from({ length: 6 }, (_, at) =>
-        CHANNELS.http(shopOf(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header, headers }),
+        CHANNELS.http(gatewayAt(at), { resourceId: TOOL, input: INPUT, proof, mandate: mandate.header, headers }),
       ),
     );
     assert.deepEqual(codes(replies), { delivered: 6 });
@@ -85,14 +85,14 @@ describe('one mandate at two gateways that share a store', () => {
   });
 
   it('copies of one payment that bring a mandate each use up one of them, and the others are as good as before', async () => {
-    const order = { resourceId: TOOL, input: INPUT };
-    const asked = await Promise.all(Array.from({ length: 6 }, () => CHANNELS.http(testbed.gateway, order)));
+    const call = { resourceId: TOOL, input: INPUT };
+    const asked = await Promise.all(Array.from({ length: 6 }, () => CHANNELS.http(testbed.gateway, call)));
     const purchase = testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
     const mandates = asked.map(({ body }) => testbed.mandateFor(body, { purchase }).header);
     const proof = await testbed.buyer.pay(asked[0]?.body.payment?.envelope);
     const before = await testbed.income();
     const headers = { 'idempotency-key': 'copies-that-differ' };
-    const copies = mandates.map((mandate, at) => CHANNELS.http(shopOf(at), { ...order, proof, mandate, headers }));
+    const copies = mandates.map((mandate, at) => CHANNELS.http(gatewayAt(at), { ...call, proof, mandate, headers }));
     const replies = await Promise.all(copies);
     assert.deepEqual(codes(replies), { delivered: 6 });
     assert.equal((await testbed.income()) - before, 10_000n);
@@ -100,37 +100,37 @@ describe('one mandate at two gateways that share a store', () => {
     assert.equal(counted.filter(Boolean).length, 1, 'one of them is receipted');
     for (const [at, mandate] of mandates.entries()) {
       const other = await testbed.buyer.pay(asked[0]?.body.payment?.envelope);
-      const { code } = await CHANNELS.http(shopOf(at), { ...order, proof: other, mandate });
+      const { code } = await CHANNELS.http(gatewayAt(at), { ...call, proof: other, mandate });
       assert.equal(code, counted[at] === true ? 'AUTHORIZATION_REPLAYED' : undefined);
     }
   });
 
   it('copies without a mandate begin no purchase beside the one that has it, and are asked for no other payment', async () => {
-    const order = { resourceId: TOOL, input: INPUT };
-    const asked = await CHANNELS.http(testbed.gateway, order);
+    const call = { resourceId: TOOL, input: INPUT };
+    const asked = await CHANNELS.http(testbed.gateway, call);
     const purchase = testbed.purchaseOf(TOOL, 'Market report', INPUT, '0.01');
     const mandate = testbed.mandateFor(asked.body, { purchase }).header;
     const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
     const before = await testbed.income();
-    const bare = (at: number): Promise<Reply> => CHANNELS.http(shopOf(at), { ...order, proof });
+    const bare = (at: number): Promise<Reply> => CHANNELS.http(gatewayAt(at), { ...call, proof });
     const early = await Promise.all([0, 1, 2].map(bare));
     assert.deepEqual(codes(early), { AUTHORIZATION_REQUIRED: 3 });
-    const running = CHANNELS.http(testbed.gateway, { ...order, proof, mandate });
+    const running = CHANNELS.http(testbed.gateway, { ...call, proof, mandate });
     const beside: Reply[] = [];
     for (let at = 0; at < 8; at += 1) beside.push(...(await Promise.all([bare(0), bare(1)])));
     assert.equal((await running).code, undefined);
-    const told = new Set(beside.map(({ code = 'delivered' }) => code));
-    for (const code of told) assert.ok(MAY_BE_TOLD.has(code), code);
+    const seen = new Set(beside.map(({ code = 'delivered' }) => code));
+    for (const code of seen) assert.ok(POSSIBLE_CODES.has(code), code);
     assert.equal((await testbed.income()) - before, 10_000n);
   });
 
   it('free calls at once under one mandate: one is delivered', async () => {
-    const order = { resourceId: 'free_market_report', input: INPUT };
-    const asked = await CHANNELS.http(testbed.gateway, order);
+    const call = { resourceId: 'free_market_report', input: INPUT };
+    const asked = await CHANNELS.http(testbed.gateway, call);
     const purchase = testbed.purchaseOf('free_market_report', 'Market report', INPUT);
     const mandate = testbed.mandateFor(asked.body, { purchase, now: now() }).header;
     const replies = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, at) => CHANNELS.http(shopOf(at), { ...order, mandate })),
+      Array.from({ length: AT_ONCE }, (_, at) => CHANNELS.http(gatewayAt(at), { ...call, mandate })),
     );
     assert.deepEqual(codes(replies), { delivered: 1, AUTHORIZATION_REPLAYED: AT_ONCE - 1 });
   });

@@ -4,76 +4,75 @@ import { createBuyer } from '../support/buyer.ts';
 import { eventsUntil } from '../support/records.ts';
 import { isEnvelope } from './ask.ts';
 import { CHANNELS } from './mandate-channels.ts';
-import { INPUT, leaf, type MandateCounter, now, openMandateCounter, PRICE_UNITS, TOOL } from './mandate-counter.ts';
+import { INPUT, leaf, type MandateTestbed, now, openMandateTestbed, PRICE_UNITS, TOOL } from './mandate-testbed.ts';
 
 for (const [channel, send] of Object.entries(CHANNELS))
   describe(`a mandate that is refused, over ${channel}`, () => {
-    let checkouts: MandateCounter;
+    let testbed: MandateTestbed;
     before(async () => {
-      checkouts = await openMandateCounter(send);
+      testbed = await openMandateTestbed(send);
     });
-    after(() => checkouts?.close());
+    after(() => testbed?.close());
 
     it('the same mandate buys once; the second payment is not touched and buys with another', async () => {
-      const asked = await checkouts.challenged();
-      const mandate = checkouts.mandateFor(asked, checkouts.pays());
-      const order = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
-      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+      const asked = await testbed.challenged();
+      const mandate = testbed.mandateFor(asked, testbed.pays());
+      const call = { resourceId: TOOL, input: INPUT, mandate: mandate.header };
+      const first = await testbed.send({ ...call, proof: await testbed.proofFor(asked) });
       assert.equal(first.code, undefined, first.raw);
-      const before = await checkouts.buyer.balance();
-      const proof = await checkouts.proofFor(await checkouts.challenged());
-      const second = await checkouts.send({ ...order, proof });
+      const before = await testbed.buyer.balance();
+      const proof = await testbed.proofFor(await testbed.challenged());
+      const second = await testbed.send({ ...call, proof });
       assert.equal(second.code, 'AUTHORIZATION_REPLAYED', second.raw);
       assert.equal(second.body.details?.['reason'], 'replayed');
-      assert.equal(await checkouts.buyer.balance(), before);
-      const claims = await checkouts.receiptOf(second);
+      assert.equal(await testbed.buyer.balance(), before);
+      const claims = await testbed.receiptOf(second);
       assert.deepEqual(
         [claims['status'], claims['error'], claims['error_description'], claims['reference'], claims['order_id']],
         ['Error', 'invalid_mandate', 'replayed', leaf(mandate), undefined],
       );
       assert.equal(second.body.details['receipt'], second.receipt);
-      const other = checkouts.mandateFor(second.body, checkouts.pays()).header;
-      const bought = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate: other });
+      const other = testbed.mandateFor(second.body, testbed.pays()).header;
+      const bought = await testbed.send({ resourceId: TOOL, input: INPUT, proof, mandate: other });
       assert.equal(bought.code, undefined, bought.raw);
-      assert.equal(before - (await checkouts.buyer.balance()), PRICE_UNITS);
+      assert.equal(before - (await testbed.buyer.balance()), PRICE_UNITS);
     });
 
     it('one open mandate, closed twice, buys once', async () => {
-      const asked = await checkouts.challenged();
-      const wishes = { now: now(), profile: checkouts.profile, ...checkouts.pays() };
-      const open = checkouts.mint.open(wishes);
+      const asked = await testbed.challenged();
+      const wishes = { now: now(), profile: testbed.profile, ...testbed.pays() };
+      const open = testbed.mint.open(wishes);
       const close = (body: typeof asked): string =>
-        checkouts.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' })
-          .header;
-      const order = { resourceId: TOOL, input: INPUT };
-      const first = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked), mandate: close(asked) });
+        testbed.mint.close(open, { ...wishes, checkoutJwt: body.authorization?.required[0].checkoutJwt ?? '' }).header;
+      const call = { resourceId: TOOL, input: INPUT };
+      const first = await testbed.send({ ...call, proof: await testbed.proofFor(asked), mandate: close(asked) });
       assert.equal(first.code, undefined, first.raw);
-      const again = await checkouts.challenged();
-      const before = await checkouts.buyer.balance();
-      const second = await checkouts.send({ ...order, proof: await checkouts.proofFor(again), mandate: close(again) });
+      const again = await testbed.challenged();
+      const before = await testbed.buyer.balance();
+      const second = await testbed.send({ ...call, proof: await testbed.proofFor(again), mandate: close(again) });
       assert.deepEqual(
         [second.code, second.body.details?.['reason']],
         ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'],
       );
-      assert.equal(await checkouts.buyer.balance(), before);
+      assert.equal(await testbed.buyer.balance(), before);
     });
 
-    it('a payment that turns out to be worth nothing gives its mandate back', async () => {
-      const asked = await checkouts.challenged();
+    it('a payment of a buyer without funds releases its mandate', async () => {
+      const asked = await testbed.challenged();
       // Names no payer, so that another buyer can pay.
-      const mandate = checkouts.mandateFor(asked, { purchase: checkouts.report() }).header;
-      const order = { resourceId: TOOL, input: INPUT, mandate };
-      const poor = await createBuyer(checkouts.chain, 0n);
-      const refused = await checkouts.send({ ...order, proof: await poor.pay(asked.payment?.envelope) });
+      const mandate = testbed.mandateFor(asked, { purchase: testbed.report() }).header;
+      const call = { resourceId: TOOL, input: INPUT, mandate };
+      const poor = await createBuyer(testbed.chain, 0n);
+      const refused = await testbed.send({ ...call, proof: await poor.pay(asked.payment?.envelope) });
       assert.deepEqual([refused.code, refused.receipt], ['PAYMENT_REQUIRED', undefined], refused.raw);
       assert.ok(refused.body.authorization, 'a fresh challenge, for both');
-      const events = await eventsUntil(checkouts.gateway, refused.requestId, 'payment.required');
+      const events = await eventsUntil(testbed.gateway, refused.requestId, 'payment.required');
       const types = ['resource.requested', 'authorization.verified', 'payment.rejected', 'payment.required'];
       assert.deepEqual(
         events.map(({ type }) => type),
         types,
       );
-      const bought = await checkouts.send({ ...order, proof: await checkouts.proofFor(asked) });
+      const bought = await testbed.send({ ...call, proof: await testbed.proofFor(asked) });
       assert.equal(bought.code, undefined, bought.raw);
     });
 
@@ -82,50 +81,50 @@ for (const [channel, send] of Object.entries(CHANNELS))
         'for another input',
         'input_mismatch',
         async () =>
-          checkouts.mandateFor(await checkouts.challenged({ city: 'Paris' }), checkouts.pays({ city: 'Paris' })).header,
+          testbed.mandateFor(await testbed.challenged({ city: 'Paris' }), testbed.pays({ city: 'Paris' })).header,
       ],
       [
         'for a checkout that is over',
         'checkout_expired',
         async () => {
-          const { jwt } = checkouts.mint.checkout({
+          const { jwt } = testbed.mint.checkout({
             now: now() - 1_000,
-            profile: checkouts.profile,
-            purchase: checkouts.report(),
+            profile: testbed.profile,
+            purchase: testbed.report(),
           });
-          return checkouts.mandateFor(await checkouts.challenged(), { ...checkouts.pays(), checkoutJwt: jwt }).header;
+          return testbed.mandateFor(await testbed.challenged(), { ...testbed.pays(), checkoutJwt: jwt }).header;
         },
       ],
       [
         'for another payer',
         'payer_mismatch',
         async () => {
-          const { address } = await createBuyer(checkouts.chain, 0n);
-          const paid = checkouts.report();
+          const { address } = await createBuyer(testbed.chain, 0n);
+          const paid = testbed.report();
           const other = paid.payment && { ...paid, payment: { ...paid.payment, payer: address.toLowerCase() } };
-          return checkouts.mandateFor(await checkouts.challenged(), {
+          return testbed.mandateFor(await testbed.challenged(), {
             payment: true,
             ...(other ? { purchase: other } : {}),
           }).header;
         },
       ],
       [
-        'of a provider that nobody trusts',
+        'of a provider that is not trusted',
         'untrusted_issuer',
         async () =>
-          checkouts.mandateFor(await checkouts.challenged(), {
-            ...checkouts.pays(),
-            issuer: { key: checkouts.mint.parties.stranger, iss: 'https://stranger.example' },
+          testbed.mandateFor(await testbed.challenged(), {
+            ...testbed.pays(),
+            issuer: { key: testbed.mint.parties.stranger, iss: 'https://stranger.example' },
           }).header,
       ],
       ['that is none', 'envelope_json', async () => Buffer.from('not a mandate').toString('base64url')],
     ];
     for (const [what, reason, make] of wrong)
       it(`a mandate ${what} is refused as ${reason}, and no money moves`, async () => {
-        const before = await checkouts.buyer.balance();
+        const before = await testbed.buyer.balance();
         const mandate = await make();
-        const proof = await checkouts.proofFor(await checkouts.challenged());
-        const refused = await checkouts.send({ resourceId: TOOL, input: INPUT, proof, mandate });
+        const proof = await testbed.proofFor(await testbed.challenged());
+        const refused = await testbed.send({ resourceId: TOOL, input: INPUT, proof, mandate });
         assert.deepEqual(
           [refused.code, refused.body.details?.['reason']],
           ['AUTHORIZATION_INVALID', reason],
@@ -133,7 +132,7 @@ for (const [channel, send] of Object.entries(CHANNELS))
         );
         assert.ok(isEnvelope(refused.body), JSON.stringify(isEnvelope.errors));
         assert.ok(refused.body.authorization, 'a fresh checkout comes along');
-        if (reason !== 'envelope_json') assert.equal((await checkouts.receiptOf(refused))['error_description'], reason);
-        assert.equal(await checkouts.buyer.balance(), before);
+        if (reason !== 'envelope_json') assert.equal((await testbed.receiptOf(refused))['error_description'], reason);
+        assert.equal(await testbed.buyer.balance(), before);
       });
   });

@@ -7,10 +7,10 @@ import { type Body, CHANNELS, type Reply, type Send } from './mandate-channels.t
 import { type MandateSeller, now, openMandateSeller, trusting } from './mandate-seller.ts';
 
 const INPUT = { city: 'Berlin' };
-const ORDER = { resourceId: 'market_report', input: INPUT };
+const PURCHASE = { resourceId: 'market_report', input: INPUT };
 const FREE = { resourceId: 'free_market_report', input: INPUT };
-const RESOURCES = [ORDER.resourceId, FREE.resourceId];
-const FIRST_SALES = 5;
+const RESOURCES = [PURCHASE.resourceId, FREE.resourceId];
+const FIRST_PURCHASES = 5;
 /** Longest wait for a purchase after a loss: a check of the store finds it, milliseconds. */
 const SOON_MS = 5_000;
 
@@ -31,10 +31,10 @@ const onRedis = async (act: (client: Redis) => Promise<unknown>): Promise<void> 
   await client.quit();
 };
 const forget = () => onRedis((client) => client.flushall());
-/** What an operator does who accepts open mandates from before a loss. */
+/** Makes the gateway accept open mandates from before a loss, as an operator may. */
 const accept = () =>
   onRedis((client) => client.hset(`{acg:${testbed.gateway.config.merchant.id}}:ap2:epoch`, { openFrom: 0 }));
-const report = () => testbed.purchaseOf(ORDER.resourceId, 'Market report', INPUT, '0.01');
+const report = () => testbed.purchaseOf(PURCHASE.resourceId, 'Market report', INPUT, '0.01');
 /**
  * Signed by the user for this very purchase, and now; an open mandate would be from before the
  * loss.
@@ -46,38 +46,38 @@ const direct = (body: Body, purchase = report()): string => {
 };
 const reasonOf = ({ code, body }: Reply) => [code, body.details?.['reason']];
 
-describe('a payment that the store forgot, for a resource that needs a mandate', () => {
+describe('a payment that the store lost, for a resource that needs a mandate', () => {
   for (const [channel, send] of Object.entries(CHANNELS))
-    it(`is not given away without one, nor asked for again: another mandate collects it, over ${channel}`, async () => {
-      const asked = await send(testbed.gateway, ORDER);
+    it(`is not delivered without one, nor charged again: another mandate collects it, over ${channel}`, async () => {
+      const asked = await send(testbed.gateway, PURCHASE);
       const proof = await testbed.buyer.pay(asked.body.payment?.envelope);
-      const bought = await send(testbed.gateway, { ...ORDER, proof, mandate: direct(asked.body) });
+      const bought = await send(testbed.gateway, { ...PURCHASE, proof, mandate: direct(asked.body) });
       assert.equal(bought.code, undefined, bought.raw);
       const [before, earned] = [await testbed.buyer.balance(), await testbed.income()];
       await forget();
-      const bare = await send(testbed.gateway, { ...ORDER, proof });
+      const bare = await send(testbed.gateway, { ...PURCHASE, proof });
       assert.equal(bare.code, 'AUTHORIZATION_REQUIRED', bare.raw);
-      const collected = await soon(send, bare, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
+      const collected = await soon(send, bare, (body) => ({ ...PURCHASE, proof, mandate: direct(body) }));
       assert.equal((await testbed.receiptOf(collected))['status'], 'Success');
       assert.deepEqual([await testbed.buyer.balance(), await testbed.income()], [before, earned]);
     });
 });
 
-describe('a mandate that the store forgot', () => {
+describe('a mandate that the store lost', () => {
   for (const [channel, send] of Object.entries(CHANNELS)) {
     it(`is refused with a fresh payment, which one for a fresh checkout may use at once, over ${channel}`, async () => {
-      const asked = await send(testbed.gateway, ORDER);
+      const asked = await send(testbed.gateway, PURCHASE);
       const mandate = direct(asked.body);
-      const used = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate });
+      const used = await send(testbed.gateway, { ...PURCHASE, proof: await paid(asked), mandate });
       assert.equal(used.code, undefined, used.raw);
       await forget();
       const earned = await testbed.income();
       const proof = await paid(asked);
-      const refused = await send(testbed.gateway, { ...ORDER, proof, mandate });
+      const refused = await send(testbed.gateway, { ...PURCHASE, proof, mandate });
       assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'replayed'], refused.raw);
-      assert.equal(await testbed.income(), earned, 'nobody paid');
-      await soon(send, refused, (body) => ({ ...ORDER, proof, mandate: direct(body) }));
-      const again = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate });
+      assert.equal(await testbed.income(), earned, 'nothing was paid');
+      await soon(send, refused, (body) => ({ ...PURCHASE, proof, mandate: direct(body) }));
+      const again = await send(testbed.gateway, { ...PURCHASE, proof: await paid(asked), mandate });
       assert.deepEqual(reasonOf(again), ['AUTHORIZATION_REPLAYED', 'replayed'], again.raw);
     });
 
@@ -96,33 +96,33 @@ describe('a mandate that the store forgot', () => {
   it('is refused under a fresh checkout as well when it is open, the log states why, and the operator may accept it', async () => {
     const send = CHANNELS.http;
     await accept();
-    const asked = await send(testbed.gateway, ORDER);
+    const asked = await send(testbed.gateway, PURCHASE);
     const wishes = { purchase: report(), payment: true, now: now(), profile: testbed.profile };
     const open = testbed.mint.open(wishes);
     const closed = ({ authorization }: Body): string => {
       const { checkoutJwt } = authorization?.required[0] ?? assert.fail('no challenge');
       return testbed.mint.close(open, { ...wishes, now: now(), checkoutJwt }).header;
     };
-    const used = await send(testbed.gateway, { ...ORDER, proof: await paid(asked), mandate: closed(asked.body) });
+    const used = await send(testbed.gateway, { ...PURCHASE, proof: await paid(asked), mandate: closed(asked.body) });
     assert.equal(used.code, undefined, used.raw);
     await forget();
     await testbed.gateway.store.check();
-    const fresh = await send(testbed.gateway, ORDER);
-    const refused = await send(testbed.gateway, { ...ORDER, proof: await paid(fresh), mandate: closed(fresh.body) });
+    const fresh = await send(testbed.gateway, PURCHASE);
+    const refused = await send(testbed.gateway, { ...PURCHASE, proof: await paid(fresh), mandate: closed(fresh.body) });
     assert.deepEqual(reasonOf(refused), ['AUTHORIZATION_REPLAYED', 'open_mandate_spent'], refused.raw);
     assert.ok(testbed.gateway.logLines.some((line) => line.includes('redis lost its data')));
     await accept();
-    const taken = await send(testbed.gateway, { ...ORDER, proof: await paid(fresh), mandate: closed(refused.body) });
+    const taken = await send(testbed.gateway, { ...PURCHASE, proof: await paid(fresh), mandate: closed(refused.body) });
     assert.equal(taken.code, undefined, taken.raw);
   });
 });
 
 describe('the first purchase of a fresh gateway with a fresh Redis', () => {
-  it(`works at the first try, also under an open mandate from before, ${FIRST_SALES} times`, async () => {
+  it(`works at the first try, also under an open mandate from before, ${FIRST_PURCHASES} times`, async () => {
     const other = await startRedis();
     const client = new Redis(other.socketPath);
     try {
-      for (let sale = 0; sale < FIRST_SALES; sale += 1) {
+      for (let n = 0; n < FIRST_PURCHASES; n += 1) {
         await client.flushall();
         const gateway = await openGateway({
           chain: testbed.chain,
@@ -133,9 +133,9 @@ describe('the first purchase of a fresh gateway with a fresh Redis', () => {
           overrides: trusting(testbed.mint, RESOURCES),
         });
         try {
-          const asked = await CHANNELS.http(gateway, ORDER);
+          const asked = await CHANNELS.http(gateway, PURCHASE);
           const mandate = testbed.mandateFor(asked.body, { purchase: report(), payment: true }).header;
-          const bought = await CHANNELS.http(gateway, { ...ORDER, proof: await paid(asked), mandate });
+          const bought = await CHANNELS.http(gateway, { ...PURCHASE, proof: await paid(asked), mandate });
           assert.equal(bought.code, undefined, bought.raw);
         } finally {
           await gateway.close();
@@ -156,11 +156,11 @@ function paid({ body }: Reply): Promise<string> {
  * Makes a mandate for each challenge until one is accepted: the first may be from before the loss
  * was found, or from that millisecond.
  */
-async function soon(send: Send, first: Reply, order: (body: Body) => Parameters<Send>[1]): Promise<Reply> {
+async function soon(send: Send, first: Reply, call: (body: Body) => Parameters<Send>[1]): Promise<Reply> {
   const start = performance.now();
-  let answer = await send(testbed.gateway, order(first.body));
+  let answer = await send(testbed.gateway, call(first.body));
   while (answer.code === 'AUTHORIZATION_REPLAYED' && performance.now() - start < SOON_MS)
-    answer = await send(testbed.gateway, order(answer.body));
+    answer = await send(testbed.gateway, call(answer.body));
   assert.equal(answer.code, undefined, answer.raw);
   return answer;
 }

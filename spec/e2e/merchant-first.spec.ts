@@ -16,7 +16,7 @@ const INPUT = { city: 'Berlin' };
  */
 const TIMEOUT_MS = 1_500;
 
-describe('the merchant before the money', () => {
+describe('a merchant that is away around a settlement', () => {
   let testbed: Testbed;
   let returned: SampleBackend | undefined;
   beforeEach(async () => {
@@ -38,10 +38,10 @@ describe('the merchant before the money', () => {
     returned = await startSampleBackend({ port: Number(new URL(testbed.backend.url).port) });
     returned.release();
   };
-  /** Ends the merchant in the moment in which a payment passes this step. */
+  /** Ends the merchant as soon as a payment passes this step. */
   const leaveAt = (step: PaymentStep): void => {
-    const leave = (told: unknown): void => {
-      if ((told as { readonly step: string }).step !== step) return;
+    const leave = (message: unknown): void => {
+      if ((message as { readonly step: string }).step !== step) return;
       unsubscribe(PAYMENT_CHANNEL, leave);
       void testbed.backend.stop();
     };
@@ -51,10 +51,10 @@ describe('the merchant before the money', () => {
   for (const [channel, send] of Object.entries(CHANNELS))
     it(`${channel}: without the backend 503 before money moves, and the same proof and key buy when it is back`, async () => {
       const proof = await testbed.proof('market_report', INPUT);
-      const order = { resourceId: 'market_report', input: INPUT, proof, headers: { 'idempotency-key': 'mine' } };
+      const call = { resourceId: 'market_report', input: INPUT, proof, headers: { 'idempotency-key': 'mine' } };
       await testbed.backend.stop();
       for (let attempt = 0; attempt < 3; attempt += 1) {
-        const reply = await send(testbed.gateway, order);
+        const reply = await send(testbed.gateway, call);
         assert.equal(reply.code, 'GATEWAY_BUSY', reply.raw);
         assert.deepEqual([reply.body.details, reply.body['retryable']], [{ reason: 'backend_unreachable' }, true]);
         assert.equal(reply.headers.get('payment-response'), null);
@@ -65,12 +65,12 @@ describe('the merchant before the money', () => {
       assert.deepEqual(await testbed.gateway.store.ledger.due(10), []);
       await back();
       while ((await reachable()) !== 1) await pause(20);
-      const sold = await send(testbed.gateway, order);
+      const sold = await send(testbed.gateway, call);
       assert.equal(sold.code, undefined, sold.raw);
       assert.ok((await testbed.income()) > 0n);
     });
 
-  it('is seen in readiness, which warns and goes on, in the metrics and in the log', async () => {
+  it('shows in readiness as a warning, in the metrics and in the log', async () => {
     const status = async (): Promise<unknown> => {
       const ready = await fetch(`${testbed.gateway.url}/ready`);
       const { adapters } = (await ready.json()) as { readonly adapters: readonly unknown[] };

@@ -5,8 +5,8 @@ import { startRedis } from '../support/redis.ts';
 import { openTestbed } from '../support/testbed.ts';
 import { ask, assertEnvelope } from './ask.ts';
 
-describe('failures that money is near', () => {
-  it('callers who leave do not make room for more than the cap', async () => {
+describe('failures around the settlement', () => {
+  it('callers that leave do not free slots beyond the cap', async () => {
     const facilitator = await startHostileFacilitator('eip155:31337');
     const testbed = await openTestbed({
       facilitator: { mode: 'remote', url: facilitator.url },

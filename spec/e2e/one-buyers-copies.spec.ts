@@ -6,19 +6,19 @@ import { buy } from '../support/purchase.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 
 /**
- * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 places
+ * Connections that bring one proof; ACG_COPIES=700 is what an attacker opens against the 512 slots
  * of a process.
  */
 const CONNECTIONS = Number(process.env['ACG_COPIES'] ?? 60);
 const OTHER_BUYERS = Number(process.env['ACG_BUYERS'] ?? 3);
-/** Fewer places than copies, as 512 are fewer than 700. */
-const PLACES = Number(process.env['ACG_PLACES'] ?? 30);
+/** Fewer slots than copies, as 512 are fewer than 700. */
+const SLOTS = Number(process.env['ACG_PLACES'] ?? 30);
 
 describe('one proof on many connections', () => {
   let testbed: Testbed;
   const agent = new http.Agent({ keepAlive: true });
   before(async () => {
-    testbed = await openTestbed({ overrides: { limits: { maxInFlight: PLACES } } });
+    testbed = await openTestbed({ overrides: { limits: { maxInFlight: SLOTS } } });
   });
   after(async () => {
     agent.destroy();
@@ -41,7 +41,7 @@ describe('one proof on many connections', () => {
       request.end('{}');
     });
 
-  it('all other buyers are served while its copies come again and again', async (context) => {
+  it('all other buyers are served while its copies are repeated', async (context) => {
     const { gateway, backend, chain } = testbed;
     const proof = await testbed.proof('held');
     const buyers = await Promise.all(Array.from({ length: OTHER_BUYERS }, () => createBuyer(chain)));

@@ -63,7 +63,7 @@ describe('a proof is believed only when all of it is right', () => {
       assert.deepEqual(events[1]?.data, { reason });
     });
 
-  describe('and what the official schema tolerates', () => {
+  describe('a proof with fields that the official schema tolerates', () => {
     let official: Facilitator;
     before(async () => {
       official = await startFacilitator(testbed.chain);

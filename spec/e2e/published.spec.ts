@@ -35,7 +35,7 @@ describe('what is public', () => {
       await changed.arrayBuffer();
     });
 
-  it('discovery states what is mounted, its state, and where the money goes; not how to reach the chain or the backend', async () => {
+  it('discovery states what is mounted, its state, and the payee; not how to reach the chain or the backend', async () => {
     const answer = await fetch(`${testbed.gateway.url}/.well-known/agent-commerce`);
     const text = await answer.text();
     const document = JSON.parse(text) as Discovery;
@@ -101,7 +101,7 @@ describe('what is public', () => {
 });
 
 describe('readiness', () => {
-  it('follows the store: 503 while Redis is away, 200 again when it is back; /health does not care', async () => {
+  it('follows the store: 503 while Redis is away, 200 again when it is back; /health stays 200', async () => {
     const redis = await startRedis();
     const testbed = await openTestbed({ storage: { redis: { url: redis.url } } });
     const ready = async (): Promise<{ status: number; store: { status: string; detail?: string } }> => {

@@ -113,8 +113,8 @@ describe('a call that its merchant failed', () => {
         const answer = await testbed.gateway.operator('/api/receipts?delivered=false');
         const { receipts } = (await answer.json()) as { receipts: Receipt[] };
         const receipt = receipts.find((one) => one.requestId === requestId);
-        const said = receipt && metadataOf(receipt);
-        return JSON.stringify(said) === JSON.stringify(metadata) ? receipt : undefined;
+        const shown = receipt && metadataOf(receipt);
+        return JSON.stringify(shown) === JSON.stringify(metadata) ? receipt : undefined;
       },
       `a receipt with ${JSON.stringify(metadata)}`,
     );

@@ -51,7 +51,7 @@ export const ROWS: readonly Row[] = [
   },
   { rule: 'an input property that is missing', path: INVOKE, body: '{}', status: 400, code: 'INPUT_INVALID' },
   {
-    rule: 'an input property that nobody declared',
+    rule: 'an input property that is not declared',
     path: INVOKE,
     body: json({ city: 'a', x: 1 }),
     status: 400,

@@ -64,7 +64,7 @@ describe('what the merchant answers reaches the agent', () => {
         assert.equal(text, '000000000\n000000001\n000000002\n000000003\n000000004\n');
       });
 
-      it('only allow-listed headers, and none that is ours', async () => {
+      it('only allow-listed headers, and none of the gateway’s own', async () => {
         const answer = await invoke(price, 'noisy', {}, `noisy-${price}`);
         const relayed = ['content-language', 'content-disposition', 'etag', 'last-modified', 'link'];
         for (const name of relayed) assert.ok(answer.headers.get(name), `${name} is relayed`);
@@ -137,36 +137,36 @@ describe('what the merchant answers reaches the agent', () => {
   interface Failure {
     readonly id: string;
     readonly input?: unknown;
-    readonly says: Readonly<Record<string, unknown>>;
+    readonly details: Readonly<Record<string, unknown>>;
   }
   const failures: readonly Failure[] = [
-    { id: 'redirecting', says: { reason: 'redirect_not_followed', status: 302 } },
-    { id: 'failing', input: { status: 402 }, says: { status: 402 } },
-    { id: 'failing', input: { status: 404 }, says: { status: 404 } },
-    { id: 'failing', input: { status: 500 }, says: { status: 500 } },
-    { id: 'failing_post', input: { status: 503 }, says: { status: 503 } },
-    { id: 'resetting', says: { reason: 'transport' } },
-    { id: 'resetting_post', says: { reason: 'transport' } },
-    { id: 'silent', says: { reason: 'timeout', timeoutMs: 500 } },
-    { id: 'bytes', input: { size: 10_485_761 }, says: { reason: 'response_too_large' } },
+    { id: 'redirecting', details: { reason: 'redirect_not_followed', status: 302 } },
+    { id: 'failing', input: { status: 402 }, details: { status: 402 } },
+    { id: 'failing', input: { status: 404 }, details: { status: 404 } },
+    { id: 'failing', input: { status: 500 }, details: { status: 500 } },
+    { id: 'failing_post', input: { status: 503 }, details: { status: 503 } },
+    { id: 'resetting', details: { reason: 'transport' } },
+    { id: 'resetting_post', details: { reason: 'transport' } },
+    { id: 'silent', details: { reason: 'timeout', timeoutMs: 500 } },
+    { id: 'bytes', input: { size: 10_485_761 }, details: { reason: 'response_too_large' } },
   ];
 
-  for (const { id, input = {}, says } of failures) {
+  for (const { id, input = {}, details } of failures) {
     const what = `${id} ${JSON.stringify(input)}`;
     const isPost = id.endsWith('_post');
 
     it(`free, ${what}: the envelope states why and holds nothing of the merchant's body`, async () => {
       const answer = await invoke('free', id, input);
-      const timedOut = says['reason'] === 'timeout';
+      const timedOut = details['reason'] === 'timeout';
       assert.equal(answer.status, timedOut ? 504 : 502);
       const text = await answer.text();
       assert.ok(!text.includes('internal-detail') && !text.includes('/reports/'));
       const body = JSON.parse(text) as Record<string, unknown>;
       assert.equal(body['code'], timedOut ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR');
-      // What the backend does not have, or has elsewhere, is not fetched.
-      const isElsewhere = says['status'] === 302 || says['status'] === 404;
+      // What the backend does not have, or redirects, is not fetched.
+      const isElsewhere = details['status'] === 302 || details['status'] === 404;
       assert.equal(body['retryable'], timedOut || (!isPost && !isElsewhere));
-      assert.deepEqual(body['details'], says);
+      assert.deepEqual(body['details'], details);
       assert.equal(answer.headers.get('location'), null);
       assert.equal(answer.headers.get('payment-response'), null);
     });
@@ -180,13 +180,13 @@ describe('what the merchant answers reaches the agent', () => {
       assert.equal(body.retryable, !isPost);
       assert.equal(body.details['state'], 'undelivered');
       assert.equal(typeof body.details['retryUntil'], isPost ? 'undefined' : 'string');
-      for (const [name, value] of Object.entries(says)) assert.equal(body.details[name], value);
+      for (const [name, value] of Object.entries(details)) assert.equal(body.details[name], value);
       const summary = JSON.parse(Buffer.from(answer.headers.get('payment-response') ?? '', 'base64').toString()) as {
         status: string;
       };
       assert.equal(summary.status, 'settled');
       const receipt = await receiptWhen(testbed.gateway, requestId, false);
-      assert.equal(receipt.backendStatus, says['status'] ?? 0);
+      assert.equal(receipt.backendStatus, details['status'] ?? 0);
       assert.equal(receipt.metadata?.backendErrorCode, 'BACKEND_ERROR');
       const events = await eventsUntil(testbed.gateway, requestId, 'backend.failed');
       assert.deepEqual(
@@ -262,7 +262,7 @@ describe('what the merchant answers reaches the agent', () => {
     const receipt = await eventually(async () => {
       const written = await receiptWhen(testbed.gateway, requestId, false);
       return written.backendStatus === 0 ? undefined : written;
-    }, 'the receipt to say how far it came');
+    }, 'the receipt with the status of the backend');
     assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);
 
     const before = await testbed.income();

@@ -10,7 +10,7 @@ const INPUT = { city: 'Zurich' };
 
 let group: ReplicatedRedis;
 let official: Facilitator;
-/** The official one, with a book of what it was asked. */
+/** The official one, with a record of its calls. */
 let facilitator: HostileFacilitator;
 let testbed: Testbed;
 
@@ -39,15 +39,15 @@ after(async () => {
 const settleCalls = () => facilitator.calls.filter(({ path }) => path === '/settle').length;
 
 describe('a gateway whose store keeps two replicas', () => {
-  it('sends nothing to the facilitator while no replica can know of it, and sells again as soon as one can', async () => {
+  it('sends nothing to the facilitator while no replica has the record, and settles again as soon as one has', async () => {
     const { gateway } = testbed;
     const proof = await testbed.proof(RESOURCE, INPUT);
     const pay = () => gateway.invoke(RESOURCE, INPUT, { 'payment-signature': proof });
     group.cutOff();
     const refused = await pay();
     const body = (await refused.json()) as { readonly code?: string; readonly details?: object };
-    // The write stands on the primary, so another process may go on with it: no word of "nothing
-    // moved" would be true.
+    // The write stands on the primary, so another process may go on with it: an answer of "nothing
+    // moved" would be wrong.
     assert.equal(refused.status, 502, JSON.stringify(body));
     assert.equal(body.code, 'PAYMENT_SETTLEMENT_FAILED');
     assert.deepEqual(body.details, { settlementUncertain: true });
@@ -64,9 +64,9 @@ describe('a gateway whose store keeps two replicas', () => {
       await admin.zadd(key.replace(/pay:.*$/, 'open'), 1, payId);
     };
     await endLease();
-    await until(async () => Number(await admin.hget(key, 'fence')) > 1, 'nobody took the record over');
+    await until(async () => Number(await admin.hget(key, 'fence')) > 1, 'no process took the record over');
     await endLease();
-    await until(async () => Number(await admin.hget(key, 'fence')) > 2, 'nobody took the record over again');
+    await until(async () => Number(await admin.hget(key, 'fence')) > 2, 'no process took the record over again');
     assert.equal(settleCalls(), 0);
     assert.equal(await testbed.income(), 0n);
 

@@ -6,7 +6,7 @@ import { eventsUntil, eventually } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
 import { openTestbed } from '../support/testbed.ts';
 
-/** Words that stand for secrets; none may come out anywhere but where it was meant to go. */
+/** Words that stand for secrets; none may come out anywhere but where it is meant to go. */
 const CANARY = {
   bearer: 'canary-bearer-of-the-caller',
   mandate: 'canary-mandate-of-the-caller',

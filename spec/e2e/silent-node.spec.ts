@@ -36,7 +36,7 @@ interface Outcome {
   readonly statuses: readonly number[];
 }
 
-describe('a node that withholds what it knows', { concurrency: true }, () => {
+describe('a node that withholds data', { concurrency: true }, () => {
   for (const silence of ['stuck', 'logless', 'dead'] as const satisfies readonly Silence[])
     describe(`a node that is ${silence}, with a facilitator that settles`, () => {
       let chain: Chain;
@@ -61,7 +61,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         await Promise.all([node.stop(), facilitator.stop(), backend.stop(), chain.stop()]);
       });
 
-      /** The challenge, asked for again while the gateway has no place. */
+      /** The challenge, asked for again while the gateway has no slot. */
       const quote = async (): Promise<unknown> => {
         for (;;) {
           const answer = await gateway.invoke('market_report', INPUT);
@@ -71,10 +71,10 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         }
       };
       /**
-       * Word for word: the same proof again after whatever was answered, in as many seconds as are
-       * named, and a new one after 402 alone.
+       * Follows every answer: the same proof again after the seconds that it names, and a new proof
+       * after 402 alone.
        */
-      const buyAsTold = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
+      const buyAsAnswered = async (buyer: Buyer, over: () => boolean): Promise<Outcome> => {
         const statuses: number[] = [];
         for (let signed = 1; ; signed += 1) {
           const proof = await buyer.pay(await quote());
@@ -101,7 +101,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         let healedAt = 0;
         const over = (): boolean => closed || (healedAt > 0 && performance.now() - healedAt > HEALED_WITHIN_MS);
         await node.become(silence);
-        const outcomes = Promise.all(buyers.map((buyer) => buyAsTold(buyer, over)));
+        const outcomes = Promise.all(buyers.map((buyer) => buyAsAnswered(buyer, over)));
         outcomes.catch(() => undefined);
         await delay(VALID_FOR_S * 1_000 + AFTERWARDS_MS);
         const charged = await Promise.all(
@@ -109,8 +109,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         );
         const most = Math.max(...charged);
         await node.become('honest');
-        // A block after the ends of all windows: the chain makes one only when there is something
-        // to put into it.
+        // A block after the ends of all windows: the chain makes one only for a transaction.
         await chain.request('evm_mine', []);
         healedAt = performance.now();
         const all = await outcomes;
@@ -131,7 +130,7 @@ describe('a node that withholds what it knows', { concurrency: true }, () => {
         );
         assert.ok(most <= 1 && Math.max(...after) <= 1);
         assert.ok(all.every(({ delivered }, n) => delivered === (after[n] === 1)));
-        // Who found no place in the crowd, and was not charged, may still be waiting.
+        // A buyer that found no slot, and was not charged, may still be waiting.
         assert.ok(undelivered < BUYERS / 2);
       });
 

@@ -31,7 +31,7 @@ async function memory(gateway: GatewayProcess): Promise<number> {
   return Number((await gateway.logged(({ meter }) => meter === measured))['bytes']);
 }
 
-describe('a reader of the event stream who never reads', () => {
+describe('a client of the event stream that never reads', () => {
   it('costs the process less than 8 MB while 100,000 events pass, and the others see every one', async (t) => {
     const [gateway] = replicas.gateways;
     assert.ok(gateway);
@@ -51,9 +51,9 @@ describe('a reader of the event stream who never reads', () => {
     const before = await memory(gateway);
 
     const { port } = new URL(gateway.baseUrl);
-    const deaf = connect(Number(port), '127.0.0.1').on('error', () => undefined);
-    t.after(() => deaf.destroy());
-    deaf.write(`GET /api/events/stream HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    const idle = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+    t.after(() => idle.destroy());
+    idle.write(`GET /api/events/stream HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     let most = Number.NEGATIVE_INFINITY;
     for (let passed = LOOK_EVERY; passed <= EVENTS; passed += LOOK_EVERY) {
       await write(WARM_UP + passed);
@@ -63,10 +63,10 @@ describe('a reader of the event stream who never reads', () => {
     assert.ok(most < LIMIT_BYTES, `${most} bytes`);
     const bytes = readers[0]?.text().length ?? 0;
     // The reader gets what the sockets held, and then the end of its connection.
-    deaf.resume();
-    await once(deaf, 'close');
-    t.diagnostic(`${bytes} bytes a reader, ${deaf.bytesRead} to the deaf one`);
-    assert.ok(deaf.bytesRead < bytes - 10_000_000, 'he would have been worth more than the limit');
+    idle.resume();
+    await once(idle, 'close');
+    t.diagnostic(`${bytes} bytes a reader, ${idle.bytesRead} to the idle one`);
+    assert.ok(idle.bytesRead < bytes - 10_000_000, 'the rest would have exceeded the limit');
     assert.equal(seen(), WARM_UP + EVENTS);
     for (const reader of readers) {
       assert.equal(new Set(reader.ids()).size, WARM_UP + EVENTS);

@@ -68,9 +68,9 @@ async function subscriber(line: TcpProxy, cuts: readonly number[], wanted: numbe
 describe('the event stream of two processes over one Redis', () => {
   it('5,000 events, each reader cut four times: none is missed, none comes twice', async (t) => {
     const wanted = CALLS * EVENTS_A_CALL;
-    const places = [0, 0, 1, 1];
+    const targets = [0, 0, 1, 1];
     const lines = await Promise.all(
-      places.map((i) => startTcpProxy({ host: '127.0.0.1', port: Number(new URL(gatewayUrl(i)).port) })),
+      targets.map((i) => startTcpProxy({ host: '127.0.0.1', port: Number(new URL(gatewayUrl(i)).port) })),
     );
     t.after(() => Promise.all(lines.map((line) => line.stop())));
     const cuts = lines.map(() =>

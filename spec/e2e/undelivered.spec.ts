@@ -7,14 +7,14 @@ import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { found } from './proofs.ts';
 
-/** The receipts that a merchant has to look into, newest first. */
+/** The receipts that a merchant has to check, newest first. */
 async function openReceipts({ gateway }: Testbed): Promise<readonly Receipt[]> {
   const answer = await gateway.operator('/api/receipts?delivered=false&limit=500');
   assert.equal(answer.status, 200);
   return ((await answer.json()) as { receipts: Receipt[] }).receipts;
 }
 
-describe('a buyer who leaves while the merchant works', () => {
+describe('a buyer that leaves while the merchant works', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
@@ -135,7 +135,7 @@ describe('a buyer who leaves while the merchant works', () => {
   });
 });
 
-describe('a merchant who fails after the payment', () => {
+describe('a merchant that fails after the payment', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();

@@ -21,10 +21,10 @@ type Channel = (typeof CHANNELS)[number];
 const PRICE_UNITS = 10_000n;
 /** Between two calls of a buyer that repeats, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-/** Between two calls of one who never listens. */
+/** Between two calls of a buyer that ignores Retry-After. */
 const IMPATIENT_MS = 100;
 
-interface Said {
+interface Answered {
   readonly status: number;
   readonly text: string;
   readonly retryAfter: string | null;
@@ -39,7 +39,7 @@ describe('a relayer without gas under buyers', () => {
   after(() => testbed.close());
 
   const relayer = (): string => privateKeyToAddress(testbed.chain.relayerKey);
-  const call = async (channel: Channel, proof: string): Promise<Said> => {
+  const call = async (channel: Channel, proof: string): Promise<Answered> => {
     const { gateway } = testbed;
     const post = (path: string, body: string) =>
       fetch(`${gateway.url}${path}`, {
@@ -57,13 +57,13 @@ describe('a relayer without gas under buyers', () => {
     const hasPaymentResponse = headers.has('payment-response') || text.includes('payment-response');
     return { status, text, retryAfter: headers.get('retry-after'), hasPaymentResponse };
   };
-  const isDelivered = ({ text }: Said): boolean => text.includes('12.50');
+  const isDelivered = ({ text }: Answered): boolean => text.includes('12.50');
   /** The answer of every channel to a payment that cannot be sent. */
-  const assertPostponed = (channel: Channel, said: Said): void => {
-    assert.match(said.text, /GATEWAY_BUSY/, `${channel}: ${said.text}`);
-    assert.match(said.text, /relayer_unfunded/);
-    assert.equal(said.hasPaymentResponse, false, 'nothing was paid');
-    if (channel === 'http') assert.deepEqual([said.status, said.retryAfter], [503, '1']);
+  const assertPostponed = (channel: Channel, answered: Answered): void => {
+    assert.match(answered.text, /GATEWAY_BUSY/, `${channel}: ${answered.text}`);
+    assert.match(answered.text, /relayer_unfunded/);
+    assert.equal(answered.hasPaymentResponse, false, 'nothing was paid');
+    if (channel === 'http') assert.deepEqual([answered.status, answered.retryAfter], [503, '1']);
   };
   const stateOf = async (proof: string): Promise<string | undefined> => {
     const { from, nonce } = decode(proof).payload.authorization as { readonly from: string; readonly nonce: string };
@@ -73,16 +73,16 @@ describe('a relayer without gas under buyers', () => {
   };
 
   for (const channel of CHANNELS)
-    it(`over ${channel}: 503 and come again, then the same proof is served`, async () => {
+    it(`over ${channel}: 503 with Retry-After, then the same proof is served`, async () => {
       const before = await testbed.income();
       const proof = await testbed.proof(TOOL, INPUT);
       await testbed.chain.request('anvil_setBalance', [relayer(), '0x0']);
       assertPostponed(channel, await call(channel, proof));
       await testbed.chain.fundGas(relayer());
       const served = await eventually(async () => {
-        const said = await call(channel, proof);
-        if (isDelivered(said)) return said;
-        assertPostponed(channel, said);
+        const answered = await call(channel, proof);
+        if (isDelivered(answered)) return answered;
+        assertPostponed(channel, answered);
         return undefined;
       }, 'an answer');
       assert.equal(served.status, 200);
@@ -113,23 +113,23 @@ describe('a relayer without gas under buyers', () => {
     const abandoned: string[] = [];
     let hasGas = true;
     /**
-     * Who listens keeps the proof; who does not signs anew for each call, as the official client
-     * does.
+     * A buyer that listens keeps the proof; one that does not signs anew for each call, as the
+     * official client does.
      */
     const buy = async (channel: Channel, listens: boolean): Promise<void> => {
       for (let done = false; !done; ) {
         const proof = await testbed.proof(TOOL, INPUT);
         for (;;) {
           const endedBefore = hasGas;
-          const said = await call(channel, proof);
+          const answered = await call(channel, proof);
           counts.calls += 1;
-          if (isDelivered(said)) {
+          if (isDelivered(answered)) {
             counts.delivered += 1;
-            // Everybody buys on until the gas has gone and come back.
+            // Every buyer goes on until the gas has gone and come back.
             done = endedBefore && counts.postponed > 0;
             break;
           }
-          assertPostponed(channel, said);
+          assertPostponed(channel, answered);
           counts.postponed += 1;
           await delay(listens ? RETRY_AFTER_MS : IMPATIENT_MS);
           if (listens) continue;

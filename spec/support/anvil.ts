@@ -30,8 +30,8 @@ export async function startAnvil(): Promise<Anvil> {
   const arguments_ = ['--port', '0', '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
   const child = spawn(anvilBinary(), [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, who ends things in order. The leash covers
-    // the rest.
+    // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
+    // covers the rest.
     detached: true,
   });
   leash(child);
@@ -66,7 +66,7 @@ function listeningAddress(child: ChildProcess & { readonly stdout: NodeJS.Readab
       child.kill('SIGKILL');
       reject(new Error(`anvil ${why}: ${output.join('\n').slice(-2_000)}`));
     };
-    const timer = setTimeout(() => fail(`said nothing for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
+    const timer = setTimeout(() => fail(`printed nothing for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
     child.once('error', (error) => fail(error.message));
     child.once('exit', (code) => fail(`ended with ${code}`));
     child.stderr?.on('data', (chunk: Buffer) => output.push(chunk.toString()));

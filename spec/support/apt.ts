@@ -26,7 +26,7 @@ export function unpack(work: string, packages: Packages): string {
     download(aptOf(work, 'the lists of the machine'), work, packages);
   } catch {
     // No lists, or lists that name releases which the mirror has replaced since: fetched afresh,
-    // into a place of our own.
+    // into a directory of our own.
     const apt = aptOf(work, 'lists of its own');
     apt('apt-get', 'update');
     download(apt, work, packages);

@@ -14,10 +14,10 @@ if (gateway === undefined || rpcUrl === undefined || resourceId === undefined ||
 } else {
   try {
     const wanted = readInput(input);
-    const counter = open(gateway);
-    const terms = await counter.ask(resourceId, wanted);
+    const way = open(gateway);
+    const terms = await way.ask(resourceId, wanted);
     const buyer = await createBuyer(connectChain(rpcUrl, terms.asset));
-    const { ok, transaction, text } = await counter.pay(
+    const { ok, transaction, text } = await way.pay(
       resourceId,
       wanted,
       await buyer.pay(terms.paymentRequired),
@@ -39,7 +39,7 @@ function readInput(text: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below, with what was read: quotes are easily lost in a shell.
+    // Reported below, with the text: quotes are easily lost in a shell.
   }
   throw new Error(`the input must be a JSON object, not ${text}`);
 }

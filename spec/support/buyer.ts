@@ -25,7 +25,7 @@ export interface Buyer {
 const DEFAULT_FUNDS_UNITS = 10_000_000n;
 
 /**
- * A fresh buyer who owns `units` of the chain's token and no gas: under EIP-3009 the payer needs
+ * A fresh buyer that owns `units` of the chain's token and no gas: under EIP-3009 the payer needs
  * none.
  */
 export async function createBuyer(chain: ChainAccess, units: bigint = DEFAULT_FUNDS_UNITS): Promise<Buyer> {

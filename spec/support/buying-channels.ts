@@ -31,12 +31,12 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** The ways to buy from a gateway, by channel. */
 export const BUYING_CHANNELS: ReadonlyMap<string, (gateway: string) => BuyingChannel> = new Map([
-  ['http', httpCounter],
-  ['mcp', mcpCounter],
-  ['a2a', a2aCounter],
+  ['http', overHttp],
+  ['mcp', overMcp],
+  ['a2a', overA2a],
 ]);
 
-function httpCounter(gateway: string): BuyingChannel {
+function overHttp(gateway: string): BuyingChannel {
   return {
     ask: (resourceId, input) => askPrice(gateway, resourceId, JSON.stringify(input)),
     async pay(resourceId, input, proof, mandate) {
@@ -47,7 +47,7 @@ function httpCounter(gateway: string): BuyingChannel {
 }
 
 /** With the official client; the proof is an argument, where models can put it. */
-function mcpCounter(gateway: string): BuyingChannel {
+function overMcp(gateway: string): BuyingChannel {
   const call = async (name: string, input: Members) => {
     const client = new Client({ name: 'buyer', version: '1.0.0' });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway}/mcp`)));
@@ -72,7 +72,7 @@ function mcpCounter(gateway: string): BuyingChannel {
 }
 
 /** Without continuation: the message again, with its payment. */
-function a2aCounter(gateway: string): BuyingChannel {
+function overA2a(gateway: string): BuyingChannel {
   const send = async (resource: string, input: Members): Promise<A2aTask> => {
     const parts = [{ data: { resource, input }, mediaType: 'application/json' }];
     const params = { message: { messageId: randomUUID(), role: 'ROLE_USER', parts } };

@@ -60,15 +60,15 @@ export interface Statement {
 }
 
 /**
- * Says that the subject may sign certificates; `pathLength` authorities may stand between it and a
- * leaf.
+ * States that the subject may sign certificates; `pathLength` authorities may stand between it and
+ * a leaf.
  */
 export function authorityExtension(pathLength?: number): Buffer {
   const bound = pathLength === undefined ? [] : [integer(pathLength)];
   return extension(BASIC_CONSTRAINTS, TRUE, sequence(TRUE, ...bound));
 }
 
-/** Whom the subject speaks for: host names, and addresses as bytes. */
+/** The names of the subject: host names, and addresses as bytes. */
 export function namesExtension(...names: readonly (string | Buffer)[]): Buffer {
   const encoded = names.map((name) => (typeof name === 'string' ? der(0x82, Buffer.from(name)) : der(0x87, name)));
   return extension(SUBJECT_ALT_NAME, sequence(...encoded));

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** What gateways of the tests load that no process loads which ends in order. */
+/** What gateways of the tests load, and no process that ends in order loads. */
 const SOURCES = ['src/cli/serve.ts', 'verification/chaos/steps/halt.ts'].map(
   (file) => pathToFileURL(join(ROOT, file)).href,
 );

@@ -66,7 +66,7 @@ export async function debianProgram(wanted: DebianProgram): Promise<Program> {
   if (runs(unpacked(wanted), shows)) return unpacked(wanted);
   mkdirSync(CACHE, { recursive: true });
   await locked(name, join(CACHE, `${wanted.folder}.lock`), () => {
-    // Somebody else may have installed it while this process waited.
+    // Another process may have installed it while this one waited.
     if (!runs(unpacked(wanted), shows)) install(wanted);
   });
   const installed = unpacked(wanted);

@@ -19,7 +19,7 @@ const EVENTS_TRIES = 40;
 
 const started = performance.now();
 
-function tell(what: string, detail: string): void {
+function print(what: string, detail: string): void {
   console.log(`${(performance.now() - started).toFixed(0).padStart(6)} ms  ${what.padEnd(12)} ${detail}`);
 }
 
@@ -53,20 +53,20 @@ async function purchase(world: World): Promise<string | undefined> {
   const { chain, gateway, payTo } = world;
   const buyer = await createBuyer(chain);
   const before = { buyer: await buyer.balance(), merchant: await chain.balanceOf(payTo) };
-  tell('before', `buyer ${money(before.buyer)}, merchant ${money(before.merchant)}`);
+  print('before', `buyer ${money(before.buyer)}, merchant ${money(before.merchant)}`);
 
   const challenge = await askPrice(gateway.baseUrl, RESOURCE, INPUT);
-  tell('challenge', `402 ${challenge.message}`);
-  tell('', `${money(challenge.units)} to ${challenge.payTo} on ${challenge.network}`);
+  print('challenge', `402 ${challenge.message}`);
+  print('', `${money(challenge.units)} to ${challenge.payTo} on ${challenge.network}`);
   const proof = await buyer.pay(challenge.paymentRequired);
-  tell('signature', `by ${buyer.address}, ${proof.length} characters, no gas, nothing sent yet`);
+  print('signature', `by ${buyer.address}, ${proof.length} characters, no gas, nothing sent yet`);
   const answer = await redeem(gateway.baseUrl, RESOURCE, INPUT, proof);
-  tell('answer', `${answer.status} ${answer.contentType} ${answer.body.toString()}`);
+  print('answer', `${answer.status} ${answer.contentType} ${answer.body.toString()}`);
   for (const event of await eventsOf(world, answer.requestId))
-    tell('', `${event.at} ${event.type}${event.type === 'payment.settled' ? ` ${answer.transaction}` : ''}`);
+    print('', `${event.at} ${event.type}${event.type === 'payment.settled' ? ` ${answer.transaction}` : ''}`);
 
   const after = { buyer: await buyer.balance(), merchant: await chain.balanceOf(payTo) };
-  tell('after', `buyer ${money(after.buyer)}, merchant ${money(after.merchant)}`);
+  print('after', `buyer ${money(after.buyer)}, merchant ${money(after.merchant)}`);
   if (answer.status !== 200) return `the merchant's answer was ${answer.status}`;
   const gained = after.merchant - before.merchant;
   if (gained !== challenge.units) return `the merchant gained ${money(gained)}, not ${money(challenge.units)}`;
@@ -81,10 +81,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 let world: World | undefined;
 try {
   world = await startWorld();
-  tell('started', `gateway ${world.gateway.baseUrl}, merchant ${world.backend.url}, chain ${world.chain.rpcUrl}`);
+  print('started', `gateway ${world.gateway.baseUrl}, merchant ${world.backend.url}, chain ${world.chain.rpcUrl}`);
   const problem = await purchase(world);
   if (problem !== undefined) throw new Error(problem);
-  tell('done', 'the merchant gained exactly the price, and was called once');
+  print('done', 'the merchant gained exactly the price, and was called once');
 } catch (error) {
   console.error(`Failed: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;

@@ -19,7 +19,7 @@ export interface StreamClient {
   until(so: (client: StreamClient) => boolean, what: string): Promise<void>;
   /** Resolves when the stream has ended, for whatever reason. */
   readonly ended: Promise<void>;
-  /** Leaves without a word. */
+  /** Destroys the connection. */
   leave(): void;
 }
 

@@ -110,7 +110,7 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayProc
     // A clean environment: variables of the developer's shell must not configure a test.
     env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, which ends things in order.
+    // A group of its own: Ctrl-C reaches only the owner, which ends everything in order.
     detached: true,
   });
   leash(child);

@@ -1,8 +1,12 @@
 #!/bin/sh
-# Makes the Node of the lockfile run, after `npm ci`: once for each installation, and nothing happens where it already runs.
-# - npm 10 removes the packages of other systems together with the link `node`, which they would have made as well.
-# - A Debian without a compiler lacks libatomic.so.1. It comes from the machine's own Debian sources, without root.
-# A shell script, because there is no node yet. Changes nothing outside the checkout. Exit 1 and one sentence on failure.
+# Makes the Node of the lockfile run, after `npm ci`: once for each installation, and nothing
+# happens where it already runs.
+# - npm 10 removes the packages of other systems together with the link `node`, which they would
+#   have made as well.
+# - A Debian without a compiler lacks libatomic.so.1. It comes from the machine's own Debian
+#   sources, without root.
+# A shell script, because there is no node yet. Changes nothing outside the checkout. Exit 1 and one
+# sentence on failure.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -16,10 +20,10 @@ PATH=$PWD/node_modules/.bin:$PATH
 [ -e node_modules/.bin/node ] || npm rebuild --loglevel=error > /dev/null || fail 'npm could not link the Node of the lockfile.'
 
 FOUND=$(command -v node) || fail 'There is no node on the PATH: install Node 20 or newer, and npm.'
-if SAID=$(node --version 2>&1); then
+if PRINTED=$(node --version 2>&1); then
   LEAST=$(sed -n 's/^ *"node": ">=\([0-9.]*\)".*/\1/p' package.json)
-  printf '%s\n' "$LEAST" "${SAID#v}" | sort -C -V ||
-    fail "The lockfile brings no Node for this system, and the one here is $SAID: install Node $LEAST or newer."
+  printf '%s\n' "$LEAST" "${PRINTED#v}" | sort -C -V ||
+    fail "The lockfile brings no Node for this system, and the one here is $PRINTED: install Node $LEAST or newer."
   exit 0
 fi
 
@@ -27,7 +31,8 @@ NODE=$(readlink -f "$FOUND")
 CACHE=.cache/node-libraries
 APT_TIMEOUT_S=180
 
-# Only what is missing altogether: of a library that is too old, ldd says "not found" as well, and no package would help.
+# Only what is missing altogether: of a library that is too old, ldd prints "not found" as well, and
+# no package would help.
 missing() { # program
   LC_ALL=C ldd "$1" 2> /dev/null | sed -n 's/^[[:space:]]*\([^ ]*\) => not found$/\1/p'
 }
@@ -42,7 +47,7 @@ package_of() { # library
 }
 
 LIBRARIES=$(missing "$NODE")
-[ -n "$LIBRARIES" ] || fail "$NODE does not run: $SAID"
+[ -n "$LIBRARIES" ] || fail "$NODE does not run: $PRINTED"
 PACKAGES=
 for library in $LIBRARIES; do
   package=$(package_of "$library") || fail "$NODE does not run: it needs $library, which this machine lacks."
@@ -73,7 +78,8 @@ apt() { # options and words of apt-get
 fetch() {
   mkdir -p "$WORK/lists/partial" "$WORK/cache/archives/partial" "$WORK/root" || return 1
   own="Dir::State::lists=$WORK/lists"
-  # No lists, or lists that name releases which the mirror has replaced since: fetched afresh, into a place of our own.
+  # No lists, or lists that name releases which the mirror has replaced since: fetched afresh, into
+  # a directory of our own.
   # shellcheck disable=SC2086 # names of packages, split at their spaces
   apt download patchelf $PACKAGES || { apt -o "$own" update && apt -o "$own" download patchelf $PACKAGES; } || return 1
   for archive in "$WORK"/*.deb; do
@@ -83,7 +89,8 @@ fetch() {
   mv "$WORK/root" "$CACHE"
 }
 
-# The folder of the libraries is written into the program itself, so that a child process finds them whatever its environment.
+# The folder of the libraries is written into the program itself, so that a child process finds them
+# whatever its environment.
 # The program is replaced in one rename: another process may be starting it.
 rewrite() {
   folder=${NODE%/*}/../lib

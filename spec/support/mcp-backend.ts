@@ -1,4 +1,4 @@
-/** The backend behind the tools of `mcp-shop.ts`. */
+/** The backend behind the tools of `mcp-config.ts`. */
 
 import { answerBytes, answerJson } from './http-server.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from './sample-backend.ts';

@@ -26,8 +26,8 @@ const WEATHER = {
 } as const;
 
 /**
- * The input schema that the scenario `json-schema-2020-12` of the conformance suite wants to see
- * again.
+ * The input schema that the scenario `json-schema-2020-12` of the conformance suite expects
+ * unchanged.
  */
 const FULL_SCHEMA = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',

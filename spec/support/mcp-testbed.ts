@@ -9,7 +9,7 @@ import { toolGatewayConfig } from './mcp-config.ts';
 import { baseSepolia, poseAsBaseSepolia } from './mcp-usdc.ts';
 import type { SampleBackend } from './sample-backend.ts';
 
-/** What runs. The gateways sell the tools of `mcp-shop.ts` for USDC of a local Base Sepolia. */
+/** What runs. The gateways sell the tools of `mcp-config.ts` for USDC of a local Base Sepolia. */
 export interface ToolTestbed {
   readonly merchant: SampleBackend;
   readonly buyer: Buyer;
@@ -51,8 +51,8 @@ export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedPart
     overrides: { ...toolGatewayConfig(backend.url, 'USDC'), ...baseSepolia() },
     ...(storage === undefined ? {} : { storage }),
   };
-  const shops = await Promise.all(Array.from({ length: gateways }, () => openGateway(parts)));
-  const urls = shops.map(({ url }) => `${url}/mcp`);
+  const opened = await Promise.all(Array.from({ length: gateways }, () => openGateway(parts)));
+  const urls = opened.map(({ url }) => `${url}/mcp`);
   const buyer = await createBuyer(usdc);
   return {
     merchant: backend,
@@ -70,7 +70,7 @@ export async function openToolTestbed({ storage, gateways = 1 }: ToolTestbedPart
       };
     },
     async close() {
-      await Promise.all(shops.map((gateway) => gateway.close()));
+      await Promise.all(opened.map((gateway) => gateway.close()));
       await Promise.all([chain.stop(), backend.stop()]);
     },
   };

@@ -3,7 +3,7 @@
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
 import type { Buyer } from './buyer.ts';
 
-/** The offer of a challenge, as far as a person wants to read it. */
+/** The offer of a challenge, with what a person reads of it. */
 export interface Challenge {
   /** Base units. */
   readonly units: bigint;

@@ -42,8 +42,8 @@ export async function startRedisCluster(): Promise<RedisCluster> {
     if (i > 0) await first?.admin.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort);
   }
   const served = async (): Promise<boolean> => {
-    const told = await Promise.all(members.map(({ admin }) => admin.call('CLUSTER', 'INFO')));
-    return told.every((text) => /cluster_state:ok/.test(String(text)) && /cluster_known_nodes:3/.test(String(text)));
+    const states = await Promise.all(members.map(({ admin }) => admin.call('CLUSTER', 'INFO')));
+    return states.every((text) => /cluster_state:ok/.test(String(text)) && /cluster_known_nodes:3/.test(String(text)));
   };
   await until(served, 'the cluster does not come up');
   return {

@@ -77,7 +77,7 @@ export function membersReport(currency: string): object {
   return { ...report, name: 'Members report', authorization: { required: ['ap2'] } };
 }
 
-/** What `make run` shows; the other operations exist to go wrong in tests. */
+/** What `make run` shows; the other operations are for tests of failures. */
 const SHOWCASE: ReadonlySet<string> = new Set([
   'cities',
   'market_report',

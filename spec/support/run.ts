@@ -16,7 +16,7 @@ import { startWorld, type World } from './world.ts';
 const { env } = process;
 const DIRECTORY = resolve(env['DATA_DIR'] ?? 'data');
 const LOG_PATH = join(DIRECTORY, 'gateway.log');
-/** What of this environment is meant for the gateway. */
+/** The variables of this environment for the gateway. */
 const PASSED_ON = /^(?:LOG_LEVEL|OTEL_\w+)$/;
 
 /** A port from the environment, or the default. */
@@ -168,11 +168,11 @@ function indented(commands: readonly string[]): string {
 }
 
 /** Resolves with 0 when a signal ends it, with 1 when the gateway ends by itself. */
-function untilTold(world: World, told: AbortSignal): Promise<number> {
+function untilStopped(world: World, stop: AbortSignal): Promise<number> {
   return new Promise((done) => {
-    told.addEventListener('abort', () => done(0), { once: true });
+    stop.addEventListener('abort', () => done(0), { once: true });
     void world.gateway.ended.then(({ code, signal }) => {
-      if (told.aborted) return;
+      if (stop.aborted) return;
       console.error(`The gateway ended (${signal ?? code}).\n${world.gateway.output()}`);
       done(1);
     });
@@ -180,22 +180,22 @@ function untilTold(world: World, told: AbortSignal): Promise<number> {
 }
 
 /**
- * The first signal ends things in order; one before they run, and a second one, at once: the world
- * leaves no key behind either way.
+ * The first signal ends everything in order. A signal before everything runs, or a second one, ends
+ * it at once. The world leaves no key behind either way.
  */
-const told = new AbortController();
+const stop = new AbortController();
 let running = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
-    if (!running || told.signal.aborted) process.exit(1);
-    told.abort();
+    if (!running || stop.signal.aborted) process.exit(1);
+    stop.abort();
   });
 
 try {
   const stage = await start();
   running = true;
   console.log(introduce(stage));
-  process.exitCode = await untilTold(stage.world, told.signal);
+  process.exitCode = await untilStopped(stage.world, stop.signal);
   await stage.world.stop();
   await stage.checkout.stop();
 } catch (error) {

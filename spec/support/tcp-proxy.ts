@@ -20,7 +20,7 @@ export interface TcpProxy {
   readonly port: number;
   /**
    * The next reply is lost, or the one to the next request that holds `bytes`: the server acts, and
-   * the connection ends in place of its reply. Resolves when it happened.
+   * the connection ends instead of its reply. Resolves when it happened.
    */
   loseReply(bytes?: string): Promise<void>;
   /** Ends all connections and refuses new ones; what is on its way is gone. */

@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
-export interface Errand {
+export interface Call {
   readonly id: number;
   readonly name: string;
   readonly args: readonly unknown[];
@@ -21,7 +21,7 @@ const functions: Readonly<Record<string, (...args: readonly unknown[]) => Promis
 );
 let last: Promise<unknown> = Promise.resolve();
 
-parentPort?.on('message', ({ id, name, args }: Errand) => {
+parentPort?.on('message', ({ id, name, args }: Call) => {
   last = last.then(async () => {
     const answer = await functions[name]?.(...args).then(
       (result): Answer => ({ id, result }),

@@ -1,7 +1,7 @@
 /** Runs a simulation in a thread that the test runner does not follow. */
 
 import { Worker } from 'node:worker_threads';
-import type { Answer, Errand } from './unwatched-main.ts';
+import type { Answer, Call } from './unwatched-main.ts';
 
 type AsyncFunction = (...args: never[]) => Promise<unknown>;
 
@@ -27,23 +27,23 @@ export function unwatched<Module>(module: URL): Unwatched<Module> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let number = 0;
   thread.on('message', ({ id, result, failure }: Answer) => {
-    const errand = waiting.get(id);
+    const pending = waiting.get(id);
     waiting.delete(id);
     if (waiting.size === 0) thread.unref();
-    if (failure === undefined) errand?.resolve(result);
-    else errand?.reject(failure);
+    if (failure === undefined) pending?.resolve(result);
+    else pending?.reject(failure);
   });
   thread.on('error', (broken) => {
-    for (const errand of waiting.values()) errand.reject(broken);
+    for (const pending of waiting.values()) pending.reject(broken);
   });
   thread.unref();
   const call = (name: string, ...args: unknown[]): Promise<unknown> => {
-    const errand = Promise.withResolvers<unknown>();
+    const pending = Promise.withResolvers<unknown>();
     number += 1;
-    waiting.set(number, errand);
+    waiting.set(number, pending);
     thread.ref();
-    thread.postMessage({ id: number, name, args } satisfies Errand);
-    return errand.promise;
+    thread.postMessage({ id: number, name, args } satisfies Call);
+    return pending.promise;
   };
   // What comes back is what the function of this name gives.
   return call as Unwatched<Module>;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { CHANNELS, type Order, type Reply } from '../e2e/mandate-channels.ts';
-import { openMandateCounter } from '../e2e/mandate-counter.ts';
+import { type Call, CHANNELS, type Reply } from '../e2e/mandate-channels.ts';
 import { type MandateSeller, now } from '../e2e/mandate-seller.ts';
+import { openMandateTestbed } from '../e2e/mandate-testbed.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually } from '../support/records.ts';
 
@@ -29,11 +29,11 @@ for (const [channel, send] of Object.entries(CHANNELS))
   describe(`the line of a call with a mandate, over ${channel}`, () => {
     let testbed: MandateSeller;
     before(async () => {
-      testbed = await openMandateCounter(send);
+      testbed = await openMandateTestbed(send);
     });
     after(() => testbed?.close());
 
-    const loggedFor = async (order: Partial<Order>): Promise<Line> =>
+    const loggedFor = async (order: Partial<Call>): Promise<Line> =>
       lineOf(testbed.gateway, await send(testbed.gateway, { resourceId: FREE, input: INPUT, ...order }));
     const mandateFor = async (input: object, wishes: Parameters<MandateSeller['mandateFor']>[1] = {}) => {
       const asked = await send(testbed.gateway, { resourceId: FREE, input });

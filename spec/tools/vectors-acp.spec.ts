@@ -111,7 +111,7 @@ describe('acg vectors acp', () => {
   });
 
   it('finds nothing wrong in the labelled documents of the official schema', {
-    skip: unless(CORPUS_FILE, 'the labelled documents were NOT looked at'),
+    skip: unless(CORPUS_FILE, 'the labelled documents were NOT checked'),
   }, async () => {
     const { code, lines, errors } = await acgOfCheckout(folder, ['vectors', 'acp', CORPUS_FILE]);
     assert.match(lines.join(), /^[1-9]\d* cases, 0 mismatches$/);

@@ -46,7 +46,7 @@ function presentedBefore(...cases: readonly (readonly [name: string, outcome: st
   return { before: cases.map(([name, outcome]) => ({ case: name, outcome })) };
 }
 
-/** Cases with fresh keys that all come out as they say. */
+/** Cases with fresh keys whose results are all as stated. */
 function cases(): readonly JsonObject[] {
   const direct = mint.direct();
   const again = mint.open(TWICE);
@@ -179,7 +179,7 @@ describe('acg vectors ap2', () => {
   it('finds nothing wrong in the published vectors', {
     skip: existsSync(PUBLISHED)
       ? false
-      : 'there is no ../shared/vectors/ap2.json: the published vectors were NOT looked at',
+      : 'there is no ../shared/vectors/ap2.json: the published vectors were NOT checked',
   }, async () => {
     const { code, lines, errors } = await acgOfCheckout(folder, ['vectors', 'ap2', PUBLISHED]);
     assert.match(lines.join(), /^[1-9]\d* cases, 0 mismatches$/);

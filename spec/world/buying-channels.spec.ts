@@ -14,11 +14,11 @@ describe('the ways to buy that make run shows', () => {
 
   for (const [channel, open] of BUYING_CHANNELS)
     it(`over ${channel}: asked, signed, delivered, for exactly the price`, async () => {
-      const counter = open(testbed.gateway.url);
+      const way = open(testbed.gateway.url);
       const earned = await testbed.income();
-      const terms = await counter.ask('market_report', CITY);
+      const terms = await way.ask('market_report', CITY);
       assert.equal(terms.asset, testbed.chain.token.address);
-      const bought = await counter.pay('market_report', CITY, await testbed.buyer.pay(terms.paymentRequired));
+      const bought = await way.pay('market_report', CITY, await testbed.buyer.pay(terms.paymentRequired));
       assert.deepEqual([bought.ok, JSON.parse(bought.text).city], [true, 'Berlin']);
       assert.match(bought.transaction, /^0x[0-9a-f]{64}$/);
       assert.equal((await testbed.income()) - earned, 10_000n);

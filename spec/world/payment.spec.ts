@@ -32,7 +32,7 @@ describe('official buyer, official facilitator, own chain', () => {
   });
 
   /** What a server would offer, and what the buyer signs for it. */
-  async function sale(buyer: Buyer) {
+  async function purchase(buyer: Buyer) {
     const { address, name, version } = chain.token;
     const payTo = privateKeyToAddress(generatePrivateKey());
     const requirements: PaymentRequirements = {
@@ -62,7 +62,7 @@ describe('official buyer, official facilitator, own chain', () => {
 
   it('verifies and settles: the payer loses the price, the payee gains it', async () => {
     const buyer = await createBuyer(chain, 50_000n);
-    const { payTo, requirements, payload } = await sale(buyer);
+    const { payTo, requirements, payload } = await purchase(buyer);
     const client = new HTTPFacilitatorClient({ url: facilitator.url });
     const verdict = await client.verify(payload, requirements);
     assert.deepEqual([verdict.isValid, verdict.payer], [true, buyer.address]);
@@ -74,14 +74,14 @@ describe('official buyer, official facilitator, own chain', () => {
   });
 
   it('refuses a payer without funds, and nothing moves', async () => {
-    const { payTo, requirements, payload } = await sale(await createBuyer(chain, PRICE_UNITS - 1n));
+    const { payTo, requirements, payload } = await purchase(await createBuyer(chain, PRICE_UNITS - 1n));
     const verdict = await new HTTPFacilitatorClient({ url: facilitator.url }).verify(payload, requirements);
     assert.equal(verdict.isValid, false);
     assert.equal(await chain.balanceOf(payTo), 0n);
   });
 
-  it('the hostile facilitator approves everything, moves nothing and remembers what it was asked', async () => {
-    const { payTo, requirements, payload } = await sale(await createBuyer(chain, 0n));
+  it('the hostile facilitator approves everything, moves nothing and records its calls', async () => {
+    const { payTo, requirements, payload } = await purchase(await createBuyer(chain, 0n));
     const client = new HTTPFacilitatorClient({ url: hostile.url });
     assert.equal((await client.verify(payload, requirements)).isValid, true);
     assert.equal((await client.settle(payload, requirements)).transaction, INVENTED_TRANSACTION);
@@ -92,8 +92,8 @@ describe('official buyer, official facilitator, own chain', () => {
     );
   });
 
-  it('by script it settles for real and then breaks the line', async () => {
-    const { payTo, requirements, payload } = await sale(await createBuyer(chain, PRICE_UNITS));
+  it('by script it settles for real and then breaks the connection', async () => {
+    const { payTo, requirements, payload } = await purchase(await createBuyer(chain, PRICE_UNITS));
     hostile.script({
       settle: async (call) => {
         await relayTo(facilitator.url)(call);

@@ -128,20 +128,20 @@ describe('make run', { timeout: 120_000 }, () => {
     await assert.rejects(fetch(`${baseUrl}/health`));
   });
 
-  it('sells under a mandate, and its checkout makes a repeated call once, as three commands each show', async () => {
+  it('serves a mandate purchase and a checkout by three commands each; the checkout makes a repeated call once', async () => {
     const started = await introduced();
     const bought = await threeCommands(started, 'with a mandate');
-    assert.equal(JSON.parse(bought.said).city, 'Berlin');
+    assert.equal(JSON.parse(bought.output).city, 'Berlin');
     assert.match(bought.notes, /^delivered over mcp, settled by 0x[0-9a-f]{64}$/m);
-    const { said } = await threeCommands(started, 'A checkout (ACP)');
-    assert.match(said, /^HTTP\/1\.1 201 /);
-    assert.match(said, /^HTTP\/1\.1 200 /m);
-    assert.doesNotMatch(said, /^idempotent-replayed/m);
-    const [order] = /"order":\{[^}]+\}/.exec(said) ?? [];
-    assert.ok(order !== undefined && said.lastIndexOf(order) > said.indexOf(order), 'the session shows the order');
+    const { output } = await threeCommands(started, 'A checkout (ACP)');
+    assert.match(output, /^HTTP\/1\.1 201 /);
+    assert.match(output, /^HTTP\/1\.1 200 /m);
+    assert.doesNotMatch(output, /^idempotent-replayed/m);
+    const [order] = /"order":\{[^}]+\}/.exec(output) ?? [];
+    assert.ok(order !== undefined && output.lastIndexOf(order) > output.indexOf(order), 'the session shows the order');
     const again = await threeCommands(started, 'A checkout (ACP)');
-    assert.equal(again.said.match(/^idempotent-replayed: true/gm)?.length, 2);
-    assert.ok(again.said.includes(order));
+    assert.equal(again.output.match(/^idempotent-replayed: true/gm)?.length, 2);
+    assert.ok(again.output.includes(order));
   });
 
   it('buying what cannot be bought prints one line with the reason', async () => {
@@ -168,16 +168,16 @@ describe('make run', { timeout: 120_000 }, () => {
 async function threeCommands(
   { printed }: Program,
   heading: string,
-): Promise<{ readonly said: string; readonly notes: string }> {
-  const told = printed().split('\n');
-  const at = told.findIndex((line) => line.includes(heading));
-  const script = told.slice(at + 1, at + 4).join('\n');
+): Promise<{ readonly output: string; readonly notes: string }> {
+  const lines = printed().split('\n');
+  const at = lines.findIndex((line) => line.includes(heading));
+  const script = lines.slice(at + 1, at + 4).join('\n');
   const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
-  const [said, notes]: [string[], string[]] = [[], []];
-  shell.stdout.on('data', (chunk: Buffer) => said.push(chunk.toString()));
+  const [output, notes]: [string[], string[]] = [[], []];
+  shell.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()));
   shell.stderr.on('data', (chunk: Buffer) => notes.push(chunk.toString()));
   assert.equal((await ended(shell)).code, 0, notes.join(''));
-  return { said: said.join(''), notes: notes.join('') };
+  return { output: output.join(''), notes: notes.join('') };
 }
 
 /** The process that serves, among the children. */

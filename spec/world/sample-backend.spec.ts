@@ -105,7 +105,7 @@ describe('the sample merchant', () => {
     });
   }
 
-  it('never answers on /silent, and knows that it was asked', async () => {
+  it('never answers on /silent, and records the request', async () => {
     const leave = new AbortController();
     const arrived = backend.nextRequest('/silent');
     const call = get('/silent', { signal: leave.signal });

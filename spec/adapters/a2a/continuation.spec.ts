@@ -236,7 +236,7 @@ for (const store of ['sqlite', 'redis'] as const)
       }
     });
 
-    it('a buyer who declines, once or twice, cancels the task, and no payment completes it', async () => {
+    it('a buyer that declines, once or twice, cancels the task, and no payment completes it', async () => {
       const { task: first, id, payload } = await asked();
       for (const _ of ['once', 'twice']) {
         const task = await send(base, declining(id));

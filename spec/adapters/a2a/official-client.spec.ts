@@ -181,7 +181,7 @@ describe('the official A2A client, and two gateways over one Redis', () => {
     assert.equal(world.backend.requests.length - calls, 1);
   });
 
-  it('a task waits over the death of the gateway that asked', async () => {
+  it('a task waits on after the gateway that asked is killed', async () => {
     const asked = await ask(client, request(dataPart('market_report', CITY)), ACTIVATED);
     await world.gateway.kill();
     const task = await ask(other, paying(asked, await pay(asked)), ACTIVATED);

@@ -23,7 +23,7 @@ afterEach(async () => {
   opened = undefined;
 });
 
-async function openShop(parts: CheckoutTestbedParts): Promise<CheckoutTestbed> {
+async function openLimited(parts: CheckoutTestbedParts): Promise<CheckoutTestbed> {
   opened = await openCheckoutTestbed(parts);
   return opened;
 }
@@ -46,10 +46,10 @@ const metric = async ({ gateway }: CheckoutTestbed, line: string): Promise<numbe
   );
 };
 
-describe('checkout calls beyond their number', () => {
+describe('checkout calls beyond their limit', () => {
   for (const method of ['POST', 'GET'] as const)
-    it(`have to come again, ${method} as well, and leave no claim behind`, async () => {
-      const open = await openShop({ acp: { limits: { maxInFlight: 1 } } });
+    it(`are answered with Retry-After, ${method} as well, and leave no claim behind`, async () => {
+      const open = await openLimited({ acp: { limits: { maxInFlight: 1 } } });
       const release = delayAnswer(open);
       const arrived = open.backend.arrived();
       const first = askAcp(open.gateway.url);
@@ -68,7 +68,7 @@ describe('checkout calls beyond their number', () => {
     });
 
   it('are counted until their work is done, also when the caller has left', async () => {
-    const open = await openShop({ acp: { limits: { maxInFlight: 1 } } });
+    const open = await openLimited({ acp: { limits: { maxInFlight: 1 } } });
     const release = delayAnswer(open);
     const arrived = open.backend.arrived();
     const leaving = http.request(`${open.gateway.url}/acp/checkout_sessions`, {
@@ -88,8 +88,8 @@ describe('checkout calls beyond their number', () => {
     assert.ok(open.backend.session('cs_2') !== undefined, 'the call of the caller that left came to its end');
   });
 
-  it('are refused in the words of ACP when the whole gateway is full, after their token is compared', async () => {
-    const open = await openShop({ overrides: { limits: { maxInFlight: 1 } } });
+  it('are refused with an ACP error when the whole gateway is full, after their token is compared', async () => {
+    const open = await openLimited({ overrides: { limits: { maxInFlight: 1 } } });
     const release = delayAnswer(open);
     const arrived = open.backend.arrived();
     const first = askAcp(open.gateway.url);

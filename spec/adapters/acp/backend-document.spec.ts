@@ -7,7 +7,7 @@ import { openCheckouts } from '../../support/acp/checkouts.ts';
 import { EDITS, type Fault } from '../../support/acp/faults.ts';
 import { completeWith, withBackend, write } from './with-backend.ts';
 
-const checkouts = openCheckouts({ dedupe: false, shop: 'https://shop.example' });
+const checkouts = openCheckouts({ dedupe: false, siteUrl: 'https://shop.example' });
 const CREATED = checkouts.act(
   'createCheckoutSession',
   undefined,

@@ -103,7 +103,7 @@ describe('the headers of a call to the backend', () => {
     assert.equal(fields['user-agent']?.length, 512);
   });
 
-  it('end with the operator’s own, which no caller replaces', async () => {
+  it('end with those of the operator, which no caller replaces', async () => {
     const headers = { Authorization: 'Bearer of-the-operator', 'user-agent': 'Gateway' };
     const caller = { authorization: ['Bearer forged'], 'user-agent': ['Agent'] };
     const fields = fieldsOf(await sent({ caller }, { headers }));
@@ -134,7 +134,7 @@ describe('what a call to the backend carries', () => {
     assert.equal(body.toString(), odd);
   });
 
-  it('is nothing at all for a bare cancel', () =>
+  it('is nothing for a cancel without a body', () =>
     withBackend(async ({ backend, open, session }) => {
       const sessionId = await session();
       const end = await write(open({ operation: 'cancelCheckoutSession', sessionId }));

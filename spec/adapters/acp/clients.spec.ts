@@ -85,7 +85,7 @@ describe('the bearer token of a checkout call', () => {
     assert.match(metrics, /^acg_rate_limited_total\{what="acp_token"\} 2$/m);
   });
 
-  it('comes once: two are none, whichever of them is right', async () => {
+  it('must come once: two are refused, even when one of them is right', async () => {
     for (const [one, other] of [
       [TOKEN, TOKEN],
       [TOKEN, 'wrong'],

@@ -24,7 +24,7 @@ describe('a checkout call that a shared middleware refuses', () => {
       ...(method === undefined ? {} : { method }),
     });
 
-  it('of a foreign origin is refused in the words of ACP', async () => {
+  it('of a foreign origin is refused with an ACP error', async () => {
     assertAcpError(await ask({ origin: 'https://evil.example' }), 403, 'forbidden');
   });
   it('of a foreign host as well', async () => {

@@ -63,7 +63,7 @@ describe('the events and the receipt of a checkout call', () => {
       assert.deepEqual(world.receipts, []);
     }));
 
-  it('a failed one has its reason, in closed words', () =>
+  it('a failed one has its code and its status', () =>
     withBackend(async (world) => {
       world.backend.misbehave({ kind: 'status', status: 503, acts: false });
       await write(world.open({ operation: 'createCheckoutSession' }));

@@ -39,7 +39,7 @@ function endIn(end: End): readonly unknown[] {
 }
 
 describe('what was asked for', () => {
-  it('goes out in the backend’s own bytes', () =>
+  it('is sent in the backend’s own bytes', () =>
     withBackend(async ({ open, session }) => {
       const end = await write(open({ operation: 'completeCheckoutSession', sessionId: await session() }));
       assert.ok(end.kind === 'answer');
@@ -78,7 +78,7 @@ describe('a refusal of the backend', () => {
       ['completeCheckoutSession', 422, 422, 'invalid_request_body', 'too long'],
     ];
   for (const [operation, from, to, code, page] of rows)
-    it(`${from} on ${operation}, page ${page ?? 'short'}, is kept as ${to} ${code}, in our own words`, () =>
+    it(`${from} on ${operation}, page ${page ?? 'short'}, is kept as ${to} ${code}, with the gateway’s own message`, () =>
       withBackend(async (world) => {
         const end = await attempt(world, operation, page === undefined ? status(from) : longPage(from));
         assert.deepEqual(endIn(end), ['answer', to, code]);
@@ -93,7 +93,7 @@ describe('a refusal of the backend', () => {
       assert.doesNotMatch(String(documentIn(end)['message']), /session/);
     }));
 
-  it('requires_3ds is passed on, with its path and none of the backend’s words', () =>
+  it('requires_3ds is passed on, with its path and without the backend’s message', () =>
     withBackend(async (world) => {
       const document = { type: 'invalid_request', code: 'requires_3ds', message: 'merchant: secret' };
       const end = await attempt(world, 'completeCheckoutSession', status(400, false, document));
@@ -137,7 +137,7 @@ describe('a refusal of the backend', () => {
 
 describe('what certainly did not happen is released', () => {
   for (const fault of [status(401), status(403), status(429), longPage(401), longPage(429)])
-    it(`the backend turns the gateway away, ${JSON.stringify(fault).slice(0, 60)}: 502`, () =>
+    it(`the backend refuses the gateway, ${JSON.stringify(fault).slice(0, 60)}: 502`, () =>
       withBackend(async (world) => {
         const end = await attempt(world, 'completeCheckoutSession', fault);
         assert.deepEqual(endIn(end), ['not_executed', 502, 'processing_error']);
@@ -216,7 +216,7 @@ describe('what may have happened stays unknown', () => {
       { timeoutMs: 150 },
     ));
 
-  it('a redirect leads nowhere: its target gets no request', async () => {
+  it('a redirect is not followed: its target gets no request', async () => {
     const target = await rawBackend((socket) => answer(socket));
     try {
       await withBackend(async (world) => {

@@ -35,7 +35,7 @@ describe('the body of a checkout call', () => {
   });
   it('may be 64 levels deep', async () => assert.equal((await create(nested(64))).status, 201));
   it('is refused as JSON with 65', async () => void assertAcpError(await create(nested(65)), 400, 'invalid_json'));
-  it('is refused as JSON with 5,000, in the same words', async () =>
+  it('is refused as JSON with 5,000, with the same error', async () =>
     void assertAcpError(await create(nested(5_000)), 400, 'invalid_json'));
 
   const unreadable: readonly (readonly [string, string | Buffer])[] = [
@@ -76,7 +76,7 @@ describe('the body of a checkout call', () => {
     assert.equal((await arrived).body.toString(), body);
   });
 
-  it('is not invited when it would be refused', async () => {
+  it('gets no 100 Continue when it would be refused', async () => {
     const socket = await dial(open.gateway.url);
     const answer = received(socket);
     socket.write(createHead([`Content-Length: ${MAX + 1}`, 'Expect: 100-continue']));

@@ -78,7 +78,7 @@ describe('the answer to a repeated checkout call', () => {
 });
 
 describe('a checkout call whose backend fails', () => {
-  it('fails with one of our sentences, and runs again', async () => {
+  it('fails with a message of the gateway, and runs again', async () => {
     open.backend.misbehave({ kind: 'status', status: 500, acts: false });
     const failed = await ask('retry');
     const document = assertAcpError(failed, 502, 'processing_error');

@@ -13,7 +13,7 @@ const DESTINATION = { name: 'A', line_one: '1', city: 'B', state: 'BE', country:
 
 /** Every kind of answer of the sample backend, with its operation. */
 function everything(): readonly (readonly [Operation, CheckoutAnswer])[] {
-  const checkouts = openCheckouts({ dedupe: true, shop: 'https://shop.example' });
+  const checkouts = openCheckouts({ dedupe: true, siteUrl: 'https://shop.example' });
   const answers: (readonly [Operation, CheckoutAnswer])[] = [];
   const act = (operation: Operation, id: string | undefined, body: Json): CheckoutAnswer => {
     const answer = checkouts.act(operation, id, body as JsonObject, `key ${answers.length}`);
@@ -43,7 +43,7 @@ function everything(): readonly (readonly [Operation, CheckoutAnswer])[] {
     act(operation, full, {});
   complete(full, completeWith());
   act('cancelCheckoutSession', plain, {});
-  act('getCheckoutSession', 'nobody', {});
+  act('getCheckoutSession', 'unknown', {});
   return answers;
 }
 
@@ -89,7 +89,7 @@ describe('the sample backend', () => {
 
   it('makes one order for a key, and when it ignores keys one for every complete', () => {
     for (const dedupe of [true, false]) {
-      const checkouts = openCheckouts({ dedupe, shop: 'https://shop.example' });
+      const checkouts = openCheckouts({ dedupe, siteUrl: 'https://shop.example' });
       checkouts.act('createCheckoutSession', undefined, JSON.parse(CREATE) as JsonObject, undefined);
       const complete = (key: string): number =>
         checkouts.act('completeCheckoutSession', 'cs_1', JSON.parse(completeWith()) as JsonObject, key).status;

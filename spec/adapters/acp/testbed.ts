@@ -20,7 +20,7 @@ export const NO_CHAIN = {
   relayerKey: `0x${'1'.repeat(64)}`,
 } as const;
 
-/** A gateway that serves checkouts and nothing else, before a backend of its own. */
+/** A gateway that serves checkouts and nothing else, with a backend of its own. */
 export interface CheckoutTestbed {
   readonly gateway: TestGateway;
   readonly backend: CheckoutBackend;

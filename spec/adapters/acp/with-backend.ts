@@ -20,14 +20,14 @@ export interface BackendOptions {
   /** Of all operations, or of those named. */
   readonly timeoutMs?: number | Partial<Record<Operation, number>>;
   readonly headers?: Readonly<Record<string, string>>;
-  /** In place of the sample backend. */
+  /** Instead of the sample backend. */
   readonly origin?: string;
   /** Before every path. */
   readonly prefix?: string;
   readonly maxSockets?: number;
 }
 
-/** The backend service with a real exchange before the sample backend, and all that it records. */
+/** The backend service with a real exchange to the sample backend, and all that it records. */
 export interface BackendWorld {
   readonly backend: CheckoutBackend;
   readonly connection: BackendConnection;

@@ -9,8 +9,8 @@ import { verifierFor } from '../../support/ap2/verifier.ts';
 import type { Presentation } from '../../support/ap2/wishes.ts';
 
 /**
- * What the maker makes is what the verifier accepts: each of them was checked by the reader of
- * `maker.spec.ts`, which knows neither.
+ * The verifier accepts what the maker makes. Both were checked with the independent reader of
+ * `maker.spec.ts`.
  */
 const mint = createMint();
 const verify = verifierFor(mint);
@@ -39,7 +39,7 @@ const KINDS: readonly (readonly [kind: string, made: Presentation, mode: string,
   ['one under a credential', mint.credential(), 'direct', BANK],
 ];
 
-describe('a mandate of our own making', () => {
+describe('a mandate of the test maker', () => {
   for (const [kind, made, mode, issuer] of KINDS)
     it(`is accepted: ${kind}`, async () => {
       const verdict = await verify(made.header);

@@ -112,19 +112,19 @@ function refuses(
   }
 }
 
-describe('a member that is not what it has to be, well signed', () => {
-  it('is the one thing that is wrong with these mandates', async () =>
+describe('a signed mandate with an invalid member', () => {
+  it('is accepted when every member is valid', async () =>
     assert.deepEqual(await resultOf(verdictOn({})), ['accepted']));
 
-  for (const [place, members] of Object.entries(MEMBERS))
-    describe(place, () =>
-      refuses(members, 'claims_invalid', place.endsWith('Payment') ? 'payment' : 'checkout', (path, value) =>
-        resultOf(verdictOn({ [place]: withValue(path, value) })),
+  for (const [part, members] of Object.entries(MEMBERS))
+    describe(part, () =>
+      refuses(members, 'claims_invalid', part.endsWith('Payment') ? 'payment' : 'checkout', (path, value) =>
+        resultOf(verdictOn({ [part]: withValue(path, value) })),
       ),
     );
 });
 
-describe('a member of a checkout that is not what it has to be, well signed', () => {
+describe('a signed checkout with an invalid member', () => {
   const mint = createMint();
   const verify = verifierFor(mint);
   refuses(CHECKOUT, 'checkout_invalid', 'checkout', (path, value) => {

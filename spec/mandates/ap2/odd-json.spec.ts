@@ -20,7 +20,7 @@ function written(from: string, to: string): Hand {
   };
 }
 
-describe('a mandate whose JSON is odd, well signed', () => {
+describe('a signed mandate with unusual JSON', () => {
   const ROWS: readonly (readonly [what: string, from: string, to: string, result: Reason | 'accepted'])[] = [
     ['with a number in powers', '"max":10000', '"max":1e4', 'accepted'],
     ['with a number with a point', '"max":10000', '"max":10000.0', 'accepted'],

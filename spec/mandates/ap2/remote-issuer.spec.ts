@@ -59,7 +59,7 @@ describe('an issuer that changes its keys', () => {
     server.close();
   });
 
-  it('many who come first cost one fetch, and are accepted', async () => {
+  it('many first calls at once cost one fetch, and are accepted', async () => {
     const verdicts = await Promise.all(Array.from({ length: 20 }, () => verdict(mint.parties.provider)));
     assert.deepEqual(new Set(verdicts), new Set(['accepted']));
     assert.equal(fetches, 1);
@@ -75,7 +75,7 @@ describe('an issuer that changes its keys', () => {
     assert.equal(fetches, 3);
   });
 
-  it('its keys serve while it is away', async () => {
+  it('its keys are used while it is away', async () => {
     away = true;
     now = 20 * MINUTE;
     assert.equal(await verdict(next), 'accepted');
@@ -88,7 +88,7 @@ describe('an issuer that changes its keys', () => {
     assert.equal((await trust.check()).found, 'unreachable');
   });
 
-  it('a key that it took back is worth nothing', async () => {
+  it('a key that it removed is unknown', async () => {
     away = false;
     published = [next];
     now += MINUTE;

@@ -76,7 +76,7 @@ describe('the published schema of checkouts', () => {
     'a free call': purchaseWith({ price: { amount: '0', currency: 'XXX' }, payment: undefined }),
   };
   for (const [what, purchase] of Object.entries(purchases))
-    it(`accepts what is minted for ${what}`, () => {
+    it(`accepts what is issued for ${what}`, () => {
       const [, claims = ''] = mint(purchase, NOW * 1_000).jwt.split('.');
       assert.ok(isCheckout(decoded(claims)), JSON.stringify(isCheckout.errors));
     });

@@ -11,7 +11,7 @@ const afterLoss = () => mapRows({ born: BORN, openFrom: BORN });
 const aged = (age: number | undefined, openAge?: number | undefined) =>
   claimOf(undefined, { age, open: [{ ...useOf('o', {}), age: openAge }] });
 
-describe('a register that began', () => {
+describe('a register at its start', () => {
   it('refuses checkouts from before, to the millisecond, and leaves everything as it was', () => {
     const rows = first();
     assert.equal(reserveUses(rows, claimOf('a', { age: 10.001 }), NOW), 'replayed');
@@ -21,7 +21,7 @@ describe('a register that began', () => {
     assert.equal(reserveUses(rows, claimOf('b', { age: -5 }), NOW), undefined);
   });
 
-  it('takes no part of the clock that mandates are checked with', () => {
+  it('does not use the clock that mandates are checked with', () => {
     const rows = first();
     assert.equal(reserveUses(rows, claimOf('a', { at: 5, age: 11 }), NOW), 'replayed');
     assert.equal(reserveUses(rows, claimOf('a', { at: 5, age: 9 }), NOW), undefined);
@@ -56,7 +56,7 @@ describe('a register that began', () => {
 });
 
 describe('a register that is found empty, epoch and all', () => {
-  it('accepts nothing that was made by then, and remembers from there on', () => {
+  it('accepts nothing made before, and remembers uses from then on', () => {
     const rows = mapRows(null);
     const used = aged(0, 0);
     assert.equal(reserveUses(rows, used, NOW), 'replayed');

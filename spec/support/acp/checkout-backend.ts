@@ -70,7 +70,7 @@ const ROUTES = OPERATIONS.map((operation) => {
 
 /** Starts it on 127.0.0.1. */
 export async function startCheckoutBackend(options: CheckoutBackendOptions = {}): Promise<CheckoutBackend> {
-  const checkouts = openCheckouts({ dedupe: options.dedupe ?? true, shop: 'https://shop.example' });
+  const checkouts = openCheckouts({ dedupe: options.dedupe ?? true, siteUrl: 'https://shop.example' });
   const calls: BackendCall[] = [];
   const posts = new Map<string, number>();
   const faults: { readonly fault: Fault; readonly aim: Aim; left: number }[] = [];

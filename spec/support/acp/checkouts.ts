@@ -28,18 +28,18 @@ export const THREE_DS_TOKEN = 'tok_3ds';
  */
 export function openCheckouts({
   dedupe,
-  shop: gateway,
+  siteUrl,
 }: {
   readonly dedupe: boolean;
-  readonly shop: string;
+  readonly siteUrl: string;
 }): SampleCheckouts {
   const sessions = new Map<string, Session>();
   const answers = new Map<string, CheckoutAnswer>();
   const run = (operation: Operation, sessionId: string | undefined, body: JsonObject): CheckoutAnswer => {
-    if (operation === 'createCheckoutSession') return created(sessions, gateway, body);
+    if (operation === 'createCheckoutSession') return created(sessions, siteUrl, body);
     const session = sessions.get(sessionId ?? '');
     if (session === undefined) return refused(404, 'not_found', 'no such session');
-    if (operation === 'getCheckoutSession') return said(session);
+    if (operation === 'getCheckoutSession') return answerWith(session);
     if (operation === 'updateCheckoutSession') return updated(session, body);
     if (operation === 'cancelCheckoutSession') return canceled(session);
     return completed(session, body, dedupe);
@@ -56,10 +56,10 @@ export function openCheckouts({
   };
 }
 
-function created(sessions: Map<string, Session>, gateway: string, body: JsonObject): CheckoutAnswer {
+function created(sessions: Map<string, Session>, siteUrl: string, body: JsonObject): CheckoutAnswer {
   const session: Session = {
     id: `cs_${sessions.size + 1}`,
-    shop: gateway,
+    siteUrl,
     createdAt: new Date().toISOString(),
     status: 'ready_for_payment',
     currency: text(body['currency']) ?? 'usd',
@@ -75,20 +75,20 @@ function created(sessions: Map<string, Session>, gateway: string, body: JsonObje
   };
   sessions.set(session.id, session);
   take(session, body);
-  return said(session, 201);
+  return answerWith(session, 201);
 }
 
 function updated(session: Session, body: JsonObject): CheckoutAnswer {
   if (isOver(session)) return refused(409, 'conflict', 'the session is over');
   take(session, body);
-  return said(session);
+  return answerWith(session);
 }
 
 function canceled(session: Session): CheckoutAnswer {
   if (isOver(session)) return refused(405, 'not_cancelable', 'the session is over');
   session.status = 'canceled';
   session.messages = [];
-  return said(session);
+  return answerWith(session);
 }
 
 function completed(session: Session, body: JsonObject, dedupe: boolean): CheckoutAnswer {
@@ -101,18 +101,18 @@ function completed(session: Session, body: JsonObject, dedupe: boolean): Checkou
     return refused(400, 'requires_3ds', 'authentication is missing', '$.authentication_result');
   if (token === THREE_DS_TOKEN && outcome === undefined) {
     session.status = 'authentication_required';
-    return said(session);
+    return answerWith(session);
   }
   if (token === DECLINED_TOKEN || (outcome !== undefined && outcome !== 'authenticated')) {
     session.status = 'ready_for_payment';
     session.messages = [problem('payment_declined', 'The payment was declined.')];
-    return said(session);
+    return answerWith(session);
   }
   if (isObject(body['buyer'])) session.buyer = body['buyer'];
   session.status = 'completed';
   session.messages = [];
   session.orders.push(`order_${session.id}_${session.orders.length + 1}`);
-  return said(session);
+  return answerWith(session);
 }
 
 /** Applies the cart of a create or an update. */
@@ -136,7 +136,7 @@ function isOver({ status }: Session): boolean {
   return status === 'completed' || status === 'canceled';
 }
 
-function said(session: Session, status = 200): CheckoutAnswer {
+function answerWith(session: Session, status = 200): CheckoutAnswer {
   return { status, document: documentOf(session) };
 }
 

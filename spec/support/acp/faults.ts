@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { isObject, type JsonObject } from '../../../src/json/types.ts';
 import type { CheckoutAnswer } from './checkouts.ts';
 
-/** A fault of one call. `acts`: whether the backend does first what the call asks for. */
+/** A fault of one call. `acts`: whether the backend first does what the call asks for. */
 export type Fault =
   /** Answers this status with an Error document of its own. */
   | { readonly kind: 'status'; readonly status: number; readonly acts: boolean; readonly document?: JsonObject }
@@ -17,7 +17,7 @@ export type Fault =
   | { readonly kind: 'reset'; readonly acts: boolean }
   /** `location`: an address that must never be called. */
   | { readonly kind: 'redirect'; readonly status: 301 | 302 | 303 | 307 | 308; readonly location: string }
-  /** Acts, and then writes what it likes. */
+  /** Acts, and then answers in this form. */
   | { readonly kind: 'answer'; readonly form: Form }
   /** Acts, and changes the document. */
   | { readonly kind: 'document'; readonly edit: (document: JsonObject) => JsonObject };

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/json/types.ts';
 export interface Session {
   readonly id: string;
   /** Base URL of the pages that documents link to. */
-  readonly shop: string;
+  readonly siteUrl: string;
   readonly createdAt: string;
   status: SessionStatus;
   currency: string;
@@ -52,24 +52,13 @@ const TAX_PERCENT = 10;
  * there is an order.
  */
 export function documentOf(session: Session): JsonObject {
-  const {
-    id,
-    status,
-    currency,
-    items,
-    buyer,
-    fulfillmentDetails,
-    selected,
-    messages,
-    createdAt,
-    shop: gateway,
-  } = session;
+  const { id, status, currency, items, buyer, fulfillmentDetails, selected, messages, createdAt, siteUrl } = session;
   const [order] = session.orders;
   return {
     id,
     protocol: { version: '2026-04-17' },
     capabilities: {
-      payment: { handlers: [cardHandler(gateway)] },
+      payment: { handlers: [cardHandler(siteUrl)] },
       interventions: { supported: session.interventions.filter((name) => name === '3ds') },
     },
     ...(buyer === undefined ? {} : { buyer }),
@@ -81,12 +70,12 @@ export function documentOf(session: Session): JsonObject {
     ...(selected.length === 0 ? {} : { selected_fulfillment_options: selected }),
     totals: totalsOf(items, selected.length > 0),
     messages,
-    links: [{ type: 'terms_of_use', url: `${gateway}/terms` }],
+    links: [{ type: 'terms_of_use', url: `${siteUrl}/terms` }],
     created_at: createdAt,
     ...(status === 'authentication_required' ? { authentication_metadata: AUTHENTICATION } : {}),
     ...(order === undefined || status !== 'completed'
       ? {}
-      : { order: { id: order, checkout_session_id: id, permalink_url: `${gateway}/orders/${order}` } }),
+      : { order: { id: order, checkout_session_id: id, permalink_url: `${siteUrl}/orders/${order}` } }),
   };
 }
 
@@ -107,17 +96,17 @@ const AUTHENTICATION: JsonObject = {
   directory_server: 'visa',
 };
 
-function cardHandler(gateway: string): JsonObject {
+function cardHandler(siteUrl: string): JsonObject {
   return {
     id: 'card',
     name: 'sample.card',
     version: '2026-01-22',
-    spec: `${gateway}/handlers/card`,
+    spec: `${siteUrl}/handlers/card`,
     requires_delegate_payment: true,
     requires_pci_compliance: false,
     psp: 'sample',
-    config_schema: `${gateway}/handlers/card/config.json`,
-    instrument_schemas: [`${gateway}/handlers/card/instrument.json`],
+    config_schema: `${siteUrl}/handlers/card/config.json`,
+    instrument_schemas: [`${siteUrl}/handlers/card/instrument.json`],
     config: {},
   };
 }

@@ -5,7 +5,7 @@ import { ACP_VERSION } from '../../../src/checkouts/operations.ts';
 import type { ConfigObject } from '../config.ts';
 import { startCheckoutBackend } from './checkout-backend.ts';
 
-/** The backend, and what a gateway and a newcomer need to use it. */
+/** The backend, and what a gateway and its first user need to use it. */
 export interface CheckoutShowcase {
   readonly url: string;
   /** `protocols.acp` of a gateway before it. */

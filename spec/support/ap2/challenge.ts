@@ -1,4 +1,4 @@
-/** The body of a 402 that demands a mandate, for specs of who reads it. */
+/** The body of a 402 that demands a mandate, for specs of its readers. */
 
 import type { JsonObject } from '../../../src/json/types.ts';
 import type { Mint } from './mint.ts';

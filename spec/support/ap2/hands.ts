@@ -16,7 +16,7 @@ export interface Hand {
   readonly text?: (segment: string) => string;
 }
 
-/** A segment as a forger's hand leaves it. */
+/** A segment with the changes of a forger. */
 export function forge(content: Content, draft: (content: Content) => Draft, signer: Signer, hand: Hand = {}): string {
   const drafted = draft(hand.content?.(content) ?? content);
   const segment = signDraft(hand.draft?.(drafted) ?? drafted, hand.signer ?? signer);

@@ -51,7 +51,7 @@ export function publishedJwk({ publicJwk }: TestKey): PublicJwk {
   return { kty: 'EC', crv: 'P-256', x, y, kid, use: 'sig', alg: 'ES256' };
 }
 
-/** Everybody who takes part, with fresh keys. */
+/** All parties, with fresh keys. */
 export interface Parties {
   /** Trusted for mandates. */
   readonly provider: TestKey;
@@ -65,7 +65,7 @@ export interface Parties {
   readonly subAgent: TestKey;
   /** The merchant's, for checkouts and receipts. */
   readonly checkout: TestKey;
-  /** Nobody trusts it. */
+  /** Not trusted. */
   readonly stranger: TestKey;
 }
 

@@ -1,6 +1,6 @@
 /**
  * A second reader of presentations, made of `node:crypto` alone: signatures, digests and bindings
- * as RFC 9901 and the AP2 documents describe them. It finds a maker and a verifier that err alike.
+ * as RFC 9901 and the AP2 documents describe them. It finds an error that maker and verifier share.
  */
 
 import { createHash, createPublicKey, verify } from 'node:crypto';
@@ -58,7 +58,7 @@ function readSegment(segment: string, jwk: Jwk, at: number): Read {
   const key = createPublicKey({ key: { ...jwk }, format: 'jwk' });
   const header = json(head) as Record<string, unknown>;
   const digest = DIGESTS[String(header['alg'])];
-  if (digest === undefined) throw new Error(`segment ${at} is signed in a way that nobody knows`);
+  if (digest === undefined) throw new Error(`segment ${at} is signed with an unknown algorithm`);
   const good = verify(
     digest,
     Buffer.from(`${head}.${body}`),

@@ -12,7 +12,7 @@ import type { Mint } from './mint.ts';
 import { NOW, profileWith, purchaseWith } from './purchase.ts';
 import { trustIn } from './trust.ts';
 
-/** What a presentation is held against; left out: the purchase that the mint makes mandates for. */
+/** What a presentation is checked with; left out: the purchase that the mint makes mandates for. */
 export interface Against {
   readonly purchase?: Purchase;
   readonly now?: number;
@@ -22,7 +22,7 @@ export interface VerifierChoices {
   readonly profile?: Ap2Profile;
   readonly minted?: IssuedCheckouts;
   readonly cache?: ChainCache;
-  /** Whom it trusts instead of the parties of the mint. */
+  /** The trusted parties, instead of those of the mint. */
   readonly trust?: TrustedIssuers;
 }
 

@@ -1,4 +1,4 @@
-/** What a test mandate is to be like; the vocabulary of the mint. */
+/** What a test mandate is to be like, for `mint.ts`. */
 
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import type { Ap2Profile } from '../../../src/mandates/ap2/model/profile.ts';
@@ -20,11 +20,11 @@ export interface Wishes {
     readonly change?: (token: CheckoutToken) => CheckoutToken;
     readonly signer?: Pick<Signer, 'sign'>;
   };
-  /** Who signs the roots, and as whom; `iss: undefined` leaves the claim out. */
+  /** The signer of the roots and its `iss`; `iss: undefined` leaves the claim out. */
   readonly issuer?: { readonly key: TestKey; readonly iss: string | undefined };
   /** With a payment mandate; for paid purchases whose payer is known. */
   readonly payment?: boolean;
-  /** An agent between the first and the one who closes. */
+  /** An agent between the first one and the one that closes. */
   readonly delegated?: boolean;
   /** Seconds that open mandates live. */
   readonly life?: number;

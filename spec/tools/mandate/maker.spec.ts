@@ -39,7 +39,7 @@ describe('the maker of mandates', () => {
     assert.deepEqual(closed?.mandate?.['payment_amount'], { amount: 10_000, currency: 'USDC' });
   });
 
-  it('lets an agent hand on to another', () => {
+  it('lets an agent delegate to another', () => {
     const made = mint.autonomous({ delegated: true });
     const read = readPresentation(made.payload, provider.publicJwk);
     assert.deepEqual(

@@ -39,15 +39,15 @@ interface Jwk {
 }
 
 describe('acg mandate', () => {
-  const place = folder();
-  const keys = place.at('keys');
-  const challenge = place.at('402.json');
-  const demanding = place.at('demanding.json');
-  const open = place.at('open.json');
-  const openCheckout = place.at('open-checkout.json');
+  const work = folder();
+  const keys = work.at('keys');
+  const challenge = work.at('402.json');
+  const demanding = work.at('demanding.json');
+  const open = work.at('open.json');
+  const openCheckout = work.at('open-checkout.json');
   const direct = (file = '-') => ['direct', '--keys', keys, '--challenge', file];
   const closing = (file: string, to = challenge) => ['close', '--keys', keys, '--open', file, '--challenge', to];
-  const opening = (...more: readonly string[]) => ['open', '--keys', keys, '--out', place.at('never.json'), ...more];
+  const opening = (...more: readonly string[]) => ['open', '--keys', keys, '--out', work.at('never.json'), ...more];
   let issuerKey: Jwk;
   let pasted: PastedConfig;
 
@@ -66,7 +66,7 @@ describe('acg mandate', () => {
     const bare = await acgMandate(['open', '--keys', keys, '--challenge', challenge, '--out', openCheckout]);
     assert.equal(bare.code, 0, bare.stderr);
   });
-  after(() => place.remove());
+  after(() => work.remove());
 
   it('makes keys named TEST, for their owner alone, and never writes over them', async () => {
     const names = readdirSync(keys);
@@ -120,7 +120,7 @@ describe('acg mandate', () => {
     assert.equal(envelopeIn(closed.stdout).payment, undefined);
   });
 
-  it('signs one purchase directly, with a payment mandate for who pays', async () => {
+  it('signs one purchase directly, with a payment mandate for the payer', async () => {
     const args = direct(challenge);
     const [bare, paid] = await Promise.all([acgMandate(args), acgMandate([...args, '--payer', PAYER])]);
     const [mandate] = readPresentation(envelopeIn(bare.stdout).checkout, issuerKey);
@@ -165,7 +165,7 @@ describe('acg mandate', () => {
         1,
         /none is no folder that mandate keys --out made: it has no TEST-issuer\.json/,
       ] as const),
-      ['direct', '--keys', place.at('none'), '--challenge', challenge],
+      ['direct', '--keys', work.at('none'), '--challenge', challenge],
     ],
     ['no keys at all', 64, /needs --keys/, ['direct', '--challenge', challenge]],
     ['a challenge that is no JSON', 1, /no JSON that can be read \(malformed_json\)/, direct(), '<html>'],
@@ -245,7 +245,7 @@ describe('acg mandate', () => {
     });
 
     it('that are accepted with all limits that an open payment mandate may have', async () => {
-      const often = place.at('often.json');
+      const often = work.at('often.json');
       const limits = ['--max', '0.02', '--budget', '0.1', '--every', 'monthly', '--uses', '5', '--days', '20'];
       const payer = ['--payer', `eip155:84532:${PAYER}`];
       await acgMandate(['open', '--keys', keys, '--challenge', challenge, '--out', often, ...limits, ...payer]);

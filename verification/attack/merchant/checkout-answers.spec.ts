@@ -116,9 +116,9 @@ describe('a merchant of checkouts that leaks', () => {
   proven(
     'A7',
     'spec/adapters/acp/outcome.spec.ts',
-    'requires_3ds is passed on, with its path and none of the backend’s words',
+    'requires_3ds is passed on, with its path and without the backend’s message',
   );
-  proven(['A7', 'P2'], 'spec/adapters/acp/outcome.spec.ts', 'a redirect leads nowhere: its target gets no request');
+  proven(['A7', 'P2'], 'spec/adapters/acp/outcome.spec.ts', 'a redirect is not followed: its target gets no request');
   proven(
     'A7',
     'spec/adapters/acp/backend-document.spec.ts',

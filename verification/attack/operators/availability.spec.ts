@@ -76,7 +76,7 @@ describe('a gateway that is asked for too much', () => {
     'of more clients than are remembered cost no more memory',
   );
   proven('D2', 'spec/e2e/near-money.spec.ts', 'GATEWAY_BUSY 503 above the cap on calls in flight');
-  proven('D2', 'spec/e2e/near-money.spec.ts', 'callers who leave do not make room for more than the cap');
+  proven('D2', 'spec/e2e/near-money.spec.ts', 'callers that leave do not free slots beyond the cap');
   proven(
     'D7',
     'spec/e2e/lifecycle.spec.ts',

@@ -111,7 +111,11 @@ describe('attacks with the keys of checkouts', () => {
     'is a conflict when the body is another one, and the backend is not called',
   );
   proven('A6', 'spec/adapters/acp/response.spec.ts', 'is a new one for another client: each has its own keys');
-  proven(['A6', 'H3'], 'spec/adapters/acp/clients.spec.ts', 'comes once: two are none, whichever of them is right');
+  proven(
+    ['A6', 'H3'],
+    'spec/adapters/acp/clients.spec.ts',
+    'must come once: two are refused, even when one of them is right',
+  );
   proven(
     'A6',
     'verification/chaos/checkout/redis-deaths.spec.ts',

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import type { Body } from '../../../spec/e2e/mandate-channels.ts';
-import { leaf } from '../../../spec/e2e/mandate-counter.ts';
 import { now, trusting } from '../../../spec/e2e/mandate-seller.ts';
+import { leaf } from '../../../spec/e2e/mandate-testbed.ts';
 import { createMint, type Mint } from '../../../spec/support/ap2/mint.ts';
 import { profileWith } from '../../../spec/support/ap2/purchase.ts';
 import type { Presentation } from '../../../spec/support/ap2/wishes.ts';

@@ -9,9 +9,9 @@ import { CORPUS_FILE, unless } from './published.ts';
 const REQUESTS: ReadonlySet<string> = new Set(REQUEST_NAMES);
 
 describe('the labelled documents of the official schema', () => {
-  const skip = unless(CORPUS_FILE, 'the labelled documents were NOT looked at');
+  const skip = unless(CORPUS_FILE, 'the labelled documents were NOT checked');
   for (const build of BUILDS)
-    it(`come out as labelled in the build ${build}, but for what it takes of callers`, { skip }, () => {
+    it(`get the labelled verdict in the build ${build}, but for what it accepts from callers`, { skip }, () => {
       const taken: ReadonlySet<string> = new Set(RELAXED[build]);
       for (const { id, schema, valid, tags, body } of readCorpus(CORPUS_FILE)) {
         const expected = valid || (REQUESTS.has(schema) && tags.some((tag) => taken.has(tag)));

@@ -7,14 +7,14 @@ const DOCUMENTS = 2000;
 
 describe('documents made at random from the official schema and then changed', () => {
   const skip = unless(OFFICIAL_SCHEMA_FILE, 'the schemas were NOT held against the official one');
-  it('come out by our schemas as by the official one', { skip }, () => {
+  it('get the same verdict from our schemas and the official one', { skip }, () => {
     const { documents, valid, disagreements } = differential(readOfficial(), 417, DOCUMENTS);
     assert.deepEqual(disagreements, []);
     assert.equal(documents, DOCUMENTS);
     assert.ok(valid > DOCUMENTS / 5 && valid < (DOCUMENTS * 4) / 5, `${valid} valid ones show little`);
   });
 
-  it('show it where the official schema is another, in the smallest document that does', { skip }, () => {
+  it('show a difference from another schema, in the smallest document that shows it', { skip }, () => {
     const official = readOfficial();
     const other = {
       ...official,

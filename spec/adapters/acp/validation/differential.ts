@@ -6,7 +6,7 @@ import { type Official, readOfficial } from './published.ts';
 import { createGenerator, vocabularyOf } from './random/generate.ts';
 import { mutated, shrunk } from './random/mutate.ts';
 
-/** A document on which the two schemas do not agree, as small as it could be made. */
+/** A document on which the two schemas do not agree, reduced as far as possible. */
 export interface Disagreement {
   readonly name: DocumentName;
   readonly document: Json;
@@ -21,7 +21,7 @@ export interface Differential {
   readonly disagreements: readonly Disagreement[];
 }
 
-/** As made, and with one to three places changed. */
+/** As made, and with one to three changes. */
 const MOST_CHANGES = 3;
 /** A schema that is wrong disagrees on thousands: a few show it. */
 const ENOUGH = 5;
@@ -45,7 +45,7 @@ export function* randomDocuments(
 }
 
 /**
- * Holds our strict validators against the official schema, on documents made from that schema and
+ * Compares our strict validators with the official schema, on documents made from that schema and
  * then changed.
  */
 export function differential(official: Official, seed: number, count: number): Differential {
@@ -64,8 +64,8 @@ export function differential(official: Official, seed: number, count: number): D
 }
 
 /**
- * `node spec/adapters/acp/validation/differential.ts [COUNT] [SEED]`; exit 1 when a document comes
- * out otherwise.
+ * `node spec/adapters/acp/validation/differential.ts [COUNT] [SEED]`; exit 1 when a document gets
+ * another verdict.
  */
 if (import.meta.main) {
   const [count = 50_000, seed = Date.now() % 1_000_000] = process.argv.slice(2).map(Number);

@@ -21,7 +21,7 @@ describe('the own vectors', () => {
     });
   }
 
-  it('come out the same by the official schema', {
+  it('get the same verdict from the official schema', {
     skip: unless(OFFICIAL_SCHEMA_FILE, 'the own vectors were NOT held against the official schema'),
   }, () => {
     const official = readOfficial();

@@ -83,7 +83,7 @@ describe('a chain is accepted', () => {
     assert.equal((await verifyChain(mint.autonomous({ issuer }).payload)).issuer, KID_ONLY);
   });
 
-  it('with every type of root and of hop that is met in practice', async () => {
+  it('with every type of root and of hop that is used in practice', async () => {
     for (const typ of ['dc+sd-jwt', 'vc+sd-jwt', 'sd+jwt', 'example+sd-jwt'])
       assert.equal(await refusal(mint.autonomous({ hands: { open: withHeader({ typ }) } }).payload), 'none', typ);
     const draft = { subAgent: withHeader({ typ: 'kb-sd-jwt+kb' }), closed: withHeader({ typ: 'kb-sd-jwt' }) };

@@ -10,7 +10,7 @@ import { createKey, PROVIDER } from '../../../support/ap2/keys.ts';
 import { AUDIENCE, NOW } from '../../../support/ap2/purchase.ts';
 import { mint, refusal } from './chains.ts';
 
-/** Changes the token at one place of a chain; `before` is the segment that it was made on. */
+/** Changes the token at one position of a chain; `before` is the segment that it was made on. */
 type Edit = (draft: Draft, before: string, closing: boolean) => Draft;
 
 const { jwt: checkout, jti } = mint.checkout();
@@ -22,17 +22,17 @@ const HOLDERS = Array.from({ length: 5 }, (_, at) => createKey(`holder-${at}`));
 /** So many segments: a root, sub-agents, and the hop that closes. */
 function chain(length: number, at = 0, edit: Edit = (draft) => draft): string {
   const segments: string[] = [];
-  for (const [place, holder] of HOLDERS.slice(0, length).entries()) {
-    const closing = place === length - 1;
+  for (const [position, holder] of HOLDERS.slice(0, length).entries()) {
+    const closing = position === length - 1;
     const content = closing
       ? closedCheckout(checkout)
       : openMandate(VCT.openCheckout, WANTED, { iat: NOW - 60, exp: NOW + 60, holder: holder.publicJwk });
     const previous = segments.at(-1) ?? '';
-    const signer = place === 0 ? mint.parties.provider : (HOLDERS[place - 1] ?? holder);
+    const signer = position === 0 ? mint.parties.provider : (HOLDERS[position - 1] ?? holder);
     const hop = { previous, aud: closing ? AUDIENCE : 'sub-agent', nonce: closing ? jti : 'any', iat: NOW - 5 };
     const drafted = (c: typeof content): Draft =>
-      place === 0 ? rootDraft(c, { iss: PROVIDER, iat: NOW - 60 }, signer) : hopDraft(c, hop, signer);
-    const hand = place === at && at > 0 ? { draft: (draft: Draft) => edit(draft, previous, closing) } : {};
+      position === 0 ? rootDraft(c, { iss: PROVIDER, iat: NOW - 60 }, signer) : hopDraft(c, hop, signer);
+    const hand = position === at && at > 0 ? { draft: (draft: Draft) => edit(draft, previous, closing) } : {};
     segments.push(forge(content, drafted, signer, hand));
   }
   return chainOf(segments);
@@ -81,7 +81,7 @@ const EDITS: readonly (readonly [what: string, result: Reason | 'none', edit: Ed
   ['that has not begun', 'not_yet_valid', claims({ nbf: NOW + 61 })],
   ['that hides something', 'disclosure_missing', claims({ _sd: [hashOf('decoy')] })],
   ['in the spelling of the draft', 'none', typ('kb-sd-jwt', 'kb-sd-jwt+kb')],
-  ['of the type of the other place', 'unexpected_typ', typ('kb+sd-jwt+kb', 'kb+sd-jwt')],
+  ['of the type of the other position', 'unexpected_typ', typ('kb+sd-jwt+kb', 'kb+sd-jwt')],
   ['of the type of a root', 'unexpected_typ', typ('dc+sd-jwt', 'dc+sd-jwt')],
   [
     'with a key for what it does not hand on to',

@@ -6,7 +6,7 @@ import { referenceOf } from '../../../../src/mandates/ap2/token/segments.ts';
 import { base64url, chainOf, sdJwt } from '../../../../tools/mandate/maker/tokens.ts';
 import { mint, refusal } from './chains.ts';
 
-/** Any JSON, and the values that verifiers stumble over. */
+/** Any JSON, and values that are known to break verifiers. */
 const json: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom<Json>(null, true, '', 0, -1, 1e308, [], {}, '...', { '...': 'x' }, { _sd: ['x'] }, [[]]),
   fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>,

@@ -33,7 +33,7 @@ describe('the key of a root', () => {
     );
     assert.deepEqual(await askedFor({}, {}), { iss: undefined, kid: undefined, x5c: undefined });
   });
-  it('is not asked for in the name of what is no name', async () => {
+  it('is not asked for when the issuer is no text', async () => {
     assert.equal(await askedFor({ kid: 'a' }, { iss: ['i'] }), undefined);
   });
   it('is not found by a key id that is no text, after the issuer was found to be trusted', async () => {

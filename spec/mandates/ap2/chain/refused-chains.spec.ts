@@ -25,7 +25,7 @@ const signature = (change: (signature: string) => string): Hand =>
     const cut = jwt.lastIndexOf('.') + 1;
     return [jwt.slice(0, cut) + change(jwt.slice(cut)), ...rest].join('~');
   });
-/** A hand that puts something else in the place of the mandate. */
+/** A hand that replaces the mandate. */
 function withDisclosed(value: Json): Hand {
   const whole = discloseElement(value);
   return {
@@ -79,7 +79,7 @@ refuses('step 6 refuses a chain', [
   ['whose key id is no name', 'unknown_key', open(withHeader({ kid: ['provider-1'] }))],
   ['signed by a stranger', 'invalid_signature', open({ signer: stranger })],
   [
-    'signed by the stranger whose key it brings',
+    'signed with an untrusted key that it contains',
     'invalid_signature',
     {
       hands: { open: { ...withHeader({ jwk: stranger.publicJwk }), signer: stranger } },
@@ -97,7 +97,7 @@ refuses('step 6 refuses a chain', [
     { delegated: true, hands: { closed: { signer: agent } } },
   ],
   ['that names no key', 'chain_broken', open(withMandate({ cnf: undefined }))],
-  ['that names a key in other words', 'chain_broken', open(withMandate({ cnf: { jkt: 'x' } }))],
+  ['that names a key in another form', 'chain_broken', open(withMandate({ cnf: { jkt: 'x' } }))],
   ['that names a key beside its mandate too', 'chain_broken', open(withClaims({ cnf: { jwk: agent.publicJwk } }))],
   ['whose cnf is a text', 'claims_invalid', open(withMandate({ cnf: 'agent-1' }))],
   ['whose key is a text', 'claims_invalid', cnf('agent-1')],

@@ -139,21 +139,21 @@ describe('the checkout of a mandate (ap2 7.6, step 11)', () => {
 
 describe('a checkout of this process', () => {
   it('is known by its hash until its end, and its signature is not checked again', async () => {
-    const minted = createIssuedCheckouts();
-    const own = verifierFor(mint, { minted });
+    const issued = createIssuedCheckouts();
+    const own = verifierFor(mint, { minted: issued });
     const made = mint.autonomous({ checkout: { signer: mint.parties.stranger } });
     const refused = await own(made.header);
     assert.equal(refused.kind === 'refused' && refused.reason, 'checkout_signature_invalid');
-    minted.add(hashed(made.checkoutJwt), NOW + 1);
+    issued.add(hashed(made.checkoutJwt), NOW + 1);
     assert.equal((await own(made.header)).kind, 'accepted');
     const late = await own(made.header, { now: NOW + 1 });
     assert.equal(late.kind === 'refused' && late.reason, 'checkout_signature_invalid');
   });
 
   it('is forgotten when ten thousand others came after it', () => {
-    const minted = createIssuedCheckouts();
-    for (let count = 0; count <= 10_000; count += 1) minted.add(`hash ${count}`, NOW);
-    assert.equal(minted.has('hash 0', NOW - 1), false);
-    assert.equal(minted.has('hash 1', NOW - 1), true);
+    const issued = createIssuedCheckouts();
+    for (let count = 0; count <= 10_000; count += 1) issued.add(`hash ${count}`, NOW);
+    assert.equal(issued.has('hash 0', NOW - 1), false);
+    assert.equal(issued.has('hash 1', NOW - 1), true);
   });
 });

@@ -77,7 +77,7 @@ describe('line items (ap2 2.2)', () => {
       () => assignable([wants('a', MAX_REQUIREMENTS + 1)], lines(MAX_REQUIREMENTS + 1)),
       (thrown) => thrown instanceof Refused && thrown.reason === 'constraint_unresolved',
     );
-    // What does not add up needs no looking for.
+    // An impossible total needs no search.
     assert.equal(assignable([wants('a', MAX_REQUIREMENTS)], lines(MAX_REQUIREMENTS + 1)), false);
   });
 

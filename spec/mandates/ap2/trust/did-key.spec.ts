@@ -66,7 +66,7 @@ describe('did:key', () => {
     'another base': `m${name.slice(1)}`,
     // A letter that counts as one less than nothing would make the same number.
     'a letter that base58 does not have': otherSpelling(),
-    'a zero in front': `z1${name.slice(1)}`,
+    'a leading zero': `z1${name.slice(1)}`,
     'one byte less': name.slice(0, -2),
     'a text that is too long': `z${'D'.repeat(1_000)}`,
     'a fragment behind it': `${name}#${name}`,

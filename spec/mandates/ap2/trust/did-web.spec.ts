@@ -8,8 +8,8 @@ import { issuerKey, leakedKey, multikeyOf } from './issuer-keys.ts';
 const DID = 'did:web:agents.example';
 const { jwk, publicKey } = issuerKey('whatever');
 
-describe('the place of a did:web', () => {
-  const places: Readonly<Record<string, string | undefined>> = {
+describe('the URL of a did:web', () => {
+  const urls: Readonly<Record<string, string | undefined>> = {
     'did:web:agents.example': 'https://agents.example/.well-known/did.json',
     'did:web:agents.example%3A8443': 'https://agents.example:8443/.well-known/did.json',
     'did:web:agents.example:issuers:one': 'https://agents.example/issuers/one/did.json',
@@ -26,7 +26,7 @@ describe('the place of a did:web', () => {
     'did:web:agents.example?x': undefined,
     'did:web:agents.example#key': undefined,
   };
-  for (const [did, url] of Object.entries(places))
+  for (const [did, url] of Object.entries(urls))
     it(`${did} is ${url ?? 'none'}`, () => assert.equal(didWebUrl(did), url));
 });
 

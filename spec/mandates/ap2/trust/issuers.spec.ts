@@ -32,7 +32,7 @@ const STATIC = [
   staticIssuer({ id: 'sdk', keys: [SDK.jwk], allowKidOnly: true }),
 ];
 
-/** `documents`: what lies where; an Error is an issuer that is away. */
+/** `documents`: what each URL serves; an Error is an issuer that is away. */
 function trust(
   t: TestContext,
   issuers: readonly IssuerSettings[],

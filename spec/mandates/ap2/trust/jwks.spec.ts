@@ -76,7 +76,7 @@ describe('the keys of a remote issuer', () => {
     assert.equal(world.fetches, 1);
   });
 
-  it('an unknown id has them fetched again, once in 30 s, for all who want one', async (t) => {
+  it('an unknown id has them fetched again, once in 30 s for all callers', async (t) => {
     const world = new World(t, FIRST);
     await world.found();
     assert.equal(world.keys.find('two'), undefined, 'they have just come');
@@ -93,7 +93,7 @@ describe('the keys of a remote issuer', () => {
     assert.equal(world.fetches, 3);
   });
 
-  it('an unknown id is no fault of ours when the issuer is away meanwhile', async (t) => {
+  it('an unknown id stays unknown while the issuer is away', async (t) => {
     const world = new World(t, FIRST);
     await world.found();
     world.sleep(30_000);
@@ -128,7 +128,7 @@ describe('the keys of a remote issuer', () => {
     assert.equal(await world.found(), 'fresh');
   });
 
-  it('are kept new in the background: no call meets old ones', async (t) => {
+  it('are kept new in the background: no call uses old ones', async (t) => {
     const world = new World(t, FIRST);
     await world.found();
     await world.live(t, HOUR);

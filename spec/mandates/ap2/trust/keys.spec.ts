@@ -59,7 +59,7 @@ describe('a public key', () => {
       assert.match(reading.ok ? '' : reading.message, /coordinates of 32 bytes/);
     });
 
-  it('of a token is refused in the words of mandates', () => {
+  it('of a token is refused with a reason of mandates', () => {
     assert.equal(
       refusalOf(() => publicKeyOf(rsa)),
       'unsupported_algorithm',
@@ -74,7 +74,7 @@ describe('a public key', () => {
     );
   });
 
-  it('is imported once, and looked at every time', () => {
+  it('is imported once, and checked every time', () => {
     const known = new Map<string, KeyObject>();
     const recent = {
       use: (point: string) => known.get(point),

@@ -42,7 +42,7 @@ function base64(...parties: readonly Party[]): readonly string[] {
   return parties.map(({ pem }) => new X509Certificate(pem).raw.toString('base64'));
 }
 
-/** The extensions of a right leaf. */
+/** The extensions of a valid leaf. */
 const FOR_HOST: Changes = { extensions: [namesExtension(HOST)] };
 const ROOT = party('Root', undefined);
 const MIDDLE = party('Middle', ROOT);

@@ -18,8 +18,13 @@ const KEY = { ...reading.key, publicJwk: { ...reading.key.publicJwk, kid: checko
 const AT = NOW * 1_000 + 999;
 
 /** The one entry of a challenge. */
-function asked(purchase = purchaseWith(), profile = profileWith(), minted = createIssuedCheckouts()) {
-  const challenger = createChallenger({ profile, key: KEY, minted, issuers: ['https://agents.provider.example'] });
+function asked(purchase = purchaseWith(), profile = profileWith(), issued = createIssuedCheckouts()) {
+  const challenger = createChallenger({
+    profile,
+    key: KEY,
+    minted: issued,
+    issuers: ['https://agents.provider.example'],
+  });
   const { required, ...more } = JSON.parse(challenger.challenge(purchase, AT));
   assert.deepEqual(more, {});
   assert.equal(required.length, 1);
@@ -86,9 +91,9 @@ describe('a challenge (ap2 7.4)', () => {
   });
 
   it('is answered with a mandate that is accepted until its checkout is over', async () => {
-    const minted = createIssuedCheckouts();
-    const verified = verifierFor(mint, { minted });
-    const { checkoutJwt } = asked(purchaseWith(), profileWith(), minted);
+    const issued = createIssuedCheckouts();
+    const verified = verifierFor(mint, { minted: issued });
+    const { checkoutJwt } = asked(purchaseWith(), profileWith(), issued);
     const { header } = mint.autonomous({ checkoutJwt, now: NOW + 10, payment: true });
     assert.equal((await verified(header, { now: NOW + 10 })).kind, 'accepted');
     const { header: late } = mint.autonomous({ checkoutJwt, now: NOW + 360 });
@@ -96,7 +101,7 @@ describe('a challenge (ap2 7.4)', () => {
     assert.equal(refused.kind === 'refused' && refused.reason, 'checkout_expired');
   });
 
-  it('is younger than a register that was born within its second, also for a gateway that did not sign it', async () => {
+  it('is younger than a register that began within its second, also for a gateway that did not sign it', async () => {
     const born = NOW * 1_000 + 998;
     const store = openSqliteStore({
       path: ':memory:',
@@ -111,13 +116,13 @@ describe('a challenge (ap2 7.4)', () => {
   });
 
   it('is remembered until its checkout ends, so that its signature is not checked again', () => {
-    const minted = createIssuedCheckouts();
-    const { checkoutHash } = asked(purchaseWith(), profileWith(), minted);
-    assert.equal(minted.has(checkoutHash, NOW + 299), true);
-    assert.equal(minted.has(checkoutHash, NOW + 300), false);
+    const issued = createIssuedCheckouts();
+    const { checkoutHash } = asked(purchaseWith(), profileWith(), issued);
+    assert.equal(issued.has(checkoutHash, NOW + 299), true);
+    assert.equal(issued.has(checkoutHash, NOW + 300), false);
   });
 
-  it('is a mistake for a price that has no minor units', () => {
+  it('throws for a price that has no minor units', () => {
     const purchase = purchaseWith({ price: { amount: '0.0000001', currency: 'USDC' } });
     assert.throws(() => asked(purchase), /no minor units in USDC/);
   });
@@ -136,7 +141,7 @@ describe('a receipt (ap2 13)', () => {
     assert.deepEqual(opened(signer.accepted(mandate, { orderId: 'req_1' }, AT)).claims, { ...about, ...success });
   });
 
-  it('states why a mandate was refused, in the words of AP2 and in ours', () => {
+  it('states why a mandate was refused, in AP2’s terms and the gateway’s', () => {
     const failure = { ...about, status: 'Error', result: 'error' };
     for (const [reason, error] of [
       ['invalid_signature', 'invalid_credential'],

@@ -221,7 +221,7 @@ describe('the verdict on a mandate', () => {
       );
   });
 
-  it('tells apart that there was none, that it was illegible, and that two differed', async () => {
+  it('distinguishes a missing mandate, an illegible one, and two that differ', async () => {
     const verifier = createMandateVerifier({
       profile: profileWith(),
       trust: trustIn(mint.parties),

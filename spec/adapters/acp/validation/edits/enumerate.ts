@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../../../../../src/json/types.ts';
 import { type Path, pathsOf, valueAt, withValue } from '../random/mutate.ts';
 
-/** One change of one place of our schemas. */
+/** One change of one node of our schemas. */
 export interface Edit {
   readonly file: string;
   /** The definition in which it is: its name in the file. */
@@ -11,7 +11,7 @@ export interface Edit {
   readonly schema: JsonObject;
 }
 
-/** The keyword's next value, and what it is called; undefined takes the keyword away. */
+/** The keyword's next value, and what it is called; undefined removes the keyword. */
 type Change = readonly [what: string, keyword: string, value: Json | undefined];
 
 /** Keywords whose absence is an edit. */
@@ -25,8 +25,8 @@ const FOREIGN = 'zz_unknown';
 
 /** Every single-point edit of a file, definition by definition. */
 export function editsOf(file: string, schema: JsonObject): readonly Edit[] {
-  const places = pathsOf(schema).filter(([first, name]) => first === '$defs' && name !== undefined);
-  return places.flatMap((path) => {
+  const paths = pathsOf(schema).filter(([first, name]) => first === '$defs' && name !== undefined);
+  return paths.flatMap((path) => {
     const node = valueAt(schema, path);
     if (!isObject(node) || !isSchema(path)) return [];
     return changesOf(node).map(([what, keyword, value]) => ({

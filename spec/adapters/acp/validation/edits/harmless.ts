@@ -16,7 +16,7 @@ export const HARMLESS: readonly { readonly title: RegExp; readonly reason: strin
   {
     title:
       /^(request IntentTrace\/properties\/reason_code|capabilities InterventionCapabilities\/properties\/supported\/items): (drop type|nullable)$/,
-    reason: 'the list of values says it too; the type is what the wire builds keep',
+    reason: 'the list of values implies it; the type is what the wire builds keep',
   },
   {
     title: /^capabilities Capabilities\/properties\/extensions: also oneOf$/,

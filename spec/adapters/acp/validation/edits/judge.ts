@@ -14,23 +14,22 @@ export type Labelled = Readonly<Record<DocumentName, readonly (readonly [documen
 export type Noticed = 'vectors' | 'corpus' | 'random' | 'nothing' | 'uncompilable';
 
 /**
- * The documents that come to a definition, by file and name: an edit of it changes no other
- * verdict.
+ * The documents that reach a definition, by file and name: an edit of it changes no other verdict.
  */
 export function rootsByDefinition(): ReadonlyMap<string, readonly DocumentName[]> {
   const roots = new Map<string, DocumentName[]>();
   for (const name of DOCUMENT_NAMES) {
     const seen = new Set<string>();
-    const visit = (reference: string): void => {
+    const collect = (reference: string): void => {
       if (seen.has(reference)) return;
       seen.add(reference);
       roots.set(reference, [...(roots.get(reference) ?? []), name]);
       const [file = '', definition = ''] = reference.split('#/$defs/');
       const definitions = SCHEMA_FILES[file]?.['$defs'] as { readonly [name: string]: JsonObject };
       for (const [, target = ''] of JSON.stringify(definitions[definition]).matchAll(/"\$ref":"([^"]+)"/g))
-        visit(target.startsWith('#') ? `${file}${target}` : target);
+        collect(target.startsWith('#') ? `${file}${target}` : target);
     };
-    visit(referenceTo(name));
+    collect(referenceTo(name));
   }
   return roots;
 }

@@ -114,8 +114,8 @@ function namesIn(value: Json | undefined): readonly string[] {
 }
 
 /**
- * Names of members and values of lists that the definitions mention: what mutations put in the
- * wrong places.
+ * Names of members and values of lists that the definitions mention: what mutations put where it is
+ * invalid.
  */
 export function vocabularyOf(definitions: JsonObject): {
   readonly names: readonly string[];

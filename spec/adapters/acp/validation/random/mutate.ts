@@ -17,7 +17,7 @@ const VALUES: readonly Json[] = [
   ...[{ type: 'x' }, { token: 'x' }, { version: '2026-04-17' }, [{ name: 'discount' }], ['x', { name: 'x' }]],
 ];
 
-/** Changes one place of a document in one way, rightly or wrongly. */
+/** Changes one value of a document in one way; the result may be valid or not. */
 export function mutated(document: Json, chance: Chance, { names, words }: Vocabulary): Json {
   const paths = pathsOf(document);
   const path = chance.pick(paths);
@@ -48,7 +48,7 @@ export function mutated(document: Json, chance: Chance, { names, words }: Vocabu
   return withValue(document, path, chance.pick(changes)());
 }
 
-/** Every place of a document, the document itself first. */
+/** The path of every value of a document, the document itself first. */
 export function pathsOf(document: Json, path: Path = []): readonly Path[] {
   if (Array.isArray(document))
     return [path, ...(document as readonly Json[]).flatMap((one, index) => pathsOf(one, [...path, index]))];
@@ -61,8 +61,8 @@ export function valueAt(document: Json, path: Path): Json {
 }
 
 /**
- * The document with another value in one place; undefined takes the place away, but for the
- * document itself, which becomes null.
+ * The document with another value at one path; undefined removes it, but for the document itself,
+ * which becomes null.
  */
 export function withValue(document: Json, path: Path, value: Json | undefined): Json {
   const [step, ...rest] = path;
@@ -77,10 +77,7 @@ export function withValue(document: Json, path: Path, value: Json | undefined): 
   return Object.fromEntries(members.map(([name, one]) => [name, name === step ? withValue(one, rest, value) : one]));
 }
 
-/**
- * The smallest document that still shows it: members and items are taken away as long as one can
- * be.
- */
+/** The smallest document that still shows it: members and items are removed while one can be. */
 export function shrunk(document: Json, shows: (document: Json) => boolean): Json {
   for (const path of pathsOf(document)) {
     if (path.length === 0) continue;

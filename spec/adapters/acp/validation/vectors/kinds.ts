@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '../../../../../src/json/types.ts';
 
-/** What may stand in one place, as values that show each of its rules from both sides. */
+/** Valid and invalid values of one member, which show each of its rules from both sides. */
 export interface Kind {
-  /** The smallest value that is right. */
+  /** The smallest valid value. */
   readonly least: Json;
-  /** A right value with everything that may be in it. */
+  /** A valid value with every optional member. */
   readonly full: Json;
   readonly valid: readonly Json[];
   /** Each breaks one rule. */
@@ -95,8 +95,8 @@ export function mapOf(kind: Kind): Kind {
 export type Members = Readonly<Record<string, Kind>>;
 
 /**
- * Nothing but these members. `beside`: what else has to be there for the object to be right, where
- * that is not a matter of one member.
+ * Nothing but these members. `beside`: what else the object needs to be valid, where that does not
+ * depend on one member alone.
  */
 export function closed(members: Members, beside: JsonObject = {}): Kind {
   const { least, ...object } = objectOf(members, beside);

@@ -122,7 +122,7 @@ const outcomeDetails = closed({
 const DETAILED = ['authenticated', 'informational', 'attempt_acknowledged'];
 const BARE = ['abandoned', 'canceled', 'denied', 'internal_error', 'not_supported', 'processing_error', 'rejected'];
 
-/** Three outcomes cannot do without the details. */
+/** Three outcomes require the details. */
 const authenticationResult: Kind = withForms(
   closed({ 'outcome*': { ...oneOf('denied'), valid: BARE }, outcome_details: outcomeDetails }),
   {

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Purchase } from '../../src/mandates/ap2/model/purchase.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
 import type { ConfigObject } from '../support/config.ts';
-import type { Body, Order, Reply, Send } from './mandate-channels.ts';
+import type { Body, Call, Reply, Send } from './mandate-channels.ts';
 import { type MandateSeller, openMandateSeller } from './mandate-seller.ts';
 
 export { now } from './mandate-seller.ts';
@@ -15,9 +15,9 @@ export const PRICE_UNITS = 10_000n;
 export const TOOL = 'market_report';
 export const INPUT = { city: 'Berlin' };
 
-/** A seller of reports for a mandate, asked over one channel. */
-export interface MandateCounter extends MandateSeller {
-  send(order: Order): Promise<Reply>;
+/** A gateway that sells reports under a mandate, called over one channel. */
+export interface MandateTestbed extends MandateSeller {
+  send(call: Call): Promise<Reply>;
   /** The challenge of a report. */
   challenged(input?: object): Promise<Body>;
   /** A payment of the buyer for a challenge. */
@@ -27,15 +27,15 @@ export interface MandateCounter extends MandateSeller {
   pays(input?: object): Wishes;
 }
 
-/** Opens a seller whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
-export async function openMandateCounter(send: Send, more: ConfigObject = {}): Promise<MandateCounter> {
+/** Opens a gateway whose `TOOL`, `flaky` and `free_market_report` need a mandate. */
+export async function openMandateTestbed(send: Send, more: ConfigObject = {}): Promise<MandateTestbed> {
   const testbed = await openMandateSeller([TOOL, 'flaky', 'free_market_report'], more);
   const { gateway, buyer } = testbed;
   const report = (input: object = INPUT): Purchase => testbed.purchaseOf(TOOL, 'Market report', input, '0.01');
   return {
     ...testbed,
     report,
-    send: (order) => send(gateway, order),
+    send: (call) => send(gateway, call),
     pays: (input) => ({ purchase: report(input), payment: true }),
     proofFor: (body) => buyer.pay(body.payment?.envelope),
     async challenged(input = INPUT) {
