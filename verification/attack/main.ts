@@ -79,21 +79,21 @@ function spelledTitle(title: string): RegExp {
  * Runs spec files one after the other, so that nothing measured is disturbed by another file. A
  * skipped test has not passed.
  */
-async function play(files: readonly string[], tell: (title: string, passed: boolean) => void): Promise<void> {
+async function play(files: readonly string[], onEnd: (title: string, passed: boolean) => void): Promise<void> {
   const events = run({ files: [...files].sort(), concurrency: 1, timeout: FILE_TIMEOUT_MS });
   events.on('test:diagnostic', ({ message }) => {
-    const told = readFigure(message);
-    if (told !== undefined) figures.set(told.figure, [...(figures.get(told.figure) ?? []), told.value]);
+    const reading = readFigure(message);
+    if (reading !== undefined) figures.set(reading.figure, [...(figures.get(reading.figure) ?? []), reading.value]);
   });
   events.on('test:pass', ({ name, details, skip }) => {
     if (details.type === 'suite') return;
     if (skip !== undefined) process.stderr.write(`\nNOT DONE ${name}: ${skip}\n`);
-    tell(name, skip === undefined);
+    onEnd(name, skip === undefined);
   });
   events.on('test:fail', ({ name, details }) => {
     if (details.type === 'suite') return;
     process.stderr.write(`\nFAILED ${name}\n${details.error.message}\n`);
-    tell(name, false);
+    onEnd(name, false);
   });
   events.resume();
   for await (const _ of events) process.stderr.isTTY && process.stderr.write('.');

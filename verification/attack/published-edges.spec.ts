@@ -8,7 +8,7 @@ import { ask } from '../../spec/e2e/ask.ts';
 import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './payments/channels.ts';
 
 /**
  * Bytes of a body after which the answer must be there: the cap, and what the kernels of both sides
@@ -138,11 +138,11 @@ describe('published attacks on channels and libraries, as published', () => {
       const scripts = async (): Promise<string> =>
         /number_of_cached_scripts:(\d+)/.exec(await client.info('memory'))?.[1] ?? '';
       try {
-        const buy = async (key: string): Promise<number> => {
+        const purchase = async (key: string): Promise<number> => {
           const proof = await testbed.proof('market_report', { city: 'Rome' });
           const headers = { 'idempotency-key': key };
           return (
-            await order(testbed.gateway.url, 'http', {
+            await buy(testbed.gateway.url, 'http', {
               resourceId: 'market_report',
               input: { city: 'Rome' },
               proof,
@@ -150,10 +150,10 @@ describe('published attacks on channels and libraries, as published', () => {
             })
           ).status;
         };
-        assert.equal(await buy('a plain key'), 200);
+        assert.equal(await purchase('a plain key'), 200);
         const before = await scripts();
         for (const key of ["'); redis.call('FLUSHALL') --", '"]] return 1 --[[', '{tag}} SLOT'])
-          assert.ok([200, 400].includes(await buy(key)), key);
+          assert.ok([200, 400].includes(await purchase(key)), key);
         assert.equal(await scripts(), before);
         assert.ok((await client.dbsize()) > 0);
       } finally {

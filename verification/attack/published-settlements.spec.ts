@@ -11,19 +11,19 @@ import { eventually } from '../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
-import { granted, INPUT, openPublishedShop, type PublishedShop, RESOURCE } from './published-shop.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './payments/channels.ts';
+import { granted, INPUT, openPublishedTestbed, type PublishedTestbed, RESOURCE } from './published-testbed.ts';
 
 const PRICE_UNITS = 10_000n;
 const NETWORK = 'eip155:31337';
 
 describe('published attacks on tokens and keys, as published', () => {
-  let testbed: PublishedShop['seller'];
-  let proofOf: PublishedShop['proofOf'];
-  let bring: PublishedShop['bring'];
-  let came: PublishedShop['came'];
+  let testbed: PublishedTestbed['testbed'];
+  let proofOf: PublishedTestbed['proofOf'];
+  let bring: PublishedTestbed['bring'];
+  let came: PublishedTestbed['came'];
   before(async () => {
-    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
+    ({ testbed, proofOf, bring, came } = await openPublishedTestbed());
   });
   after(() => testbed.close());
 
@@ -120,7 +120,7 @@ describe('published attacks on facilitators, as published', () => {
         const signature = await sign(testbed.buyer.account, authorization, terms);
         const proof = encode({ ...payload, payload: { authorization, signature } });
         for (const channel of CHANNELS)
-          assert.equal((await order(testbed.gateway.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
+          assert.equal((await buy(testbed.gateway.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
       }
       assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await testbed.income()], [false, 0n]);
     },
@@ -141,7 +141,7 @@ describe('published attacks on facilitators, as published', () => {
       });
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, at) =>
-          order(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
+          buy(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
         ),
       );
       for (const { outcome, code } of answers)
@@ -150,7 +150,7 @@ describe('published attacks on facilitators, as published', () => {
           code ?? '',
         );
       const last = await eventually(async () => {
-        const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
+        const seen = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
         return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
       }, 'what was paid for');
       assert.notEqual(last.outcome, 'asked');

@@ -6,20 +6,20 @@ import { receiptWhen } from '../../spec/support/records.ts';
 import type { Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { CHANNELS, order } from './payments/channels.ts';
-import { granted, INPUT, openPublishedShop, type PublishedShop } from './published-shop.ts';
+import { buy, CHANNELS } from './payments/channels.ts';
+import { granted, INPUT, openPublishedTestbed, type PublishedTestbed } from './published-testbed.ts';
 
 const PRICE_UNITS = 10_000n;
 /** How many grants one payment bought on the endpoint of the paper. */
 const PUBLISHED_GRANTS = 248;
 
 describe('published attacks on payments, as published', () => {
-  let testbed: PublishedShop['seller'];
-  let proofOf: PublishedShop['proofOf'];
-  let bring: PublishedShop['bring'];
-  let came: PublishedShop['came'];
+  let testbed: PublishedTestbed['testbed'];
+  let proofOf: PublishedTestbed['proofOf'];
+  let bring: PublishedTestbed['bring'];
+  let came: PublishedTestbed['came'];
   before(async () => {
-    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
+    ({ testbed, proofOf, bring, came } = await openPublishedTestbed());
   });
   after(() => testbed.close());
 
@@ -94,7 +94,7 @@ describe('published attacks on payments, as published', () => {
     'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
     async () => {
       const proof = await testbed.proof('noisy');
-      const seen = await order(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
+      const seen = await buy(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
       assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
     },
   );
@@ -122,10 +122,10 @@ describe('published attacks on payments, as published', () => {
         const unnamed = decode(await testbed.proof('noisy'));
         delete unnamed.resource;
         const proof = encode(unnamed);
-        assert.equal((await order(testbed.gateway.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
+        assert.equal((await buy(testbed.gateway.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
         for (const channel of CHANNELS)
           assert.equal(
-            (await order(testbed.gateway.url, channel, { resourceId: 'greeting', proof })).code,
+            (await buy(testbed.gateway.url, channel, { resourceId: 'greeting', proof })).code,
             'PAYMENT_REPLAYED',
           );
       });
@@ -139,7 +139,7 @@ describe('published attacks on payments, as published', () => {
       assert.equal((await bring(proof)).outcome, 'delivered');
       for (const city of ['Berlin', 'Lisboa', 'Porto'])
         for (const channel of CHANNELS) {
-          const seen = await order(testbed.gateway.url, channel, {
+          const seen = await buy(testbed.gateway.url, channel, {
             resourceId: 'market_report',
             input: { city },
             proof,

@@ -47,7 +47,7 @@ export async function runBench(
   contestants: readonly Contestant[],
   options: Pick<BenchOptions, 'seconds' | 'rounds' | 'profile'> & { readonly warmUpSeconds?: number },
   signal: AbortSignal,
-  tell: (line: string) => void = () => {},
+  log: (line: string) => void = () => {},
 ): Promise<readonly (readonly Turn[])[]> {
   requireMeter();
   const cores = chooseCores();
@@ -58,18 +58,18 @@ export async function runBench(
 
   const started: Started[] = [];
   for (const contestant of contestants) {
-    tell(`starting ${contestant.id}`);
+    log(`starting ${contestant.id}`);
     started.push(await named(contestant, stage.start(contestant)));
   }
   const warmUpSeconds = options.warmUpSeconds ?? WARM_UP_SECONDS;
   for (const one of started) {
-    tell(`warming up ${one.contestant.id}`);
+    log(`warming up ${one.contestant.id}`);
     const { contestant, origin } = one;
     await named(contestant, load.fire(origin, contestant.question, warmUpSeconds, signal));
   }
   const rounds: Turn[][] = [];
   for (let round = 0; round < options.rounds; round += 1) {
-    tell(`round ${round + 1} of ${options.rounds}`);
+    log(`round ${round + 1} of ${options.rounds}`);
     const turns: Turn[] = [];
     for (const one of orderOfRound(started, round))
       turns.push(await named(one.contestant, turnOf(one, load, options.seconds, signal)));

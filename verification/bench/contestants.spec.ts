@@ -8,7 +8,7 @@ import { type Stage, type Started, setStage } from './stage.ts';
 const IN_TIME = 60_000;
 
 /** What the answers of MCP and A2A are looked at for. */
-interface Told {
+interface RpcAnswer {
   readonly result: {
     readonly tools?: readonly { readonly name: string }[];
     readonly structuredContent?: object;
@@ -37,10 +37,10 @@ describe('the contestants', () => {
       assert.ok(text.includes(question.holds), text);
     });
 
-  const told = (id: string): Told['result'] => {
+  const resultOf = (id: string): RpcAnswer['result'] => {
     // The official MCP server answers the older revisions with one event of a stream.
     const text = (answers.get(id)?.text ?? '').replace(/^event: message\ndata: /, '');
-    return (JSON.parse(text) as Told).result;
+    return (JSON.parse(text) as RpcAnswer).result;
   };
 
   for (const [count, own, peer] of [
@@ -49,17 +49,17 @@ describe('the contestants', () => {
     [5, 'mcp-list-5-legacy', 'sdk-list-5-legacy'],
   ] as const)
     it(`${own} and ${peer} list the same ${count} tools`, () => {
-      assert.equal(told(own).tools?.length, count);
-      assert.deepEqual(told(own).tools, told(peer).tools);
+      assert.equal(resultOf(own).tools?.length, count);
+      assert.deepEqual(resultOf(own).tools, resultOf(peer).tools);
     });
 
   it('a call by MCP brings the same content from both servers', () => {
-    assert.ok(told('mcp-call').structuredContent);
-    assert.deepEqual(told('mcp-call').structuredContent, told('sdk-call').structuredContent);
+    assert.ok(resultOf('mcp-call').structuredContent);
+    assert.deepEqual(resultOf('mcp-call').structuredContent, resultOf('sdk-call').structuredContent);
   });
 
   it('a message by A2A brings the same part from both servers', () => {
-    const [own, peer] = [told('a2a-send').task, told('sdk-send').task];
+    const [own, peer] = [resultOf('a2a-send').task, resultOf('sdk-send').task];
     assert.partialDeepStrictEqual(own?.status, { state: 'TASK_STATE_COMPLETED' });
     assert.deepEqual(own?.artifacts[0]?.parts, peer?.artifacts[0]?.parts);
   });

@@ -6,7 +6,7 @@ import type { Question } from './contestant.ts';
 import { type Running, startProgram } from './program.ts';
 
 /** One order to the load generator. */
-export interface LoadOrder {
+export interface LoadTask {
   readonly origin: string;
   readonly question: Question;
   readonly connections: number;
@@ -45,10 +45,10 @@ export function startLoad(core: number | undefined): Load {
   const program: Running = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
   return {
     async fire(origin, question, seconds, signal) {
-      const order: LoadOrder = { origin, question, connections: CONNECTIONS, seconds };
+      const task: LoadTask = { origin, question, connections: CONNECTIONS, seconds };
       const deadline = AbortSignal.timeout(seconds * 1_000 + LATE_MS);
       const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
-      program.child.send(order);
+      program.child.send(task);
       const [report] = (await answer) as [LoadReport];
       if (report.failure !== undefined) throw new Error(report.failure);
       if (report.requests === 0) throw new Error('no answer at all');

@@ -25,7 +25,7 @@ try {
   const machineMs: number[] = [];
   for (let round = 0; round < ROUNDS + WARM_UP; round += 1) {
     const one = await timed(() => bare.set(`bare:${round}`, randomUUID(), 'PX', 60_000, 'NX'));
-    const other = await timed(() => sale(store.ledger));
+    const other = await timed(() => purchase(store.ledger));
     if (round < WARM_UP) continue;
     bareMs.push(one);
     machineMs.push(other);
@@ -39,18 +39,18 @@ try {
   await server.stop();
 }
 
-async function sale(ledger: PaymentLedger): Promise<void> {
+async function purchase(ledger: PaymentLedger): Promise<void> {
   const offered = terms();
   const reserved = await ledger.reserve({ terms: offered, owner: randomUUID(), leaseMs: 7_000 });
   if (reserved.kind !== 'granted') throw new Error(`reserved: ${reserved.kind}`);
   let { record } = reserved;
-  const told = receipt(offered.receiptId, offered.requestId);
+  const issued = receipt(offered.receiptId, offered.requestId);
   for (const to of ['settling', 'settled', 'delivered'] as const) {
     const written = await ledger.advance({
       ...move(record, to),
       ...holder(record),
       events: [event('payment.settled', offered.requestId)],
-      ...(to === 'settling' ? {} : { receipt: told }),
+      ...(to === 'settling' ? {} : { receipt: issued }),
       ...(to === 'delivered' ? { keeping: { answer: ANSWER, forMs: 10_000 } } : {}),
     });
     if (written.kind !== 'done') throw new Error(`${to}: ${written.kind}`);

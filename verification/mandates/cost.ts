@@ -20,8 +20,8 @@ const WARM_UP = 100;
 const mint = createMint();
 const { provider, stranger } = mint.parties;
 const shared = mint.open({ payment: true });
-const minted = createIssuedCheckouts();
-const known = verifierFor(mint, { minted });
+const issued = createIssuedCheckouts();
+const known = verifierFor(mint, { minted: issued });
 
 type Prepared = () => Promise<unknown> | unknown;
 interface Kind {
@@ -46,7 +46,7 @@ function fresh(made: Presentation): Prepared {
  */
 function again(payment: boolean, foreign = false): Prepared {
   const { header, checkoutJwt } = mint.close(payment ? shared : { ...shared, payment: [] });
-  if (!foreign) minted.add(hashed(checkoutJwt), NOW + 300);
+  if (!foreign) issued.add(hashed(checkoutJwt), NOW + 300);
   return () => expectAccepted(known(header));
 }
 

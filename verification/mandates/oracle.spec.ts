@@ -57,10 +57,10 @@ describe('the digests of our mandates, recomputed from the texts', () => {
         for (const [at, segment] of segments.entries()) {
           const [jwt = '', ...disclosures] = segment.slice(0, -1).split('~');
           const claims = payloadOf(jwt);
-          if (at > 0) assert.equal(claims['sd_hash'], sha256(segments[at - 1] ?? ''), `${kind}, hop ${at}`);
+          if (at > 0) assert.equal(claims['sd_hash'], sha256(segments[at - 1] ?? ''), `${kind}, segment ${at}`);
           const delegated = (claims['delegate_payload'] ?? []) as readonly { readonly '...': string }[];
           const digests = disclosures.map(sha256);
-          for (const element of delegated) assert.ok(digests.includes(element['...']), `${kind}, hop ${at}`);
+          for (const element of delegated) assert.ok(digests.includes(element['...']), `${kind}, segment ${at}`);
         }
   });
 
@@ -100,8 +100,8 @@ describe('another implementation finds what we sign good with the keys that we p
   const claimed = { issuer: AUDIENCE, algorithms: ['ES256'], currentDate: new Date(NOW * 1_000) };
 
   it('checkouts', async () => {
-    const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
-    const { jwt, jti, hash } = minted(purchaseWith(), NOW * 1_000);
+    const issue = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
+    const { jwt, jti, hash } = issue(purchaseWith(), NOW * 1_000);
     const expected = { ...claimed, audience: AUDIENCE, typ: 'checkout+jwt' };
     const { payload, protectedHeader } = await jwtVerify(jwt, published, expected);
     assert.deepEqual([payload.jti, protectedHeader.kid, hash], [jti, kid, sha256(jwt)]);

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startProgram } from '../../bench/program.ts';
-import type { LoadOrder, LoadReport, LoadWord } from './load-order.ts';
+import type { LoadReport, LoadTask, LoadWord } from './load-task.ts';
 
 /** How long after its time an order may still take, milliseconds. */
 const LATE_MS = 30_000;
@@ -17,26 +17,26 @@ export interface Flood {
    * Connects, and signs what the order needs. The result begins it. @throws Error when that failed
    * or took too long
    */
-  prepare(order: LoadOrder): Promise<() => Promise<LoadReport>>;
+  prepare(task: LoadTask): Promise<() => Promise<LoadReport>>;
   /** Both at once. @throws Error as above, or when no report came in time */
-  run(order: LoadOrder): Promise<LoadReport>;
+  run(task: LoadTask): Promise<LoadReport>;
   stop(): Promise<void>;
 }
 
 /** Starts the generator, on a core when one is named. */
 export function startFlood(core: number | undefined): Flood {
   const program = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
-  const answerTo = async (message: LoadOrder | 'go', withinMs: number): Promise<LoadWord> => {
+  const answerTo = async (message: LoadTask | 'go', withinMs: number): Promise<LoadWord> => {
     const answer = once(program.child, 'message', { signal: AbortSignal.timeout(withinMs) });
     program.child.send(message);
     const [word] = (await answer) as [LoadWord];
     if (word.word === 'failed') throw new Error(word.why);
     return word;
   };
-  const prepare: Flood['prepare'] = async (order) => {
-    await answerTo(order, PREPARE_MS);
+  const prepare: Flood['prepare'] = async (task) => {
+    await answerTo(task, PREPARE_MS);
     return async function begin() {
-      const answer = await answerTo('go', order.seconds * 1_000 + LATE_MS);
+      const answer = await answerTo('go', task.seconds * 1_000 + LATE_MS);
       if (answer.word !== 'done') throw new Error(`the load generator said ${answer.word}`);
       return answer.report;
     };
@@ -44,7 +44,7 @@ export function startFlood(core: number | undefined): Flood {
   return {
     pid: program.pid,
     prepare,
-    run: async (order) => (await prepare(order))(),
+    run: async (task) => (await prepare(task))(),
     stop: () => program.stop(),
   };
 }

@@ -15,7 +15,7 @@ import { startProgram } from '../../bench/program.ts';
 import { setStage } from '../../bench/stage.ts';
 import type { CallKind } from './blend.ts';
 import { startFlood } from './flood.ts';
-import type { LoadOrder } from './load-order.ts';
+import type { LoadTask } from './load-task.ts';
 import { childThatRuns, machineMeter } from './machine.ts';
 import type { Measured, Phase } from './verdict.ts';
 import { watch } from './watchers.ts';
@@ -73,7 +73,7 @@ export async function measureOverload(
   };
   const paidShare = blend.filter((kind) => kind === 'paid').length / blend.length;
 
-  type Turn = Pick<LoadOrder, 'connections' | 'seconds' | 'shape'>;
+  type Turn = Pick<LoadTask, 'connections' | 'seconds' | 'shape'>;
 
   /**
    * Connects and signs before the clock starts. The result runs the order and adds what the machine

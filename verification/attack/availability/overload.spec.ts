@@ -98,10 +98,10 @@ describe('a flood', () => {
   );
 
   attack('D8', 'refusals have one line in the log now and then, not one each', async () => {
-    const told = (line: string): boolean => line.includes('calls were refused');
+    const isRefusalLine = (line: string): boolean => line.includes('calls were refused');
     const deadline = performance.now() + DEADLINE_MS;
-    while (!testbed.gateway.logLines.some(told) && performance.now() < deadline) await burst();
-    const lines = testbed.gateway.logLines.filter(told);
+    while (!testbed.gateway.logLines.some(isRefusalLine) && performance.now() < deadline) await burst();
+    const lines = testbed.gateway.logLines.filter(isRefusalLine);
     const { shed } = JSON.parse(lines[0] ?? '{}') as { readonly shed?: { readonly overload: number } };
     assert.ok((shed?.overload ?? 0) > 0, 'the line says how many');
     assert.equal(testbed.gateway.logLines.filter((line) => line.includes('"status":503')).length, 0);

@@ -21,11 +21,11 @@ const interrupted = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
 
 let met = true;
-for (const name of blendsOf(values.call ?? 'all')) met = (await told(name)) && met;
+for (const name of blendsOf(values.call ?? 'all')) met = (await meetsGoals(name)) && met;
 process.exitCode = met ? 0 : 1;
 
 /** Whether all goals were met. */
-async function told(name: BlendName): Promise<boolean> {
+async function meetsGoals(name: BlendName): Promise<boolean> {
   const measured = await measureOverload(BLENDS[name], seconds, interrupted.signal);
   const verdict = judge(measured);
   process.stdout.write(`${name}\n${table(measured)}\n${verdict.map(({ said }) => said).join('\n')}\n\n`);

@@ -5,7 +5,7 @@ import { startWorld } from '../../../spec/support/world.ts';
 import { attack } from '../catalogue.ts';
 import { type Target, targetOf } from '../target.ts';
 import { type Flood, startFlood } from './flood.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import { SLOW_KINDS, type SlowClients, startSlow } from './slow.ts';
 
 /**

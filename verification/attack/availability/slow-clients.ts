@@ -9,7 +9,7 @@
 import { startWorld } from '../../../spec/support/world.ts';
 import { median } from '../../bench/numbers.ts';
 import { startFlood } from './flood.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import { SLOW_KINDS, type SlowKind, startSlow } from './slow.ts';
 import { hasSlowhttptest, startSlowhttptest } from './slowhttptest.ts';
 

@@ -2,7 +2,7 @@
 
 import { percentile } from '../../bench/numbers.ts';
 import { CALL_KINDS, type CallKind, SERVED } from './blend.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import type { WireAnswer } from './wire-client.ts';
 
 /** Room for the times of one order, of each kind. */

@@ -1,6 +1,6 @@
 /** Judges an overload run by its three phases. */
 
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import type { MachineUse } from './machine.ts';
 import type { Watched } from './watchers.ts';
 

@@ -83,9 +83,9 @@ export class WireClient {
   }
 
   #end(answer: WireAnswer | Error): void {
-    const tell = this.#onAnswer;
+    const notify = this.#onAnswer;
     this.#onAnswer = undefined;
-    tell?.(answer);
+    notify?.(answer);
   }
 }
 

@@ -113,9 +113,9 @@ describe('a facilitator that lies to a whole gateway', () => {
 
   attack(['X10', 'X11'], 'in the end: one price for each delivery, and nobody knows the token', async (context) => {
     // The first payment bought nothing: liars name it as if it had paid for others.
-    const paidFor = Number((await stage.seller.income()) / PRICE_UNITS) - 1;
+    const paidFor = Number((await stage.testbed.income()) / PRICE_UNITS) - 1;
     assert.equal(paidFor, sold);
-    const asked = stage.seller.backend.requests.length;
+    const asked = stage.testbed.backend.requests.length;
     assert.equal(asked, sold, 'the merchant worked once for each');
     measured(context, 'unpaid deliveries', asked - paidFor);
     measured(context, 'double settlements', paidFor - sold);

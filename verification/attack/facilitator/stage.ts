@@ -9,7 +9,7 @@ import type { Chain } from '../../../spec/support/chain.ts';
 import { eventually } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Seen } from '../payments/channels.ts';
 
 export const INPUT = { city: 'Berlin' };
 /** What `market_report` costs, base units. */
@@ -19,7 +19,7 @@ export const BEARER = 'bearer-canary-7d20';
 
 /** A shop whose facilitator is not its friend, on a real chain. */
 export interface LiarStage {
-  readonly seller: Testbed;
+  readonly testbed: Testbed;
   /**
    * A fresh proof of a fresh payer, because one payer may have a few settlements under way only,
    * and what tells it apart.
@@ -48,10 +48,10 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
   const { chain, gateway } = testbed;
   const bring = (proof: string, channel: number | Channel): Promise<Seen> => {
     const over = typeof channel === 'number' ? (CHANNELS[channel % CHANNELS.length] ?? 'http') : channel;
-    return order(gateway.url, over, { resourceId: 'market_report', input: INPUT, proof });
+    return buy(gateway.url, over, { resourceId: 'market_report', input: INPUT, proof });
   };
   return {
-    seller: testbed,
+    testbed,
     bring,
     async sign() {
       const buyer = await createBuyer(chain);

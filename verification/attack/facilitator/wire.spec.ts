@@ -92,7 +92,7 @@ describe('a facilitator whose bytes are the attack', () => {
     for (const { head, body } of liar.requests.filter(({ head }) => head.startsWith('POST'))) {
       const { paymentPayload, paymentRequirements } = JSON.parse(body.toString()) as Asked;
       assert.deepEqual(paymentRequirements, paymentPayload.accepted);
-      assert.equal(paymentRequirements.payTo, stage.seller.gateway.config.x402?.payTo);
+      assert.equal(paymentRequirements.payTo, stage.testbed.gateway.config.x402?.payTo);
       assert.equal(paymentRequirements.amount, String(PRICE_UNITS));
       assert.match(head, new RegExp(`authorization: Bearer ${BEARER}`, 'i'));
     }
@@ -101,8 +101,8 @@ describe('a facilitator whose bytes are the attack', () => {
   attack('X11', 'no redirect was followed, and the token went nowhere else', async (context) => {
     assert.equal(canary.accepted(), 0);
     assert.ok(!(await stage.sinks()).includes(BEARER));
-    const paidFor = Number((await stage.seller.income()) / PRICE_UNITS);
-    const delivered = stage.seller.backend.requests.length;
+    const paidFor = Number((await stage.testbed.income()) / PRICE_UNITS);
+    const delivered = stage.testbed.backend.requests.length;
     assert.deepEqual([paidFor, delivered], [sold, sold]);
     measured(context, 'unpaid deliveries', delivered - paidFor);
     measured(context, 'double settlements', paidFor - sold);

@@ -54,7 +54,7 @@ describe('readers of the event stream who mean no good', () => {
         for (let opened = 0; opened < PAUSED; opened += 1) {
           const reader = await converse(target.url);
           readers.push(reader);
-          reader.say(request());
+          reader.send(request());
           statuses.push(await statusOf(reader));
           reader.deafen();
         }
@@ -75,7 +75,7 @@ describe('readers of the event stream who mean no good', () => {
   attack('O6', 'two hundred who come and go at once leave every place free', async () => {
     const storm = Array.from({ length: 200 }, async () => {
       const conversation = await converse(target.url);
-      conversation.say(request());
+      conversation.send(request());
       await conversation.until(1, 50);
       conversation.close();
     });

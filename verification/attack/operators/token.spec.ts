@@ -33,7 +33,7 @@ describe('the operator token', () => {
   after(() => target.stop());
 
   attack('O1', 'takes the same time to be wrong at its first character, at its last, and too short', () => {
-    const layer = authenticate([TOKEN], { wrongTries: { note: () => undefined } });
+    const middleware = authenticate([TOKEN], { wrongTries: { note: () => undefined } });
     const wrong: Readonly<Record<string, string>> = {
       first: `X${TOKEN.slice(1)}`,
       last: `${TOKEN.slice(0, -1)}X`,
@@ -46,8 +46,10 @@ describe('the operator token', () => {
         const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
         const at = process.hrtime.bigint();
         try {
-          layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () =>
-            assert.fail(),
+          middleware(
+            request as unknown as Parameters<typeof middleware>[0],
+            {} as Parameters<typeof middleware>[1],
+            () => assert.fail(),
           );
         } catch (thrown) {
           if (!(thrown instanceof GatewayError)) throw thrown;
@@ -69,7 +71,7 @@ describe('the operator token', () => {
       syncBuiltinESMExports();
       try {
         const tokens = [TOKEN, `${TOKEN}-next`];
-        const layer = authenticate(tokens, { wrongTries: { note: () => undefined } });
+        const middleware = authenticate(tokens, { wrongTries: { note: () => undefined } });
         const presented = [
           TOKEN,
           `${TOKEN}-next`,
@@ -84,9 +86,13 @@ describe('the operator token', () => {
           compared.mock.resetCalls();
           let passed = false;
           try {
-            layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () => {
-              passed = true;
-            });
+            middleware(
+              request as unknown as Parameters<typeof middleware>[0],
+              {} as Parameters<typeof middleware>[1],
+              () => {
+                passed = true;
+              },
+            );
           } catch (thrown) {
             if (!(thrown instanceof GatewayError)) throw thrown;
           }

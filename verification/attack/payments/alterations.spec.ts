@@ -6,7 +6,7 @@ import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { ALTERATIONS } from './alterations.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 type Authorization = Parameters<typeof sign>[1];
@@ -30,7 +30,7 @@ describe('a proof that is not what was asked for', () => {
   const bring = async (proof: string): Promise<readonly Seen[]> => {
     const asked = liar.calls.filter(({ path }) => path !== '/supported').length;
     const answers = await Promise.all(
-      CHANNELS.map((channel) => order(testbed.gateway.url, channel, { ...RESOURCE, proof })),
+      CHANNELS.map((channel) => buy(testbed.gateway.url, channel, { ...RESOURCE, proof })),
     );
     assert.equal(liar.calls.filter(({ path }) => path !== '/supported').length, asked, 'nobody is asked');
     return answers;

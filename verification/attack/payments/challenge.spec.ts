@@ -6,7 +6,7 @@ import { sampleResources } from '../../../spec/support/resources.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './channels.ts';
 
 const DECIMALS = 6;
 /** The name of a language, which nobody calls. */
@@ -69,7 +69,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
       const { terms, header } = await quote(id);
       assert.deepEqual(header, terms);
       for (const channel of ['mcp', 'a2a'] as const) {
-        const { everything } = await order(testbed.gateway.url, channel, { resourceId: id, input: inputOf(id) });
+        const { everything } = await buy(testbed.gateway.url, channel, { resourceId: id, input: inputOf(id) });
         const accepts = JSON.stringify(terms.accepts).slice(1, -1);
         assert.ok(everything.includes(accepts), `${channel} asks for something else`);
         const amounts = [...everything.matchAll(/\\*"amount\\*":\\*"([^"\\]+)/g)].map(([, amount = '']) => amount);
@@ -131,7 +131,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
         ['market_report', { city: 'Berlin', more: 1 }],
       ] as const)
         assert.notEqual(
-          (await order(testbed.gateway.url, channel, { resourceId, input })).outcome,
+          (await buy(testbed.gateway.url, channel, { resourceId, input })).outcome,
           'asked',
           `${channel} ${resourceId}`,
         );
@@ -142,14 +142,14 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     'fake delivery, budget split: one payment buys the whole answer, and a failure is never called delivered',
     async () => {
       const before = await testbed.buyer.balance();
-      const bought = await order(testbed.gateway.url, 'http', {
+      const bought = await buy(testbed.gateway.url, 'http', {
         resourceId: 'market_report',
         input: { city: 'Rome' },
         proof: await testbed.proof('market_report', { city: 'Rome' }),
       });
       assert.equal((JSON.parse(bought.bytes.toString()) as { city: string }).city, 'Rome');
       assert.equal(before - (await testbed.buyer.balance()), 10_000n);
-      const failed = await order(testbed.gateway.url, 'http', {
+      const failed = await buy(testbed.gateway.url, 'http', {
         resourceId: 'failing',
         input: { status: 500 },
         proof: await testbed.proof('failing', { status: 500 }),

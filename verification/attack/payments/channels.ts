@@ -12,7 +12,7 @@ export type Channel = (typeof CHANNELS)[number];
 export const ALL_CHANNELS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
 
 /** One call of an agent. */
-export interface Order {
+export interface Purchase {
   readonly resourceId: string;
   readonly input?: unknown;
   /** The value of a PAYMENT-SIGNATURE. */
@@ -56,14 +56,18 @@ type Members = Readonly<Record<string, unknown>>;
  * Calls a resource over a channel, on a connection of its own. A connection that ends without an
  * answer is `cut` like any other.
  */
-export async function order(base: string, channel: Channel, call: Order): Promise<Seen> {
+export async function buy(base: string, channel: Channel, call: Purchase): Promise<Seen> {
   const wired = await post(base, channel, call);
   return channel === 'http' ? seenOverHttp(wired) : seenInJson(wired, channel);
 }
 
 const PATHS = { mcp: '/mcp', a2a: '/a2a' } as const;
 
-function post(base: string, channel: Channel, { resourceId, input = {}, proof, headers = {} }: Order): Promise<Wired> {
+function post(
+  base: string,
+  channel: Channel,
+  { resourceId, input = {}, proof, headers = {} }: Purchase,
+): Promise<Wired> {
   const type = { 'content-type': 'application/json' };
   if (channel === 'http') {
     const payment = proof === undefined ? {} : { 'payment-signature': proof };

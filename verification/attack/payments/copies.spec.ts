@@ -5,7 +5,7 @@ import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts'
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven, times } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 /** What `held` costs, base units. */
@@ -37,7 +37,7 @@ describe('one proof, brought as often as anybody likes', () => {
       const copies = spellings.flatMap((proof, at) =>
         Array.from({ length: COPIES }, (_, n) => {
           const channel = CHANNELS[(at + n) % CHANNELS.length] ?? 'http';
-          return order(gateway.url, channel, { resourceId: 'held', proof });
+          return buy(gateway.url, channel, { resourceId: 'held', proof });
         }),
       );
       await arrived;
@@ -65,7 +65,7 @@ describe('one proof, brought as often as anybody likes', () => {
     async (context) => {
       const { gateway, backend } = testbed;
       const proof = await testbed.proof('market_report', INPUT);
-      const first = await order(gateway.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
+      const first = await buy(gateway.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
       assert.equal(first.outcome, 'delivered');
       await receiptWhen(gateway, first.requestId, true);
       const [income, executions] = [await testbed.income(), backend.requests.length];
@@ -83,7 +83,7 @@ describe('one proof, brought as often as anybody likes', () => {
         for (let n = runner; performance.now() < deadline; n += AT_ONCE) {
           const variant = variants[n % variants.length] ?? { resourceId: 'market_report' };
           const channel = CHANNELS[n % CHANNELS.length] ?? 'http';
-          const seen = await order(gateway.url, channel, { ...variant, proof: spellings[n % spellings.length] });
+          const seen = await buy(gateway.url, channel, { ...variant, proof: spellings[n % spellings.length] });
           worthless(seen);
           replayed += 1;
         }

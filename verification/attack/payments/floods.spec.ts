@@ -12,7 +12,7 @@ import {
 } from '../../../spec/support/hostile-facilitator.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, times } from '../catalogue.ts';
-import { ALL_CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** More than there are connections to a facilitator. */
@@ -62,11 +62,11 @@ describe('a flood of proofs', () => {
     async () => {
       const slow = await proofs(flooder, SLOW_PROOFS);
       const [honest] = await proofs(testbed.buyer, 1);
-      const flood = slow.map((proof) => order(testbed.gateway.url, 'http', { ...RESOURCE, proof }));
+      const flood = slow.map((proof) => buy(testbed.gateway.url, 'http', { ...RESOURCE, proof }));
       await eventuallyAsked(liar);
-      const [free] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
+      const [free] = await timed(buy(testbed.gateway.url, 'http', { resourceId: 'cities' }));
       assert.equal(free.outcome, 'delivered');
-      const [bought, tookMs] = await timed(order(testbed.gateway.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
+      const [bought, tookMs] = await timed(buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
       const answers = await Promise.all(flood);
       for (const answer of answers) {
         assert.ok(isHonestNo(answer), answer.everything);
@@ -90,7 +90,7 @@ describe('a flood of proofs', () => {
       let slowestMs = 0;
       const bring = async (runner: number): Promise<void> => {
         for (let n = runner; n < forged.length; n += RUNNERS) {
-          const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
+          const seen = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
           assert.ok(seen.reason === 'invalid_exact_evm_payload_signature' || isHonestNo(seen), seen.everything);
         }
       };
@@ -102,7 +102,7 @@ describe('a flood of proofs', () => {
         })
         .catch(() => undefined);
       while (running) {
-        const [seen, tookMs] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
+        const [seen, tookMs] = await timed(buy(testbed.gateway.url, 'http', { resourceId: 'cities' }));
         assert.ok(seen.outcome === 'delivered' || isHonestNo(seen), seen.everything);
         slowestMs = Math.max(slowestMs, tookMs);
       }

@@ -12,7 +12,7 @@ import {
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { createWalletBuyer } from '../../../spec/support/wallets.ts';
 import { attack, times } from '../catalogue.ts';
-import { order } from './channels.ts';
+import { buy } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** Connections that send garbage, each as fast as it is answered. */
@@ -67,10 +67,10 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       const seen = new Map<string, number>();
       const fire = async (): Promise<void> => {
         while (running) {
-          const { reason, code, outcome } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: garbage() });
+          const { reason, code, outcome } = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: garbage() });
           assert.notEqual(outcome, 'delivered');
-          const told = reason ?? code ?? outcome;
-          seen.set(told, (seen.get(told) ?? 0) + 1);
+          const verdict = reason ?? code ?? outcome;
+          seen.set(verdict, (seen.get(verdict) ?? 0) + 1);
           sent += 1;
         }
       };
@@ -84,7 +84,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
           const proof = await pay(quote.body.payment.envelope);
           nonces.push(decode(proof).payload.authorization['nonce']);
           const begun = performance.now();
-          const { outcome, everything } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
+          const { outcome, everything } = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
           const tookMs = performance.now() - begun;
           slowest.push(tookMs);
           bought.push(

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { privateKeyToAddress } from 'viem/accounts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
-import { order } from './channels.ts';
+import { buy } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** How long the next buyer may wait, milliseconds. */
@@ -18,13 +18,13 @@ describe('a chain that has forgotten a transaction of ours', () => {
   after(() => testbed.close());
 
   attack('X15', 'the next buyer is served all the same: no gap in the numbers of our transactions', async () => {
-    const buy = async () =>
-      order(testbed.gateway.url, 'http', { ...RESOURCE, proof: await testbed.proof('market_report', RESOURCE.input) });
+    const purchase = async () =>
+      buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: await testbed.proof('market_report', RESOURCE.input) });
     const snapshot = await testbed.chain.request('evm_snapshot', []);
-    assert.equal((await buy()).outcome, 'delivered');
+    assert.equal((await purchase()).outcome, 'delivered');
     await testbed.chain.request('evm_revert', [snapshot]);
     const begun = performance.now();
-    const next = buy();
+    const next = purchase();
     await Promise.race([next, delay(SOON_MS, undefined, { ref: false })]);
     const tookMs = performance.now() - begun;
     if (tookMs >= SOON_MS) {

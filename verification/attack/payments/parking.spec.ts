@@ -8,7 +8,7 @@ import { attack, times } from '../catalogue.ts';
 
 const CITY = { city: 'Berlin' };
 /** Unsigned orders of each form: more than could ever wait in the store. */
-const ORDERS = times(1_100, 20_000);
+const UNSIGNED = times(1_100, 20_000);
 /** Orders under way at a time. */
 const RUNNERS = 24;
 const HONEST = 10;
@@ -38,13 +38,13 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
       await redis?.stop();
     });
 
-    const order = (n: number) => {
+    const askUnpaid = (n: number) => {
       const address = from(n);
       const headers = address === undefined ? ACTIVATED : { ...ACTIVATED, 'x-forwarded-for': address };
       return send(testbed.gateway.url, message('market_report', CITY), headers);
     };
     const buy = async (n: number): Promise<string> => {
-      const asked = await order(n);
+      const asked = await askUnpaid(n);
       const payload = decode(await testbed.buyer.pay(x402Of(asked)['x402.payment.required']));
       return (await send(testbed.gateway.url, paying(asked.id, payload))).status.state;
     };
@@ -57,17 +57,17 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
         let slowest = 0;
         let sent = 0;
         /** The payment of the first one comes when all the others wait. */
-        const early = await order(0);
+        const early = await askUnpaid(0);
         const flood = async (): Promise<void> => {
-          while (sent < ORDERS) {
+          while (sent < UNSIGNED) {
             sent += 1;
-            assert.equal((await order(sent)).status.state, 'TASK_STATE_INPUT_REQUIRED');
+            assert.equal((await askUnpaid(sent)).status.state, 'TASK_STATE_INPUT_REQUIRED');
           }
         };
         const floods = Array.from({ length: RUNNERS }, flood);
         for (let n = 0; n < HONEST - 1; n += 1) {
           // One after the other, spread over the flood.
-          while (sent < (ORDERS * n) / HONEST) await new Promise((resolve) => setTimeout(resolve, 5));
+          while (sent < (UNSIGNED * n) / HONEST) await new Promise((resolve) => setTimeout(resolve, 5));
           const begun = performance.now();
           bought.push(await buy(n));
           slowest = Math.max(slowest, performance.now() - begun);
@@ -75,7 +75,7 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
         await Promise.all(floods);
         const late = decode(await testbed.buyer.pay(x402Of(early)['x402.payment.required']));
         bought.push((await send(testbed.gateway.url, paying(early.id, late))).status.state);
-        context.diagnostic(`${ORDERS} orders, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
+        context.diagnostic(`${UNSIGNED} orders, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
         assert.deepEqual(new Set(bought), new Set(['TASK_STATE_COMPLETED']));
         assert.equal(bought.length, HONEST);
         assert.ok(slowest < WITHIN_MS);

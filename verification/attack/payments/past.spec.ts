@@ -10,7 +10,7 @@ import { openGateway } from '../../../spec/support/gateway.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Purchase, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
@@ -33,7 +33,7 @@ describe('a proof with a past', () => {
   });
 
   const actors = () => chainActors(testbed.chain, termsFor(testbed.chain.token));
-  const bring = (channel: Channel, call: Order): Promise<Seen> => order(testbed.gateway.url, channel, call);
+  const bring = (channel: Channel, call: Purchase): Promise<Seen> => buy(testbed.gateway.url, channel, call);
   /** What a deed earned and how often the merchant worked for it. */
   const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
     const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
@@ -147,7 +147,7 @@ describe('a proof with a past', () => {
       try {
         const gone = await came(async () => {
           for (const channel of CHANNELS) {
-            const seen = await order(gateway.url, channel, { ...RESOURCE, proof });
+            const seen = await buy(gateway.url, channel, { ...RESOURCE, proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
           }
         });

@@ -15,7 +15,7 @@ import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import { attack } from '../catalogue.ts';
 
 /** Order of the group of secp256k1. */
-const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+const GROUP_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const BAD_SIGNATURE = 'invalid_exact_evm_payload_signature';
 /** Precompiled contracts, the empty address, and the ends of their range. */
 const RESERVED = [0, 1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff];
@@ -46,7 +46,7 @@ describe('a signature that another one was made from', () => {
         const payload = await payloadFor(payer, terms);
         assert.equal(await verdict(payload), 'genuine');
         const { signature } = payload.payload;
-        const s = (ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+        const s = (GROUP_ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
         for (const v of ['1b', '1c', '00', '01']) {
           const other = `${signature.slice(0, 66)}${s}${v}`;
           const dressed = { ...payload, payload: { ...payload.payload, signature: other } };

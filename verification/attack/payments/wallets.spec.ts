@@ -8,7 +8,7 @@ import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 const FUNDS_UNITS = 1_000_000n;
@@ -43,7 +43,7 @@ describe('a payer that is a contract', () => {
   const bring = async (from: string, signature: Hex, channel: (typeof CHANNELS)[number] = 'http'): Promise<Seen> => {
     const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...payload.payload.authorization, from };
-    return order(testbed.gateway.url, channel, {
+    return buy(testbed.gateway.url, channel, {
       ...RESOURCE,
       proof: encode({ ...payload, payload: { authorization, signature } }),
     });
@@ -53,7 +53,7 @@ describe('a payer that is a contract', () => {
     const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
     await deed();
     assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [income, executions]);
-    const honest = await order(testbed.gateway.url, 'http', {
+    const honest = await buy(testbed.gateway.url, 'http', {
       ...RESOURCE,
       proof: await testbed.proof(RESOURCE.resourceId, RESOURCE.input),
     });
@@ -152,7 +152,7 @@ describe('a payer that is a contract and changes its mind', () => {
       const authorization = { ...payload.payload.authorization, from: wallet };
       const proof = encode({ ...payload, payload: { authorization, signature: ANY_SIGNATURE } });
       const begun = performance.now();
-      const answer = order(gateway.url, 'http', { ...RESOURCE, proof });
+      const answer = buy(gateway.url, 'http', { ...RESOURCE, proof });
       await Promise.race([answer, delay(SOON_MS, undefined, { ref: false })]);
       const tookMs = performance.now() - begun;
       // However long it holds on: once no block can take the authorization any more, the answer is

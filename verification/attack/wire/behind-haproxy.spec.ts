@@ -37,9 +37,9 @@ if (isLongRun)
       await target?.stop();
     });
 
-    const say = async (url: string, bytes: string | Buffer): Promise<void> => {
+    const exchange = async (url: string, bytes: string | Buffer): Promise<void> => {
       const conversation = await converse(url);
-      conversation.say(bytes);
+      conversation.send(bytes);
       await conversation.until(1, SILENCE_MS);
       conversation.finish();
       await conversation.until(Number.POSITIVE_INFINITY, SILENCE_MS);
@@ -74,7 +74,7 @@ if (isLongRun)
       'behind HAProxy the gateway serves what HAProxy saw as requests, and nothing between them',
       async (t) => {
         if (proxy === undefined) return t.skip(missing);
-        for (const [number, { says }] of CASES.entries()) await say(proxy.url, numbered(says, number));
+        for (const [number, { sends }] of CASES.entries()) await exchange(proxy.url, numbered(sends, number));
         await inSync(proxy.url);
         measured(t, 'framing cases behind a proxy', CASES.length);
         measured(t, 'differing views of the merchant', unseen().length);
@@ -100,7 +100,7 @@ if (isLongRun)
         const dice = diceOf(SEED);
         let left = MUTANTS;
         const line = async (): Promise<void> => {
-          for (; left > 0; left -= 1) await say(url, mutant(requests, dice));
+          for (; left > 0; left -= 1) await exchange(url, mutant(requests, dice));
         };
         await Promise.all(Array.from({ length: CONNECTIONS }, line));
         await inSync(url);

@@ -24,7 +24,7 @@ export async function blockedBy({ url, gateway }: Target, bytes: Buffer): Promis
   for (let look = 0; look < LOOKS && least > SHORT_MS; look += 1) {
     const hostile = await converse(url);
     const before = onProcessorMs(gateway.pid);
-    hostile.say(bytes);
+    hostile.send(bytes);
     await hostile.until(1, PATIENCE_MS);
     least = Math.min(least, onProcessorMs(gateway.pid) - before);
     hostile.close();

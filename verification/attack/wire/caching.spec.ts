@@ -121,12 +121,12 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
   });
 
   attack('H7', 'who brings no proof gets a 402 through a shared cache, whatever others have paid for', async () => {
-    const counter = BUYING_CHANNELS.get('http')?.(cache.url);
-    assert.ok(counter !== undefined);
+    const client = BUYING_CHANNELS.get('http')?.(cache.url);
+    assert.ok(client !== undefined);
     const buyer = await createBuyer(target.chain);
     const hits = cache.hits();
-    const asked = await counter.ask('echo', {});
-    const bought = await counter.pay('echo', {}, await buyer.pay(asked.paymentRequired));
+    const asked = await client.ask('echo', {});
+    const bought = await client.pay('echo', {}, await buyer.pay(asked.paymentRequired));
     assert.ok(bought.ok, 'the 402 was not kept either');
     const stranger = await invoke(cache.url, 'echo');
     assert.equal(stranger.status, 402);
@@ -138,11 +138,11 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
 
   attack('H7', 'what was paid for over MCP and A2A is not kept either', async () => {
     for (const channel of ['mcp', 'a2a']) {
-      const counter = BUYING_CHANNELS.get(channel)?.(cache.url);
-      assert.ok(counter !== undefined);
+      const client = BUYING_CHANNELS.get(channel)?.(cache.url);
+      assert.ok(client !== undefined);
       const buyer = await createBuyer(target.chain);
-      const { paymentRequired } = await counter.ask('noisy', {});
-      const bought = await counter.pay('noisy', {}, await buyer.pay(paymentRequired));
+      const { paymentRequired } = await client.ask('noisy', {});
+      const bought = await client.pay('noisy', {}, await buyer.pay(paymentRequired));
       assert.ok(bought.ok && !cache.keeps(bought.transaction), channel);
       assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), channel);
     }

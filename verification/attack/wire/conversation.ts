@@ -7,7 +7,7 @@ import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts'
 /** A connection on which anything may be said. */
 export interface Conversation {
   /** Text is sent as Latin-1, so that a character is a byte. */
-  say(bytes: string | Buffer): void;
+  send(bytes: string | Buffer): void;
   /**
    * Reads no more from now on: what comes stays with the operating system, and then with the peer.
    */
@@ -16,7 +16,7 @@ export interface Conversation {
   finish(): void;
   /** Whether the peer has closed. */
   ended(): boolean;
-  heard(): WireReading;
+  received(): WireReading;
   /**
    * Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are
    * over: with what was heard.
@@ -48,7 +48,7 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
   };
   socket.on('end', atEnd);
   socket.on('close', atEnd);
-  const heard = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
+  const received = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
   const waitFor = async (so: () => boolean, limitMs = PATIENCE_MS): Promise<void> => {
     let late = false;
     const patience = setTimeout(() => {
@@ -62,14 +62,14 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
     clearTimeout(patience);
   };
   return {
-    say: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
+    send: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
     deafen: () => void socket.pause(),
     finish: () => void socket.end(),
     ended: () => ended,
-    heard,
+    received,
     async until(count, limitMs) {
-      await waitFor(() => heard().answers.length >= count, limitMs);
-      return heard();
+      await waitFor(() => received().answers.length >= count, limitMs);
+      return received();
     },
     async untilText(text, limitMs) {
       await waitFor(() => Buffer.concat(chunks).includes(text), limitMs);
@@ -96,7 +96,7 @@ export async function answerTo(url: string, bytes: string | Buffer): Promise<Wir
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
   const conversation = await converse(url, isHead ? [0] : []);
   try {
-    conversation.say(bytes);
+    conversation.send(bytes);
     const { answers, rest } = await conversation.until(1);
     const [answer] = answers;
     if (answer === undefined) throw new Error(`no answer, but ${JSON.stringify(rest.toString('latin1'))}`);

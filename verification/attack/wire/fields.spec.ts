@@ -3,10 +3,10 @@ import { after, before, describe } from 'node:test';
 import { attack } from '../catalogue.ts';
 import { formOf } from '../forms.ts';
 import { openTarget, type Target } from '../target.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './backend-fields.ts';
 import { answerTo } from './conversation.ts';
 import { HOST, head, JSON_TYPE } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
-import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
 import { type ProofMaker, proofMaker, spelledAt } from './proofs.ts';
 
 const INVOKE = (id: string): string => `POST /api/resources/${id}/invoke HTTP/1.1`;

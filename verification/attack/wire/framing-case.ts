@@ -1,7 +1,7 @@
 /** Bytes on a fresh connection, and what may come of them. */
 export interface FramingCase {
   readonly name: string;
-  readonly says: string;
+  readonly sends: string;
   /** Said one byte after the other, each in a packet of its own. */
   readonly byByte?: true;
   /** Statuses of the final answers, in order. */

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack, measured } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './backend-fields.ts';
 import { converse } from './conversation.ts';
 import { marksOf, meantBy, playFraming } from './framing.ts';
 import { numbered } from './framing-case.ts';
 import { HEAD_CASES } from './framing-heads.ts';
 import { LENGTH_CASES } from './framing-lengths.ts';
-import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
 
 const CASES = [...LENGTH_CASES, ...HEAD_CASES];
 
@@ -48,10 +48,10 @@ describe('bytes that could mean two things', () => {
     ['H1', 'P7'],
     'whatever was said, and answered or not, a reset ends its own connection and nothing else',
     async () => {
-      for (const [number, { says }] of CASES.entries())
+      for (const [number, { sends }] of CASES.entries())
         for (const answers of [0, 1]) {
           const conversation = await converse(target.url);
-          conversation.say(numbered(says, number));
+          conversation.send(numbered(sends, number));
           await conversation.until(answers, RESET_AFTER_MS);
           conversation.reset();
         }

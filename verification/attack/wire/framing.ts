@@ -18,19 +18,19 @@ const END_MS = 3_000;
  */
 export async function playFraming(url: string, played: FramingCase, number: number): Promise<void> {
   const { answered, leaves, finishes = false, bodiless = [] } = played;
-  const says = numbered(played.says, number);
+  const bytes = numbered(played.sends, number);
   const conversation = await converse(url, bodiless);
   try {
-    for (const bytes of played.byByte === true ? says : [says]) conversation.say(bytes);
+    for (const piece of played.byByte === true ? bytes : [bytes]) conversation.send(piece);
     if (finishes) conversation.finish();
     const more = leaves === 'closed' ? 1 : 0;
-    const heard = await conversation.until(answered.length + more, END_MS);
-    assert.deepEqual(statuses(heard), answered, heard.rest.toString('latin1', 0, 200));
-    for (const answer of heard.answers) assert.ok(formOf(answer), `no form of ours: ${answer.body.toString()}`);
-    assert.equal(heard.rest.length, 0, 'bytes behind the last answer');
+    const received = await conversation.until(answered.length + more, END_MS);
+    assert.deepEqual(statuses(received), answered, received.rest.toString('latin1', 0, 200));
+    for (const answer of received.answers) assert.ok(formOf(answer), `no form of ours: ${answer.body.toString()}`);
+    assert.equal(received.rest.length, 0, 'bytes behind the last answer');
     assert.equal(conversation.ended() ? 'closed' : 'open', leaves);
     if (leaves === 'closed') return;
-    conversation.say(head('GET /health HTTP/1.1', HOST));
+    conversation.send(head('GET /health HTTP/1.1', HOST));
     const { answers } = await conversation.until(answered.length + 1, END_MS);
     assert.equal(answers.length, answered.length + 1, 'the connection answers on');
     assert.equal(answers.at(-1)?.body.toString(), '{"status":"ok"}', 'each request has its own answer');

@@ -88,7 +88,7 @@ describe(`requests that were mutated, seed ${SEED}`, () => {
   async function fault(bytes: Buffer, leastAnswers = 0): Promise<string | undefined> {
     const conversation = await converse(target.url);
     try {
-      conversation.say(bytes);
+      conversation.send(bytes);
       await conversation.until(1, leastAnswers === 0 ? SILENCE_MS : LONGEST_ANSWER_MS);
       conversation.finish();
       const { answers, rest } = await conversation.until(Number.POSITIVE_INFINITY, LONGEST_ANSWER_MS);

@@ -71,12 +71,12 @@ function isBareCall(node: Node): boolean {
   return node.type === 'CallExpression' || (node.type === 'AwaitExpression' && isBareCall(node['argument'] as Node));
 }
 
-function walk(node: Node, visit: (node: Node) => void): void {
+function walk(node: Node, onNode: (node: Node) => void): void {
   if (node.type.startsWith('TS') && node.type !== 'TSAsExpression' && node.type !== 'TSSatisfiesExpression') return;
-  visit(node);
+  onNode(node);
   for (const value of Object.values(node))
     for (const child of Array.isArray(value) ? (value as readonly unknown[]) : [value])
-      if (isNode(child)) walk(child, visit);
+      if (isNode(child)) walk(child, onNode);
 }
 
 function isNode(value: unknown): value is Node {

@@ -20,7 +20,7 @@ import {
 } from './hostile-answer.ts';
 import { wellFormed } from './stage.ts';
 
-const NOBODY = 'content-length: 0\r\n\r\n';
+const NO_BODY = 'content-length: 0\r\n\r\n';
 const SECRETS = `<h1>500</h1><pre>at /srv/${CANARY}/db.js:7 postgres://root:${CANARY}@10.0.0.5/</pre>`;
 
 /** Headers that an agent must never get from a merchant. */
@@ -50,7 +50,7 @@ const FORGED = [
   `x-request-id: ${CANARY}`,
   `request-id: ${CANARY}`,
 ].join('\r\n');
-const HOPS = [
+const HOP_BY_HOP = [
   `connection: keep-alive, x-hop, payment-response, x-request-id`,
   `x-hop: ${CANARY}`,
   `keep-alive: timeout=5, max=${CANARY}`,
@@ -63,7 +63,7 @@ const HOPS = [
 const WHOLE: readonly HostileAnswer[] = [
   answer('headers that only a server of its own may set', `${OK}${FORBIDDEN}\r\n${HELLO}`, hello),
   answer('forged words of the gateway', `${OK}${FORGED}\r\n${HELLO}`, hello),
-  answer('hop-by-hop headers and nominations', `${OK}${HOPS}\r\n${HELLO}`, hello),
+  answer('hop-by-hop headers and nominations', `${OK}${HOP_BY_HOP}\r\n${HELLO}`, hello),
   answer('a reason phrase with words of its own', `HTTP/1.1 200 ${CANARY}\r\n${HELLO}`, hello),
   answer('early hints, 500 of them', `${`HTTP/1.1 103 ${CANARY}\r\n\r\n`.repeat(500)}${OK}${HELLO}`, hello),
   answer('trailers', `${CHUNKED}${chunk('hello')}0\r\npayment-response: ${CANARY}\r\n\r\n`, hello),
@@ -85,7 +85,7 @@ const STATUSES: readonly HostileAnswer[] = [
   ...[301, 302, 303, 307, 308].map((status) =>
     answer(
       `${status} to an address of the inside`,
-      `HTTP/1.1 ${status} Go\r\nlocation: http://169.254.169.254/${CANARY}\r\n${NOBODY}`,
+      `HTTP/1.1 ${status} Go\r\nlocation: http://169.254.169.254/${CANARY}\r\n${NO_BODY}`,
       { kind: 'failed', reason: 'redirect_not_followed', status },
     ),
   ),
@@ -104,11 +104,11 @@ const STATUSES: readonly HostileAnswer[] = [
   ),
   answer(
     '401 with a challenge',
-    `HTTP/1.1 401 No\r\nwww-authenticate: Bearer ${CANARY}\r\n${NOBODY}`,
+    `HTTP/1.1 401 No\r\nwww-authenticate: Bearer ${CANARY}\r\n${NO_BODY}`,
     refusedStatus(401),
   ),
-  answer('407', `HTTP/1.1 407 No\r\nproxy-authenticate: Basic ${CANARY}\r\n${NOBODY}`, refusedStatus(407)),
-  answer('429 that waits for a year', `HTTP/1.1 429 No\r\nretry-after: 31536000\r\n${NOBODY}`, refusedStatus(429)),
+  answer('407', `HTTP/1.1 407 No\r\nproxy-authenticate: Basic ${CANARY}\r\n${NO_BODY}`, refusedStatus(407)),
+  answer('429 that waits for a year', `HTTP/1.1 429 No\r\nretry-after: 31536000\r\n${NO_BODY}`, refusedStatus(429)),
   answer(
     '500 with a page of secrets',
     wellFormed(SECRETS, 'HTTP/1.1 500 No\r\ncontent-type: text/html'),

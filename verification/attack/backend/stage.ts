@@ -7,7 +7,7 @@ import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
-import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, type Channel, type Seen } from '../payments/channels.ts';
 
 /** What a merchant does with a request: bytes to write, or a deed. */
 export type Deed = string | ((socket: Socket, request: RawRequest) => void);
@@ -28,7 +28,7 @@ export const GOOD = '{"good":true}';
 
 /** A shop with a merchant that speaks raw bytes, a real chain behind it, and a buyer. */
 export interface HostileStage {
-  readonly shop: TestGateway;
+  readonly gateway: TestGateway;
   readonly merchant: RawBackend;
   readonly buyer: Buyer;
   /** What the merchant does from now on. */
@@ -70,14 +70,14 @@ export async function openHostileStage(): Promise<HostileStage> {
   });
   const buyer = await createBuyer(chain);
   return {
-    shop: gateway,
+    gateway,
     merchant,
     buyer,
     behave: (next) => {
       deed = next;
     },
     proof: (resourceId) => proofFor(gateway, buyer, resourceId),
-    call: (channel, resourceId, proof) => order(gateway.url, channel, { resourceId, proof }),
+    call: (channel, resourceId, proof) => buy(gateway.url, channel, { resourceId, proof }),
     income: () => chain.balanceOf(gateway.config.x402?.payTo ?? ''),
     async close() {
       await gateway.close();

@@ -71,12 +71,12 @@ describe('a merchant of checkouts that leaks', () => {
     );
 
   for (const [at, leak] of CHECKOUT_LEAKS.entries())
-    attack('A7', `${leak.name}: ${leak.told.join(' or ')} in our own words, for every operation`, async () => {
+    attack('A7', `${leak.name}: ${leak.statuses.join(' or ')} in our own words, for every operation`, async () => {
       deed = leak.deed;
       const answers = await callAll(`leak ${at}`);
       for (const answer of answers) {
         closed(answer);
-        assert.ok(leak.told.includes(answer.status), `${answer.status} ${answer.text}`);
+        assert.ok(leak.statuses.includes(answer.status), `${answer.status} ${answer.text}`);
         assertAcpError(answer, answer.status, codeOf(answer));
       }
       // What is kept of a refusal is our own words as well.

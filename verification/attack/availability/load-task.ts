@@ -6,7 +6,7 @@ import type { CallKind } from './blend.ts';
  * What the load generator is told to do. `closed`: each connection asks again when it was answered.
  * `open`: so many a second, come what may.
  */
-export interface LoadOrder {
+export interface LoadTask {
   readonly origin: string;
   /** Of the free resource. */
   readonly path: string;

@@ -7,7 +7,7 @@ import { changed, problemsOfText } from '../../../spec/config/document/document.
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
 import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
 
@@ -70,7 +70,7 @@ describe('a caller who wants to reach more than what is sold', () => {
         ] as const) {
           const since = backend.requests.length;
           const seen = await Promise.all(
-            CHANNELS.map((channel) => order(gateway.url, channel, { resourceId, input: { value } })),
+            CHANNELS.map((channel) => buy(gateway.url, channel, { resourceId, input: { value } })),
           );
           const sent = targets(since);
           for (const { outcome, code } of seen) {
@@ -100,7 +100,7 @@ describe('a caller who wants to reach more than what is sold', () => {
     const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
     const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
     for (const channel of CHANNELS) {
-      const seen = await order(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
+      const seen = await buy(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
       assert.equal(seen.outcome, 'delivered');
     }
     for (const [target, to] of targets(since)) {

@@ -9,8 +9,8 @@ import type { Deed } from './stage.ts';
 export interface CheckoutLeak {
   readonly name: string;
   readonly deed: Deed;
-  /** What the agent is told in place of it. */
-  readonly told: readonly number[];
+  /** What the agent is statuses in place of it. */
+  readonly statuses: readonly number[];
 }
 
 /** Wherever it failed: the merchant's own fault, or his slowness. */
@@ -49,7 +49,7 @@ const error = (code: string): string =>
 /** An answer that is right but for its headers. */
 export const RIGHT = answer('200', JSON.stringify(session()), 'application/json', HEADERS);
 
-const leak = (name: string, deed: Deed, ...told: readonly number[]): CheckoutLeak => ({ name, deed, told });
+const leak = (name: string, deed: Deed, ...statuses: readonly number[]): CheckoutLeak => ({ name, deed, statuses });
 const document = (name: string, more: JsonObject): CheckoutLeak =>
   leak(`a session with ${name}`, answer('200', JSON.stringify(session(more))), 502);
 
@@ -86,6 +86,6 @@ const OWN: readonly CheckoutLeak[] = [
 
 /** Every answer that is hostile on any channel, and those that only a checkout can be given. */
 export const CHECKOUT_LEAKS: readonly CheckoutLeak[] = [
-  ...HOSTILE_ANSWERS.map(({ name, deed }) => ({ name, deed, told: FAILED })),
+  ...HOSTILE_ANSWERS.map(({ name, deed }) => ({ name, deed, statuses: FAILED })),
   ...OWN,
 ];

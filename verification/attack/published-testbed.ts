@@ -2,15 +2,15 @@
 
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
 export const INPUT = { city: 'Berlin' };
 export const RESOURCE = { resourceId: 'market_report', input: INPUT };
 
 /** The shop that they are played against, on every channel. */
-export interface PublishedShop {
-  readonly seller: Testbed;
+export interface PublishedTestbed {
+  readonly testbed: Testbed;
   /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
   proofOf(): Promise<string>;
   /** Brings a proof over one of the channels, by its number. */
@@ -19,17 +19,17 @@ export interface PublishedShop {
   came(deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
 }
 
-export async function openPublishedShop(): Promise<PublishedShop> {
+export async function openPublishedTestbed(): Promise<PublishedTestbed> {
   const testbed = await openTestbed({ overrides: ALL_CHANNELS });
   return {
-    seller: testbed,
+    testbed,
     async proofOf() {
       const proof = decode(await testbed.proof('market_report', INPUT));
       delete proof.extensions;
       return encode(proof);
     },
     bring: (proof, channel = 0, headers = {}) =>
-      order(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
+      buy(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
     async came(deed) {
       const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
       await deed();
