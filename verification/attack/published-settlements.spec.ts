@@ -29,7 +29,7 @@ describe('published attacks on tokens and keys, as published', () => {
 
   attack(
     'I8',
-    '402Bridge: nobody allows the gateway anything, its key holds gas alone, and no one is told it',
+    '402Bridge: no allowance for the gateway exists, its key holds gas only and is not disclosed',
     async () => {
       const relayer = privateKeyToAddress(testbed.chain.relayerKey);
       assert.equal((await bring(await proofOf())).outcome, 'delivered');
@@ -43,7 +43,7 @@ describe('published attacks on tokens and keys, as published', () => {
     },
   );
 
-  attack(['I3', 'X14'], 'PYUSD: a token that does not revert on reuse: a used nonce is not a payment', async () => {
+  attack(['I3', 'X14'], 'PYUSD: with a token that does not revert on reuse, a used nonce is no payment', async () => {
     const { chain } = testbed;
     const proof = await proofOf();
     const actors = chainActors(chain, termsFor(chain.token));
@@ -53,7 +53,7 @@ describe('published attacks on tokens and keys, as published', () => {
       signedBy: 'account',
     } as never);
     const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
-    // From now on every call of the token succeeds, says "used", and moves nothing.
+    // From now on every call of the token succeeds, answers "used" and moves nothing.
     await chain.request('anvil_setCode', [chain.token.address, '0x600160005260206000f3']);
     const relayer = privateKeyToAddress(chain.relayerKey);
     const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
@@ -68,28 +68,33 @@ describe('published attacks on tokens and keys, as published', () => {
     assert.equal((await bring(proof)).outcome, 'asked', 'and it stays worthless');
   });
 
-  attack(['I2', 'X16'], 'arXiv 2605.30998, overdraft: ten authorizations over the money for one buy one', async () => {
-    const poor = await createBuyer(testbed.chain, PRICE_UNITS);
-    const gone = await came(async () => {
-      const proofs = await Promise.all(
-        Array.from({ length: 10 }, async () =>
-          poor.pay((await testbed.quote('market_report', INPUT)).body.payment.envelope),
-        ),
-      );
-      const calls = proofs.map((proof, at) => bring(proof, at));
-      await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
-      // Those whose transaction failed wait until no block can take it any more.
-      await testbed.chain.request('evm_increaseTime', [1_000]);
-      await testbed.chain.request('evm_mine', []);
-      const answers = await Promise.all(calls);
-      assert.equal(granted(answers), 1);
-      // A payer whose transfer failed in a block is not sent for again so soon: who comes after
-      // that is told to come later.
-      const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
-      for (const { outcome, code } of answers) assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
-    });
-    assert.deepEqual(gone, [PRICE_UNITS, 1]);
-  });
+  attack(
+    ['I2', 'X16'],
+    'arXiv 2605.30998, overdraft: ten authorizations with the balance for one buy one',
+    async () => {
+      const poor = await createBuyer(testbed.chain, PRICE_UNITS);
+      const gone = await came(async () => {
+        const proofs = await Promise.all(
+          Array.from({ length: 10 }, async () =>
+            poor.pay((await testbed.quote('market_report', INPUT)).body.payment.envelope),
+          ),
+        );
+        const calls = proofs.map((proof, at) => bring(proof, at));
+        await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
+        // Calls whose transaction failed wait until no block can include it any more.
+        await testbed.chain.request('evm_increaseTime', [1_000]);
+        await testbed.chain.request('evm_mine', []);
+        const answers = await Promise.all(calls);
+        assert.equal(granted(answers), 1);
+        // After a transfer of a payer failed in a block, its next settlements wait: later calls get
+        // PAYMENT_PROVIDER_UNAVAILABLE.
+        const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
+        for (const { outcome, code } of answers)
+          assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
 });
 
 describe('published attacks on facilitators, as published', () => {
@@ -106,7 +111,7 @@ describe('published attacks on facilitators, as published', () => {
 
   attack(
     ['I5', 'X4', 'X10'],
-    'gosuda 42, covenant 270: to and value are compared here, isValid is believed from nobody',
+    'gosuda 42, covenant 270: the gateway compares to and value itself and does not rely on isValid',
     async () => {
       const terms = termsFor(testbed.chain.token);
       for (const changes of [
@@ -128,7 +133,7 @@ describe('published attacks on facilitators, as published', () => {
 
   attack(
     ['I2', 'X18'],
-    'arXiv 2605.30998, denial of settlement: a nonce that timed out is never open again, and never lost',
+    'arXiv 2605.30998, denial of settlement: a nonce that timed out neither buys twice nor loses its payment',
     async () => {
       const proof = await testbed.proof('market_report', INPUT);
       let settled: Promise<unknown> | undefined;

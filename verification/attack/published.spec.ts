@@ -25,7 +25,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I1', 'X15'],
-    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement has bought one answer at most',
+    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement buys one answer at most',
     async () => {
       const proof = await proofOf();
       const snapshot = await testbed.chain.request('evm_snapshot', []);
@@ -44,7 +44,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I1', 'X13'],
-    'arXiv 2605.11781 I-B, preemption: a stranger who settles first takes nothing from the buyer',
+    'arXiv 2605.11781 I-B, preemption: a settlement by a stranger costs the buyer nothing',
     async () => {
       const gone = await came(async () => {
         const proof = await proofOf();
@@ -72,7 +72,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I1', 'H3', 'H7'],
-    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep it, no second header counts',
+    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep the answer, no second header is read',
     async () => {
       const proof = await proofOf();
       const asked = await testbed.gateway.invoke('market_report', INPUT);
@@ -91,7 +91,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I2', 'X5'],
-    'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
+    'arXiv 2605.30998, cross-resource substitution: a proof buys only the resource that it was signed for',
     async () => {
       const proof = await testbed.proof('noisy');
       const seen = await buy(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
@@ -99,24 +99,28 @@ describe('published attacks on payments, as published', () => {
     },
   );
 
-  attack(['I2', 'X3'], 'arXiv 2605.30998, duplicate-settlement race: one hundred at once, one settlement', async () => {
-    const gone = await came(async () => {
-      const proof = await proofOf();
-      const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
-      assert.ok(granted(answers) >= 1);
-      for (const { outcome, code } of answers)
-        assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'GATEWAY_BUSY', code ?? '');
-      assert.equal(
-        new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
-        1,
-      );
-    });
-    assert.deepEqual(gone, [PRICE_UNITS, 1]);
-  });
+  attack(
+    ['I2', 'X3'],
+    'arXiv 2605.30998, duplicate-settlement race: one hundred calls at once, one settlement',
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
+        assert.ok(granted(answers) >= 1);
+        for (const { outcome, code } of answers)
+          assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'GATEWAY_BUSY', code ?? '');
+        assert.equal(
+          new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
+          1,
+        );
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
 
   attack(
     ['I6', 'X5'],
-    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: the resource is bound, also when the proof does not name it',
+    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: a payment is bound to its resource, also when the proof does not name it',
     async () => {
       const gone = await came(async () => {
         const unnamed = decode(await testbed.proof('noisy'));
@@ -133,7 +137,7 @@ describe('published attacks on payments, as published', () => {
     },
   );
 
-  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header is good for one call, not until it expires', async () => {
+  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header buys one call, not all calls until it expires', async () => {
     const gone = await came(async () => {
       const proof = await proofOf();
       assert.equal((await bring(proof)).outcome, 'delivered');
@@ -152,8 +156,8 @@ describe('published attacks on payments, as published', () => {
 });
 
 /**
- * A transaction that a reorganisation took out comes back in another block; here, one without
- * consequence in its place.
+ * After a reorganisation a transaction is mined again in another block; here, one without effect
+ * replaces it.
  */
 async function fillNonce({ chain }: Testbed): Promise<void> {
   const relayer = privateKeyToAddress(chain.relayerKey);

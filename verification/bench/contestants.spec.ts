@@ -7,7 +7,7 @@ import { type Stage, type Started, setStage } from './stage.ts';
 
 const IN_TIME = 60_000;
 
-/** What the answers of MCP and A2A are looked at for. */
+/** The checked members of answers of MCP and A2A. */
 interface RpcAnswer {
   readonly result: {
     readonly tools?: readonly { readonly name: string }[];
@@ -53,12 +53,12 @@ describe('the contestants', () => {
       assert.deepEqual(resultOf(own).tools, resultOf(peer).tools);
     });
 
-  it('a call by MCP brings the same content from both servers', () => {
+  it('a call by MCP gets the same content from both servers', () => {
     assert.ok(resultOf('mcp-call').structuredContent);
     assert.deepEqual(resultOf('mcp-call').structuredContent, resultOf('sdk-call').structuredContent);
   });
 
-  it('a message by A2A brings the same part from both servers', () => {
+  it('a message by A2A gets the same part from both servers', () => {
     const [own, peer] = [resultOf('a2a-send').task, resultOf('sdk-send').task];
     assert.partialDeepStrictEqual(own?.status, { state: 'TASK_STATE_COMPLETED' });
     assert.deepEqual(own?.artifacts[0]?.parts, peer?.artifacts[0]?.parts);
@@ -73,11 +73,11 @@ describe('the choice of contestants', () => {
       if (against !== undefined) assert.equal(suiteOf.get(against.id), suite, id);
   });
 
-  it('takes all of them by default', () =>
+  it('selects all of them by default', () =>
     assert.deepEqual(chosen({ suites: undefined, only: undefined }), CONTESTANTS));
 
   for (const suite of SUITES)
-    it(`takes the suite ${suite} whole and no other contestant`, () => {
+    it(`selects the whole suite ${suite} and no other contestant`, () => {
       const ids = chosen({ suites: [suite], only: undefined }).map(({ id }) => id);
       assert.ok(ids.length >= 2);
       assert.deepEqual(
@@ -86,14 +86,14 @@ describe('the choice of contestants', () => {
       );
     });
 
-  it('takes single ones', () =>
+  it('selects single ones', () =>
     assert.deepEqual(
       chosen({ suites: undefined, only: ['sdk-call', 'free'] }).map(({ id }) => id),
       ['free', 'sdk-call'],
     ));
 
   for (const [what, choice, message] of [
-    ['unknown', { suites: undefined, only: ['nobody'] }, /nobody is none of free, /],
+    ['unknown', { suites: undefined, only: ['other'] }, /other is none of free, /],
     ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave no contestant/],
   ] as const)
     it(`refuses one that is ${what}`, () => assert.throws(() => chosen(choice), { message }));
@@ -105,7 +105,7 @@ function startedOn(stage: Stage, id: string): Promise<Started> {
   return stage.start(contestant);
 }
 
-/** Asks once, and has the contestant end. */
+/** Sends one request and ends the contestant. */
 async function ask({ contestant, origin, program }: Started): Promise<{ status: number; text: string }> {
   const { path, headers, body } = contestant.question;
   const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });

@@ -6,14 +6,14 @@ import { type Dispatcher, Pool } from 'undici';
 import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
 
-/** Most requests of one order; also the room for their times. */
+/** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
 /** How much of a wrong answer is printed, characters. */
 const SHOWN_CHARS = 300;
 
 const times = new Float64Array(MAX_REQUESTS);
 
-/** One connection's worth of requests, the next one sent when the last one is answered. */
+/** The requests of one connection, each sent after the answer to the last one. */
 class Lane implements Dispatcher.DispatchHandler {
   readonly #round: Round;
   readonly #chunks: Buffer[] = [];
@@ -48,7 +48,7 @@ class Lane implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const ms = performance.now() - this.#sentAt;
     const [first, second] = this.#chunks;
-    // Most answers are one piece; they need not be copied to be looked at.
+    // Most answers are one chunk, which is read without a copy.
     const body = first === undefined || second !== undefined ? Buffer.concat(this.#chunks) : first;
     this.#round.count(ms, this.#status, body);
     this.next();
@@ -60,7 +60,7 @@ class Lane implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The lanes of one order, and what they counted. */
+/** The lanes of one task, and their counts. */
 class Round {
   readonly pool: Pool;
   readonly request: Dispatcher.DispatchOptions;
@@ -117,8 +117,7 @@ class Round {
 let open: { readonly origin: string; readonly pool: Pool } | undefined;
 
 /**
- * Connections are kept from one order to the next of the same contestant: what is measured is
- * requests, not connecting.
+ * Connections are kept between tasks of the same contestant, so that connecting is not measured.
  */
 async function poolFor({ origin, connections }: LoadTask): Promise<Pool> {
   if (open?.origin === origin) return open.pool;

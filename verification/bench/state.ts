@@ -1,8 +1,8 @@
 /**
- * What the payment machine costs a paid call at concurrency 1: the four writes of a sale (reserve,
- * settling, settled with receipt and event, delivered with the kept answer) against one bare `SET
- * NX PX`, interleaved one by one on one real Redis with its append-only file synced every second.
- * Prints one JSON line: medians in milliseconds and their difference.
+ * What the payment machine costs a paid call at concurrency 1: the four writes of a purchase
+ * (reserve, settling, settled with receipt and event, delivered with the kept answer) against one
+ * bare `SET NX PX`, interleaved one by one on one real Redis with its append-only file synced every
+ * second. Prints one JSON line: medians in milliseconds and their difference.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';

@@ -1,20 +1,20 @@
-/** Starts the load generator and gives it orders. */
+/** Starts the load generator and gives it tasks. */
 
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startProgram } from '../../bench/program.ts';
 import type { LoadReport, LoadTask, LoadWord } from './load-task.ts';
 
-/** How long after its time an order may still take, milliseconds. */
+/** How long after its time a task may still take, milliseconds. */
 const LATE_MS = 30_000;
-/** How long signing the proofs of an order may take, milliseconds. */
+/** How long signing the proofs of a task may take, milliseconds. */
 const PREPARE_MS = 120_000;
 
 /** The load generator, in a process of its own so that nothing else delays its clock. */
 export interface Flood {
   readonly pid: number;
   /**
-   * Connects, and signs what the order needs. The result begins it. @throws Error when that failed
+   * Connects and signs the proofs of the task. The result begins it. @throws Error when that failed
    * or took too long
    */
   prepare(task: LoadTask): Promise<() => Promise<LoadReport>>;
@@ -37,7 +37,7 @@ export function startFlood(core: number | undefined): Flood {
     await answerTo(task, PREPARE_MS);
     return async function begin() {
       const answer = await answerTo('go', task.seconds * 1_000 + LATE_MS);
-      if (answer.word !== 'done') throw new Error(`the load generator said ${answer.word}`);
+      if (answer.word !== 'done') throw new Error(`the load generator answered ${answer.word}`);
       return answer.report;
     };
   };

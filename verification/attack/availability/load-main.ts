@@ -1,6 +1,6 @@
 /**
- * The load generator, a process of its own: takes a LoadTask as message, says when it is prepared,
- * begins at `go` and answers with a LoadReport. Ends with its parent.
+ * The load generator, a process of its own: takes a LoadTask as message, reports when it is
+ * prepared, begins at `go` and answers with a LoadReport. Ends with its parent.
  */
 import { once } from 'node:events';
 import type { LoadReport, LoadTask, LoadWord } from './load-task.ts';
@@ -99,8 +99,7 @@ class Run {
   }
 
   /**
-   * Sends the next call. False: its proof is missing, which is this program's fault and counts as
-   * wrong.
+   * Sends the next call. False: its proof is missing, a fault of this program that counts as wrong.
    */
   #ask(client: WireClient, since: number, then: () => void): boolean {
     const call = this.#nextCall();

@@ -13,11 +13,11 @@ export interface WrittenCall {
   readonly request: Buffer;
 }
 
-/** The next call of an order; undefined when it is a paid one and all proofs are spent. */
+/** The next call of a task; undefined when it is a paid one and all proofs are spent. */
 export type NextCall = () => WrittenCall | undefined;
 
 /**
- * Writes what an order asks, and signs its proofs. @throws Error when the priced resource asks for
+ * Writes the calls of a task, and signs its proofs. @throws Error when the priced resource asks for
  * no payment
  */
 export async function writeCalls({ origin, path, body, priced }: LoadTask): Promise<NextCall> {

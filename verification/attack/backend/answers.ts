@@ -23,7 +23,7 @@ import { wellFormed } from './stage.ts';
 const NO_BODY = 'content-length: 0\r\n\r\n';
 const SECRETS = `<h1>500</h1><pre>at /srv/${CANARY}/db.js:7 postgres://root:${CANARY}@10.0.0.5/</pre>`;
 
-/** Headers that an agent must never get from a merchant. */
+/** Headers of a backend that must never reach an agent. */
 const FORBIDDEN = [
   `set-cookie: session=${CANARY}`,
   `www-authenticate: Basic realm="${CANARY}"`,
@@ -61,7 +61,7 @@ const HOP_BY_HOP = [
 ].join('\r\n');
 
 const WHOLE: readonly HostileAnswer[] = [
-  answer('headers that only a server of its own may set', `${OK}${FORBIDDEN}\r\n${HELLO}`, hello),
+  answer('headers that only the gateway itself may set', `${OK}${FORBIDDEN}\r\n${HELLO}`, hello),
   answer('forged words of the gateway', `${OK}${FORGED}\r\n${HELLO}`, hello),
   answer('hop-by-hop headers and nominations', `${OK}${HOP_BY_HOP}\r\n${HELLO}`, hello),
   answer('a reason phrase with words of its own', `HTTP/1.1 200 ${CANARY}\r\n${HELLO}`, hello),
@@ -116,12 +116,12 @@ const STATUSES: readonly HostileAnswer[] = [
   ),
   answer('503 with an endless page', flood('HTTP/1.1 503 No\r\n\r\n', CANARY.repeat(100)), refusedStatus(503)),
   answer('status 999', `HTTP/1.1 999 ${CANARY}\r\n${HELLO}`, refusedStatus(999)),
-  answer('101 nobody asked for', `HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: ${CANARY}\r\n\r\n`, broken),
-  answer('100 nobody asked for', `HTTP/1.1 100 Continue\r\n\r\n${OK}${HELLO}`, broken),
+  answer('101 without an upgrade', `HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: ${CANARY}\r\n\r\n`, broken),
+  answer('100 without an expectation', `HTTP/1.1 100 Continue\r\n\r\n${OK}${HELLO}`, broken),
   answer('early hints without end', trickle('', `HTTP/1.1 103 ${CANARY}\r\n\r\n`), late),
 ];
 
-/** Folds to less than the cap; nobody on the way unfolds it. */
+/** Compressed below the cap; the gateway must not decompress it. */
 export const BOMB = gzipSync(Buffer.alloc(2_000_000));
 
 export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [

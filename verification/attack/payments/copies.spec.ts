@@ -8,16 +8,16 @@ import { attack, measured, proven, times } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
-/** What `held` costs, base units. */
+/** The price of `held`, base units. */
 const HELD_UNITS = 1_000n;
-/** How often each spelling comes. */
+/** Copies of each spelling. */
 const COPIES = times(5, 100);
-/** How long one proof is brought again and again, milliseconds. */
+/** How long one proof is repeated, milliseconds. */
 const REPLAYED_MS = times(1_500, 60_000);
-/** Copies under way at a time: what a client opens, not what the gateway admits. */
+/** Copies in flight that the client opens; the gateway may admit fewer. */
 const AT_ONCE = 50;
 
-describe('one proof, brought as often as anybody likes', () => {
+describe('one proof, brought any number of times', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed({ overrides: { ...ALL_CHANNELS, limits: { maxInFlight: 10_000 } } });
@@ -41,7 +41,7 @@ describe('one proof, brought as often as anybody likes', () => {
         }),
       );
       await arrived;
-      // Answered on a connection that was opened last: all the others are with the gateway.
+      // Answered on the last opened connection: the gateway has accepted all others.
       await ask(gateway.url, { method: 'GET', path: '/health', headers: {} });
       backend.release();
       const answers = await Promise.all(copies);
@@ -61,7 +61,7 @@ describe('one proof, brought as often as anybody likes', () => {
 
   attack(
     'X16',
-    'a proof that has bought its answer, brought again without end in every dress: nothing more',
+    'a used proof, repeated without end in every spelling: no second answer',
     async (context) => {
       const { gateway, backend } = testbed;
       const proof = await testbed.proof('market_report', INPUT);
@@ -69,7 +69,7 @@ describe('one proof, brought as often as anybody likes', () => {
       assert.equal(first.outcome, 'delivered');
       await receiptWhen(gateway, first.requestId, true);
       const [income, executions] = [await testbed.income(), backend.requests.length];
-      // As it stands in the block: the token of the buyer would open his answer for a minute.
+      // As the block shows it: with the buyer's token it would get the kept answer for a minute.
       const spellings = spellingsOfOneAuthorization(found(proof));
       const variants = [
         { resourceId: 'market_report', input: INPUT },
@@ -110,7 +110,7 @@ describe('one proof, brought as often as anybody likes', () => {
   proven('X3', 'spec/e2e/join.spec.ts', 'with one key: the same');
 });
 
-/** No goods and no second 402 for an authorization that has paid. */
+/** No answer and no second 402 for an authorization that has paid. */
 function worthless(seen: Seen): void {
   assert.equal(seen.outcome, 'failed', seen.everything);
   assert.ok(seen.code === 'PAYMENT_REPLAYED' || seen.code === 'GATEWAY_BUSY', seen.everything);

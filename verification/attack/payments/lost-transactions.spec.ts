@@ -10,14 +10,14 @@ const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** How long the next buyer may wait, milliseconds. */
 const SOON_MS = 3_000;
 
-describe('a chain that has forgotten a transaction of ours', () => {
+describe('a chain that has lost a transaction of the relayer', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
   });
   after(() => testbed.close());
 
-  attack('X15', 'the next buyer is served all the same: no gap in the numbers of our transactions', async () => {
+  attack('X15', 'the next buyer is still served: the nonces of the relayer have no gap', async () => {
     const purchase = async () =>
       buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: await testbed.proof('market_report', RESOURCE.input) });
     const snapshot = await testbed.chain.request('evm_snapshot', []);
@@ -28,11 +28,11 @@ describe('a chain that has forgotten a transaction of ours', () => {
     await Promise.race([next, delay(SOON_MS, undefined, { ref: false })]);
     const tookMs = performance.now() - begun;
     if (tookMs >= SOON_MS) {
-      // What is missing, so that the call can end.
+      // Sends the missing transaction, so that the call can end.
       const relayer = privateKeyToAddress(testbed.chain.relayerKey);
       await testbed.chain.send(relayer, relayer, '0x');
     }
     assert.equal((await next).outcome, 'delivered');
-    assert.ok(tookMs < SOON_MS, 'its transaction waited behind one that nobody has any more');
+    assert.ok(tookMs < SOON_MS, 'its transaction waited behind the lost one');
   });
 });

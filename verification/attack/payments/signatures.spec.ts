@@ -25,7 +25,7 @@ const offer = offerFor(terms);
 const payer = freshAccount();
 const { recover } = await prepareRecovery();
 
-/** What comes of a proof, whatever a chain answers: asked of it is only what `deps` brings. */
+/** The verdict on a proof; the chain answers only through `deps`. */
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}): Promise<string> {
   const decoded = decodeProof(encodeProof(payload));
   assert.ok(decoded.kind === 'decoded');
@@ -37,10 +37,10 @@ async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}
   return proven.kind === 'refused' ? proven.reason : proven.kind;
 }
 
-describe('a signature that another one was made from', () => {
+describe('a signature derived from another one', () => {
   attack(
     ['X2', 'X16', 'I1'],
-    'the second signature of the same authorization, with s in the upper half, is none',
+    'the second signature of the same authorization, with s in the upper half, is invalid',
     async () => {
       for (let round = 0; round < 20; round += 1) {
         const payload = await payloadFor(payer, terms);
@@ -58,11 +58,10 @@ describe('a signature that another one was made from', () => {
 
   attack(
     ['X8', 'X19'],
-    'a payer in the range of precompiled contracts is refused before a node is asked, which would say yes',
+    'a payer in the range of precompiled contracts is refused before a node is asked, which would approve it',
     async () => {
       let asked = 0;
-      // The contract that answers with what it was given answers `isValidSignature` with its own
-      // selector, which is the word for yes.
+      // The identity precompile answers `isValidSignature` with its selector, which means valid.
       const wallets: ExaminerDeps['wallets'] = {
         check: async (_wallet, _digest, signature) => {
           asked += 1;
@@ -83,7 +82,7 @@ describe('a signature that another one was made from', () => {
       const contract = `0x${(0x1_0000).toString(16).padStart(40, '0')}`;
       const authorization = { ...payload.payload.authorization, from: contract };
       const next = { ...payload, payload: { ...payload.payload, authorization } };
-      assert.equal(await verdict(next, { wallets }), 'genuine', 'the first address beyond them may be a wallet');
+      assert.equal(await verdict(next, { wallets }), 'genuine', 'the first address after the range may be a wallet');
     },
   );
 });

@@ -12,9 +12,7 @@ import { startRedis } from '../../../spec/support/redis.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Channel } from './channels.ts';
 
-/**
- * How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them.
- */
+/** Attempts of each stranger in each case; ACG_STRANGERS=12 makes more than a thousand. */
 const TIMES = Number(process.env['ACG_STRANGERS'] ?? 1);
 const INPUT = { city: 'Berlin' };
 const NEVER_YET = { failures: 1 };
@@ -33,7 +31,7 @@ const STORES = {
 
 for (const [name, storage] of Object.entries(STORES))
   for (const rail of ['local', 'remote'] as const)
-    describe(`strangers who have read the block, ${name}, ${rail} rail`, () => {
+    describe(`strangers that have read the block, ${name}, ${rail} rail`, () => {
       let testbed: Testbed;
       let facilitator: Facilitator | undefined;
       let strangers = 0;
@@ -58,8 +56,8 @@ for (const [name, storage] of Object.entries(STORES))
         return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
       };
       /**
-       * What strangers can show over every channel: nothing, a token fetched before or after the
-       * block, a key of their own.
+       * The tokens and keys that a stranger can bring over every channel: none, a token fetched
+       * before or after the block, an own key.
        */
       const strange = async (proof: string, prefetched: string, id: string, input: object): Promise<void> => {
         for (let time = 0; time < TIMES; time += 1)
@@ -86,7 +84,7 @@ for (const [name, storage] of Object.entries(STORES))
         const purchase = (id: string, input: object, proof: string, by: Channel = channel) =>
           buy(testbed.gateway.url, by, { resourceId: id, input, proof });
 
-        it(`bought over ${channel} and running: none joins; the buyer has his answer`, async () => {
+        it(`bought over ${channel} and running: none joins; the buyer gets its answer`, async () => {
           const [proof, prefetched] = [await proofOf('held', {}), await tokenFor('held', {})];
           testbed.backend.hold();
           const arrived = testbed.backend.nextRequest('/held');

@@ -4,13 +4,11 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts';
 
-/** A connection on which anything may be said. */
+/** A connection that sends any bytes. */
 export interface Conversation {
-  /** Text is sent as Latin-1, so that a character is a byte. */
+  /** Sends text as Latin-1, so that a character is a byte. */
   send(bytes: string | Buffer): void;
-  /**
-   * Reads no more from now on: what comes stays with the operating system, and then with the peer.
-   */
+  /** Stops reading: further bytes stay in the buffers of the operating system, then of the peer. */
   deafen(): void;
   /** Ends our half. */
   finish(): void;
@@ -18,18 +16,18 @@ export interface Conversation {
   ended(): boolean;
   received(): WireReading;
   /**
-   * Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are
-   * over: with what was heard.
+   * Resolves to what was received, once there are `count` final answers in all, or the peer has
+   * closed, or `limitMs` are over.
    */
   until(count: number, limitMs?: number): Promise<WireReading>;
-  /** The same for a text: with everything that came, as Latin-1. */
+  /** The same for a text: resolves to everything received, as Latin-1. */
   untilText(text: string, limitMs?: number): Promise<string>;
   close(): void;
-  /** Breaks it off, so that the peer meets an error where it reads or writes. */
+  /** Resets it, so that the peer gets an error when it reads or writes. */
   reset(): void;
 }
 
-/** Long past every answer that comes at all. */
+/** Longer than any answer takes. */
 const PATIENCE_MS = 5_000;
 
 /** Opens a connection. `bodiless` as in `readAnswers`. */
@@ -83,7 +81,7 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
 async function dialled(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
-  // The peer may cut it: that is what is looked for.
+  // The peer may reset it: a test checks for that.
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;

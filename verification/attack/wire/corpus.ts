@@ -21,8 +21,8 @@ const a2a = (resource: string, input: object): string => {
 };
 
 /**
- * A valid request of every route and channel. No HEAD: its answer cannot be read without knowing what
- * was asked.
+ * A valid request of every route and channel. No HEAD: its answer cannot be read without knowing
+ * the request.
  */
 export function corpus(
   adminToken: string,

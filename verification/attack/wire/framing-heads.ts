@@ -14,7 +14,7 @@ const field = (...lines: readonly string[]): string => echo([LENGTH, ...lines], 
 const TLS_HELLO = `\x16\x03\x01\x00\xc5\x01\x00\x00\xc1\x03\x03${'\x5a'.repeat(184)}`;
 
 /**
- * Request lines, field lines and what stands before and behind them: RFC 9112, sections 2, 3, 5 and
+ * Request lines, field lines and the bytes before and behind them: RFC 9112, sections 2, 3, 5 and
  * 9.
  */
 export const HEAD_CASES: readonly FramingCase[] = [
@@ -35,7 +35,7 @@ export const HEAD_CASES: readonly FramingCase[] = [
   { name: 'a field without a name', sends: field(': 1'), ...REFUSED },
   { name: 'a name with a bracket', sends: field('X[a]: 1'), ...REFUSED },
   { name: 'a name with Latin-1', sends: field('X-\xfc: 1'), ...REFUSED },
-  { name: 'a name of odd characters that are allowed', sends: field("!#$%&'*+-.^_`|~: 1"), ...SERVED },
+  { name: 'a name of unusual characters that are allowed', sends: field("!#$%&'*+-.^_`|~: 1"), ...SERVED },
   { name: 'two Hosts, different', sends: field('Host: evil'), ...REFUSED },
   { name: 'two Hosts, the same', sends: field(HOST), ...REFUSED },
   { name: 'no Host', sends: head(ECHO, JSON_TYPE, LENGTH) + BODY, ...REFUSED },
@@ -77,7 +77,7 @@ export const HEAD_CASES: readonly FramingCase[] = [
   },
   { name: 'a target that climbs', sends: line(ECHO.replace('/api', '/x/../api')), answered: [404], leaves: 'closed' },
   { name: 'a method of lower case', sends: line(ECHO.replace('POST', 'post')), ...REFUSED },
-  { name: 'a method that nobody knows', sends: line(ECHO.replace('POST', 'BREW')), ...REFUSED },
+  { name: 'an unknown method', sends: line(ECHO.replace('POST', 'BREW')), ...REFUSED },
   {
     name: 'TRACE',
     sends: head('TRACE /api/resources HTTP/1.1', HOST, 'X-Secret: 1'),
@@ -117,7 +117,7 @@ export const HEAD_CASES: readonly FramingCase[] = [
   },
   { name: 'Expect: 100-continue', sends: field('Expect: 100-continue'), ...SERVED },
   { name: 'Expect: 100-Continue, twice', sends: field('Expect: 100-Continue', 'Expect: 100-continue'), ...SERVED },
-  { name: 'an expectation that nobody has', sends: field('Expect: 200-maybe'), ...SERVED },
+  { name: 'an unknown expectation', sends: field('Expect: 200-maybe'), ...SERVED },
   {
     name: 'Expect without a body',
     sends: head(LISTING, HOST, 'Expect: 100-continue'),
@@ -134,7 +134,7 @@ export const HEAD_CASES: readonly FramingCase[] = [
   { name: 'a head of 33 KiB', sends: field(`X-A: ${'a'.repeat(33 * 1_024)}`), ...REFUSED },
   { name: 'a head without an end', sends: `${ECHO}\r\n${HOST}\r\n`, finishes: true, ...REFUSED },
   { name: 'nothing at all', sends: '', finishes: true, answered: [], leaves: 'closed' },
-  { name: 'a call that is said byte by byte', sends: good('a'), byByte: true, ...SERVED },
+  { name: 'a call that is sent byte by byte', sends: good('a'), byByte: true, ...SERVED },
   {
     name: 'two calls in one packet',
     sends: good('a') + good('b'),

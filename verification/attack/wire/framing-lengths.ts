@@ -20,12 +20,12 @@ const CHUNKED = 'Transfer-Encoding: chunked';
 const REFUSED = { answered: [400], leaves: 'closed' } as const;
 const SERVED = { answered: [200], meant: ['a'], leaves: 'open' } as const;
 
-/** A call whose length is told by `lines`, with another call behind its body. */
+/** A call whose length `lines` declare, with another call behind its body. */
 const declared = (...lines: readonly string[]): string => echo(lines, BODY + SMUGGLED);
 const coded = (...lines: readonly string[]): string => echo(lines, chunked(BODY));
 const pieces = (text: string): string => echo([CHUNKED], text);
 
-/** Who says how long a body is: RFC 9112, sections 6 and 7. */
+/** Declarations of the length of a body: RFC 9112, sections 6 and 7. */
 export const LENGTH_CASES: readonly FramingCase[] = [
   { name: 'Content-Length before Transfer-Encoding', sends: echo([LENGTH, CHUNKED], chunked(BODY)), ...REFUSED },
   { name: 'Transfer-Encoding before Content-Length', sends: echo([CHUNKED, LENGTH], chunked(BODY)), ...REFUSED },

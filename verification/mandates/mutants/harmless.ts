@@ -1,6 +1,6 @@
 /**
- * Mutants that no test can tell from the code, by the name that the run prints, and why: another
- * check after it gives the same answer, or only the cost changes.
+ * Mutants that no test can detect, by the name that the run prints, and why: a later check gives
+ * the same answer, or only the cost changes.
  */
 export const HARMLESS: Readonly<Record<string, string>> = {
   "src/mandates/ap2/token/jws.ts: header.kind !== 'read' || !isObject(header.value) || claims.kind !== 'read' => (header.kind !== 'read' || !isObject(header.value))":
@@ -27,11 +27,11 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/x5c.ts: chain.length !== x5c.length || leaf === undefined => (chain.length !== x5c.length)':
     'for the types: a list that is not empty has a first one',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => false':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => (authority === undefined)':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => (below === undefined)':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: key === undefined => false':
     'for the types: what is remembered then gives no key either',
   'src/mandates/ap2/trust/x5c.ts: reading.ok ? reading.key : undefined => (reading.key)':
@@ -51,7 +51,7 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/did-web.ts: jwk && { kid, jwk } => ({ kid, jwk })':
     'for the types: nothing is no JWK for the reader either',
   'src/mandates/ap2/verify/verify.ts: ends.length === 0 => false': 'steps 8 and 10 have refused what has no end',
-  'src/mandates/ap2/trust/jwks.ts: timer.unref(); => ;': 'only when a process ends whose trust nobody closed',
+  'src/mandates/ap2/trust/jwks.ts: timer.unref(); => ;': 'only when a process ends without closing its trust',
   'src/mandates/ap2/chain/verify-chain.ts: root === undefined => false':
     'for the types: a text has at least one segment',
   'src/mandates/register/register-table.ts: rows.usedUntil(id) ?? 0 => (rows.usedUntil(id))':
@@ -92,13 +92,13 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => (signature.length !== 2 * curve.octets)':
     'for the types: every algorithm has a curve',
   'src/mandates/ap2/constraints/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line])':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line]) #2':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: given[line] ?? 0 => (given[line])':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: given[line] ?? 0 => (given[line]) #2':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/payment-check.ts: profile.exponents.get(rule.currency) ?? 0 => (profile.exponents.get(rule.currency))':
     'for the types: it is the currency of the payment, which was looked up before',
   'src/mandates/ap2/constraints/payment-check.ts: budget !== undefined && payment.amount > budget => (payment.amount > budget)':
@@ -108,9 +108,9 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   "src/mandates/ap2/constraints/payment-constraints.ts: typeof max !== 'number' || !(max >= 0) => (typeof max !== 'number')":
     'what has no units is refused when they are counted, with the same reason',
   "src/mandates/ap2/token/disclosures.ts: MEMBERS.get(`${object}.${name}`) ?? 'elsewhere' => (MEMBERS.get(`${object}.${name}`))":
-    'for the types: no place is like nothing either',
+    'for the types: undefined is equal to no position',
   "src/mandates/ap2/token/disclosures.ts: ELEMENTS.get(array) ?? 'elsewhere' => (ELEMENTS.get(array))":
-    'for the types: no place is like nothing either',
+    'for the types: undefined is equal to no position',
   'src/mandates/ap2/constraints/payment-check.ts: value !== undefined && canonicalJson(preset) === canonicalJson(value) => (canonicalJson(preset) === canonicalJson(value))':
     'for the types: nothing has no canonical form',
   'src/mandates/ap2/model/reasons.ts: reason === undefined || !isReason(reason) => (!isReason(reason))':
