@@ -32,7 +32,7 @@ interface NativeSigner {
 export type NextProof = () => string;
 
 /**
- * Payers with fresh keys who accept the first offer of a challenge. @throws Error when the
+ * Payers with fresh keys that accept the first offer of a challenge. @throws Error when the
  * challenge has no offer, or the addon is missing
  */
 export function payersOf({ accepts, resource }: PaymentRequired): NextProof {

@@ -17,7 +17,7 @@ export interface Watched {
 }
 
 /**
- * Asks each URL with GET again and again, each on a connection of its own, until the result is
+ * Sends GET to each URL repeatedly, each on a connection of its own, until the result is
  * called.
  */
 export function watch(routes: Readonly<Record<string, string>>): () => Promise<readonly Watched[]> {

@@ -117,7 +117,7 @@ describe('a facilitator that lies to a whole gateway', () => {
 
   attack(
     ['X10', 'X11'],
-    'in the end: one price for each delivery, and the token is disclosed nowhere',
+    'after all lies: one price for each delivery, and the token is disclosed nowhere',
     async (context) => {
       // The first payment bought nothing: lies name it as the payment of other proofs.
       const paidFor = Number((await stage.testbed.income()) / PRICE_UNITS) - 1;
