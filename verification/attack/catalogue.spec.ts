@@ -23,7 +23,7 @@ describe('the catalogue of attacks', () => {
       it(`${id}, ${attack}, has none because ${notYet}`, () =>
         assert.ok(!covered.has(id), `${id} has a test now: its reason is out of date`));
 
-  it('has every row of its sections, in one piece', () => {
+  it('has every row of its sections, without a gap', () => {
     const last = { H: 8, B: 12, P: 8, X: 20, A: 8, O: 11, D: 8, I: 14 };
     const expected = Object.entries(last).flatMap(([letter, count]) =>
       Array.from({ length: count }, (_, at) => `${letter}${at + 1}`),
@@ -39,7 +39,7 @@ describe('the catalogue of attacks', () => {
     );
   });
 
-  it('takes incidents apart into rows that it knows', () => {
+  it('has incidents that consist of its rows only', () => {
     for (const parts of Object.values(INCIDENTS)) for (const id of parts) assert.ok(id in ROWS, id);
   });
 
@@ -50,7 +50,7 @@ describe('the catalogue of attacks', () => {
       assert.ok(goals.has(figure as keyof typeof FIGURES), `${figure} belongs to no goal`);
       assert.ok(
         named.some((source) => /measured\(/.test(source) && source.includes(`'${figure}'`)),
-        `nobody measures ${figure}`,
+        `no test measures ${figure}`,
       );
     }
   });

@@ -13,19 +13,19 @@ export type { RowId } from './rows.ts';
 export const FIGURE_MARK = 'figure ';
 /** Between the rows of a test and its name. */
 const NAME_MARK = ': ';
-/** Says in the name of a test that another spec proves the row. */
+/** Begins the name of a test whose row another spec proves. */
 const PROOF_MARK = 'proven by ';
 const NAME = /^((?:[HBPXAODI]\d+ ?)+): (.*)$/s;
 const PROOF = /^proven by (\S+), "(.*)"$/s;
 
 /**
  * Set by `node verification/attack/main.ts`: `quick` or `long`. Otherwise this is a test run, which
- * does what the quick one does.
+ * does the same as the quick one.
  */
 const RUN = process.env['ATTACK_RUN'];
 export const isLongRun = RUN === 'long';
 
-/** How often something is done: a little in every test run, much in the long one. */
+/** How often something is repeated: `quick` in a test run, `long` in the long run. */
 export function times(quick: number, long: number): number {
   return isLongRun ? long : quick;
 }
@@ -45,8 +45,8 @@ export function attack(
 }
 
 /**
- * An attack that a spec elsewhere proves already: the test with this title, written out in that
- * file below the project.
+ * An attack that a spec elsewhere proves: `file` from the root of the project, `title` as it is
+ * written there.
  */
 export function proven(rows: RowId | readonly RowId[], file: string, title: string): void {
   attack(rows, `${PROOF_MARK}${file}, "${title}"`, () => {
@@ -59,18 +59,18 @@ export function proven(rows: RowId | readonly RowId[], file: string, title: stri
   });
 }
 
-/** Tells a figure to the table of goals, which only `main.ts` draws. */
+/** Reports a figure for the table of goals, which only `main.ts` prints. */
 export function measured(context: TestContext, figure: Figure, value: number): void {
   if (RUN !== undefined) context.diagnostic(`${FIGURE_MARK}${JSON.stringify({ figure, value })}`);
 }
 
-/** Reads a diagnostic of a test back; undefined when it tells no figure. */
+/** Reads a diagnostic of a test back; undefined when it holds no figure. */
 export function readFigure(message: string): { readonly figure: Figure; readonly value: number } | undefined {
   if (!message.startsWith(FIGURE_MARK)) return undefined;
   return JSON.parse(message.slice(FIGURE_MARK.length)) as { readonly figure: Figure; readonly value: number };
 }
 
-/** What the name of an attack says. */
+/** The parts of the name of an attack. */
 export interface AttackName {
   readonly rows: readonly string[];
   readonly name: string;

@@ -1,4 +1,4 @@
-/** The forms that any answer of the gateway has. */
+/** The forms that an answer of the gateway can have. */
 
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -6,7 +6,7 @@ import formatsPlugin from 'ajv-formats';
 import { ERRORS } from '../../src/errors.ts';
 import type { WireAnswer } from './wire/http-bytes.ts';
 
-/** The forms that an answer may have; nothing else ever leaves the process. */
+/** All forms; no other answer may leave the process. */
 export type AnswerForm = 'envelope' | 'challenge' | 'rpc error' | 'rpc result' | 'empty' | 'bare' | 'delivery';
 
 const ajv = new Ajv2020({ strict: false });
@@ -18,12 +18,12 @@ function schema(name: string): object {
   return JSON.parse(readFileSync(new URL(`../../schemas/${name}.schema.json`, import.meta.url), 'utf8')) as object;
 }
 
-/** What Node says on a connection that it cannot read any more: a status and no body. */
+/** What Node writes to a connection that it cannot read any more: a status and no body. */
 const BARE: ReadonlySet<number> = new Set([400, 408, 431]);
 
 /**
- * The form of an answer, or undefined when it is none of ours: a page of a framework, an envelope
- * whose status or id does not fit, and every answer that says that the gateway itself failed.
+ * The form of an answer, or undefined when it is none of them: a page of a framework, an envelope
+ * whose status or id does not fit, and every answer that reports a failure of the gateway itself.
  */
 export function formOf(answer: WireAnswer): AnswerForm | undefined {
   const { status, headers, body } = answer;

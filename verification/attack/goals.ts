@@ -1,27 +1,27 @@
-/** How the figures of several tests become one. */
+/** How the figures of several tests are combined. */
 type Combination = 'sum' | 'greatest';
 
-/** What a figure must be; `quick` where the short run does less of the same. */
+/** The bounds of a figure; `quick`: the lower bound in the short run. */
 export interface Bound {
   readonly combined: Combination;
   readonly atLeast?: number;
   readonly atMost?: number;
   readonly quick?: number;
-  /** Only the long run can have it. */
+  /** Only the long run measures it. */
   readonly longOnly?: true;
 }
 
-/** Everything that is measured, by the name under which a test tells it. */
+/** All measured figures, by the name under which a test reports them. */
 export const FIGURES = {
   'framing cases': { combined: 'sum', atLeast: 60 },
   'framing cases behind a proxy': { combined: 'sum', atLeast: 60, longOnly: true },
-  'differing views of the merchant': { combined: 'sum', atMost: 0 },
+  'differing views of the backend': { combined: 'sum', atMost: 0 },
   'mutated requests': { combined: 'sum', atLeast: 20_000, quick: 2_000 },
   'answers outside the forms': { combined: 'sum', atMost: 0 },
   crashes: { combined: 'sum', atMost: 0 },
   'property cases': { combined: 'sum', atLeast: 100_000, quick: 10_000 },
   'hostile facilitator answers': { combined: 'sum', atLeast: 40 },
-  'hostile merchant answers': { combined: 'sum', atLeast: 40 },
+  'hostile backend answers': { combined: 'sum', atLeast: 40 },
   'unpaid deliveries': { combined: 'sum', atMost: 0 },
   'double settlements': { combined: 'sum', atMost: 0 },
   'spellings of one proof': { combined: 'greatest', atLeast: 20 },
@@ -46,14 +46,14 @@ export interface Goal {
 export const GOALS: readonly Goal[] = [
   {
     goal: 'raw-socket corpus',
-    figures: ['framing cases', 'framing cases behind a proxy', 'differing views of the merchant'],
+    figures: ['framing cases', 'framing cases behind a proxy', 'differing views of the backend'],
     rows: ['H1', 'H2'],
   },
   { goal: 'mutated raw requests', figures: ['mutated requests', 'crashes', 'answers outside the forms'], rows: [] },
   { goal: 'property cases', figures: ['property cases'], rows: [] },
   {
-    goal: 'hostile facilitators and merchants',
-    figures: ['hostile facilitator answers', 'hostile merchant answers', 'unpaid deliveries', 'double settlements'],
+    goal: 'hostile facilitators and backends',
+    figures: ['hostile facilitator answers', 'hostile backend answers', 'unpaid deliveries', 'double settlements'],
     rows: ['X10', 'X11'],
   },
   {

@@ -1,7 +1,7 @@
 /**
- * The adversary: `node verification/attack/main.ts [--quick] [--requests 20000] [--seed 7]`. Plays
- * every attack of the catalogue, then the specs elsewhere that it refers to, and prints what came
- * of each row, of each published attack and of each goal. Exit 1 unless all is met.
+ * The adversary: `node verification/attack/main.ts [--quick] [--requests 20000] [--seed 7]`. Runs
+ * every attack of the catalogue, then the specs elsewhere that it names, and prints the result of
+ * each row, published attack and goal. Exit code 1 unless all passed.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -14,7 +14,7 @@ import type { Figure } from './goals.ts';
 import { isMet, report } from './report.ts';
 import type { Outcome } from './verdict.ts';
 
-/** The longest file of the long run; what takes longer hangs. */
+/** Longer than any file of the long run takes. */
 const FILE_TIMEOUT_MS = 1_800_000;
 
 /** Programs that measure and judge by themselves. */
@@ -36,7 +36,7 @@ const outcomes: Outcome[] = [];
 const figures = new Map<Figure, number[]>();
 const proofs: { readonly of: AttackName; readonly file: string; readonly title: string }[] = [];
 
-/** What failed and is no attack: a file that did not load, a rule about the catalogue itself. */
+/** Failures that are no attacks: a file that did not load, a rule of the catalogue itself. */
 const broken: string[] = [];
 
 await play(globSync('verification/attack/**/*.spec.ts'), (title, passed) => {
@@ -57,7 +57,7 @@ for (const { of, title } of proofs) {
   outcomes.push({ ...of, passed: ran.length > 0 && ran.every(({ passed }) => passed) });
 }
 
-// These need the machine for themselves, and minutes.
+// These take minutes and need an idle machine.
 if (!quick)
   for (const { rows, file } of MEASUREMENTS) {
     const { status } = spawnSync(process.execPath, [file], { stdio: ['ignore', 2, 2], timeout: FILE_TIMEOUT_MS });
@@ -69,31 +69,31 @@ process.stdout.write(`${report(findings)}\n\n`);
 for (const title of broken) process.stdout.write(`FAILED beside the catalogue: ${title}\n`);
 process.exitCode = isMet(findings) && broken.length === 0 ? 0 : 1;
 
-/** A title as it stands in the source, for names that were put together from it. */
+/** Matches the test names that a title of the source, with its template values, can produce. */
 function spelledTitle(title: string): RegExp {
   const parts = title.split(/\$\{[^}]*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`, 's');
 }
 
 /**
- * Runs spec files one after the other, so that nothing measured is disturbed by another file. A
+ * Runs spec files one after the other, so that no file disturbs the measurements of another. A
  * skipped test has not passed.
  */
-async function play(files: readonly string[], tell: (title: string, passed: boolean) => void): Promise<void> {
+async function play(files: readonly string[], onEnd: (title: string, passed: boolean) => void): Promise<void> {
   const events = run({ files: [...files].sort(), concurrency: 1, timeout: FILE_TIMEOUT_MS });
   events.on('test:diagnostic', ({ message }) => {
-    const told = readFigure(message);
-    if (told !== undefined) figures.set(told.figure, [...(figures.get(told.figure) ?? []), told.value]);
+    const reading = readFigure(message);
+    if (reading !== undefined) figures.set(reading.figure, [...(figures.get(reading.figure) ?? []), reading.value]);
   });
   events.on('test:pass', ({ name, details, skip }) => {
     if (details.type === 'suite') return;
     if (skip !== undefined) process.stderr.write(`\nNOT DONE ${name}: ${skip}\n`);
-    tell(name, skip === undefined);
+    onEnd(name, skip === undefined);
   });
   events.on('test:fail', ({ name, details }) => {
     if (details.type === 'suite') return;
     process.stderr.write(`\nFAILED ${name}\n${details.error.message}\n`);
-    tell(name, false);
+    onEnd(name, false);
   });
   events.resume();
   for await (const _ of events) process.stderr.isTTY && process.stderr.write('.');

@@ -8,11 +8,11 @@ import { ask } from '../../spec/e2e/ask.ts';
 import { startRedis, type TestRedis } from '../../spec/support/redis.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './payments/channels.ts';
 
 /**
- * Bytes of a body after which the answer must be there: the cap, and what the kernels of both sides
- * hold.
+ * Bytes of a body after which the answer must have arrived: the cap, and the buffers of both
+ * kernels.
  */
 const MOST_SENT_BYTES = 8_000_000;
 const LISTED_HOST = '127.0.0.1';
@@ -31,7 +31,7 @@ describe('published attacks on channels and libraries, as published', () => {
 
   attack(
     ['I9', 'A5'],
-    'CVE-2026-25536: clients with one JSON-RPC id at the same time each get their own answer',
+    'CVE-2026-25536: concurrent clients with the same JSON-RPC id each get their own answer',
     async () => {
       const cities = Array.from({ length: 100 }, (_, n) => `City ${n}`);
       const answers = await Promise.all(
@@ -46,7 +46,7 @@ describe('published attacks on channels and libraries, as published', () => {
 
   attack(
     ['I10', 'H8'],
-    'GHSA-w48q-cv73-mx4w, CVE-2026-34742: a page that rebinds its name reaches no channel',
+    'GHSA-w48q-cv73-mx4w, CVE-2026-34742: a page that rebinds its host name reaches no channel',
     async () => {
       const guarded = await openTestbed({ overrides: { ...ALL_CHANNELS, server: { allowedHosts: [LISTED_HOST] } } });
       try {
@@ -76,7 +76,7 @@ describe('published attacks on channels and libraries, as published', () => {
   );
 
   for (const path of ['/mcp', '/a2a', '/api/resources/cities/invoke'])
-    attack(['I11', 'B1'], `CVE-2026-39313: a body without end to ${path} is refused and not read on`, async () => {
+    attack(['I11', 'B1'], `CVE-2026-39313: a body without end to ${path} is refused and not read further`, async () => {
       const { hostname, port } = new URL(testbed.gateway.url);
       const socket = connect(Number(port), hostname);
       let text = '';
@@ -101,7 +101,7 @@ describe('published attacks on channels and libraries, as published', () => {
 
   attack(
     ['I12', 'P3', 'B10'],
-    'CVE-2026-55602, -55603, CVE-2025-32996, -32997: no routing by Host, no body written anew or twice',
+    'CVE-2026-55602, -55603, CVE-2025-32996, -32997: no routing by Host, no body rewritten or sent twice',
     async () => {
       const { backend, gateway } = testbed;
       backend.forget();
@@ -132,17 +132,17 @@ describe('published attacks on channels and libraries, as published', () => {
 
   attack(
     ['I13', 'O10'],
-    'CVE-2025-49844: nothing of a caller becomes a script, and the scripts are always the same ones',
+    'CVE-2025-49844: no input becomes a Redis script, and the set of scripts never changes',
     async () => {
       const client = new Redis(redis.socketPath);
       const scripts = async (): Promise<string> =>
         /number_of_cached_scripts:(\d+)/.exec(await client.info('memory'))?.[1] ?? '';
       try {
-        const buy = async (key: string): Promise<number> => {
+        const purchase = async (key: string): Promise<number> => {
           const proof = await testbed.proof('market_report', { city: 'Rome' });
           const headers = { 'idempotency-key': key };
           return (
-            await order(testbed.gateway.url, 'http', {
+            await buy(testbed.gateway.url, 'http', {
               resourceId: 'market_report',
               input: { city: 'Rome' },
               proof,
@@ -150,10 +150,10 @@ describe('published attacks on channels and libraries, as published', () => {
             })
           ).status;
         };
-        assert.equal(await buy('a plain key'), 200);
+        assert.equal(await purchase('a plain key'), 200);
         const before = await scripts();
         for (const key of ["'); redis.call('FLUSHALL') --", '"]] return 1 --[[', '{tag}} SLOT'])
-          assert.ok([200, 400].includes(await buy(key)), key);
+          assert.ok([200, 400].includes(await purchase(key)), key);
         assert.equal(await scripts(), before);
         assert.ok((await client.dbsize()) > 0);
       } finally {

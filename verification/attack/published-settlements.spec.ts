@@ -11,25 +11,25 @@ import { eventually } from '../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './payments/channels.ts';
-import { granted, INPUT, openPublishedShop, type PublishedShop, RESOURCE } from './published-shop.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './payments/channels.ts';
+import { granted, INPUT, openPublishedTestbed, type PublishedTestbed, RESOURCE } from './published-testbed.ts';
 
 const PRICE_UNITS = 10_000n;
 const NETWORK = 'eip155:31337';
 
 describe('published attacks on tokens and keys, as published', () => {
-  let testbed: PublishedShop['seller'];
-  let proofOf: PublishedShop['proofOf'];
-  let bring: PublishedShop['bring'];
-  let came: PublishedShop['came'];
+  let testbed: PublishedTestbed['testbed'];
+  let proofOf: PublishedTestbed['proofOf'];
+  let bring: PublishedTestbed['bring'];
+  let came: PublishedTestbed['came'];
   before(async () => {
-    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
+    ({ testbed, proofOf, bring, came } = await openPublishedTestbed());
   });
   after(() => testbed.close());
 
   attack(
     'I8',
-    '402Bridge: nobody allows the gateway anything, its key holds gas alone, and no one is told it',
+    '402Bridge: no allowance for the gateway exists, its key holds gas only and is not disclosed',
     async () => {
       const relayer = privateKeyToAddress(testbed.chain.relayerKey);
       assert.equal((await bring(await proofOf())).outcome, 'delivered');
@@ -43,7 +43,7 @@ describe('published attacks on tokens and keys, as published', () => {
     },
   );
 
-  attack(['I3', 'X14'], 'PYUSD: a token that does not revert on reuse: a used nonce is not a payment', async () => {
+  attack(['I3', 'X14'], 'PYUSD: with a token that does not revert on reuse, a used nonce is no payment', async () => {
     const { chain } = testbed;
     const proof = await proofOf();
     const actors = chainActors(chain, termsFor(chain.token));
@@ -53,7 +53,7 @@ describe('published attacks on tokens and keys, as published', () => {
       signedBy: 'account',
     } as never);
     const code = await chain.request('eth_getCode', [chain.token.address, 'latest']);
-    // From now on every call of the token succeeds, says "used", and moves nothing.
+    // From now on every call of the token succeeds, answers "used" and moves nothing.
     await chain.request('anvil_setCode', [chain.token.address, '0x600160005260206000f3']);
     const relayer = privateKeyToAddress(chain.relayerKey);
     const sent = await chain.request('eth_getTransactionCount', [relayer, 'latest']);
@@ -68,28 +68,33 @@ describe('published attacks on tokens and keys, as published', () => {
     assert.equal((await bring(proof)).outcome, 'asked', 'and it stays worthless');
   });
 
-  attack(['I2', 'X16'], 'arXiv 2605.30998, overdraft: ten authorizations over the money for one buy one', async () => {
-    const poor = await createBuyer(testbed.chain, PRICE_UNITS);
-    const gone = await came(async () => {
-      const proofs = await Promise.all(
-        Array.from({ length: 10 }, async () =>
-          poor.pay((await testbed.quote('market_report', INPUT)).body.payment.envelope),
-        ),
-      );
-      const calls = proofs.map((proof, at) => bring(proof, at));
-      await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
-      // Those whose transaction failed wait until no block can take it any more.
-      await testbed.chain.request('evm_increaseTime', [1_000]);
-      await testbed.chain.request('evm_mine', []);
-      const answers = await Promise.all(calls);
-      assert.equal(granted(answers), 1);
-      // A payer whose transfer failed in a block is not sent for again so soon: who comes after
-      // that is told to come later.
-      const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
-      for (const { outcome, code } of answers) assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
-    });
-    assert.deepEqual(gone, [PRICE_UNITS, 1]);
-  });
+  attack(
+    ['I2', 'X16'],
+    'arXiv 2605.30998, overdraft: ten authorizations with the balance for one buy one',
+    async () => {
+      const poor = await createBuyer(testbed.chain, PRICE_UNITS);
+      const gone = await came(async () => {
+        const proofs = await Promise.all(
+          Array.from({ length: 10 }, async () =>
+            poor.pay((await testbed.quote('market_report', INPUT)).body.payment.envelope),
+          ),
+        );
+        const calls = proofs.map((proof, at) => bring(proof, at));
+        await Promise.any(calls.map(async (call) => assert.equal((await call).outcome, 'delivered')));
+        // Calls whose transaction failed wait until no block can include it any more.
+        await testbed.chain.request('evm_increaseTime', [1_000]);
+        await testbed.chain.request('evm_mine', []);
+        const answers = await Promise.all(calls);
+        assert.equal(granted(answers), 1);
+        // After a transfer of a payer failed in a block, its next settlements wait: later calls get
+        // PAYMENT_PROVIDER_UNAVAILABLE.
+        const open = ['PAYMENT_SETTLEMENT_FAILED', 'PAYMENT_PROVIDER_UNAVAILABLE'];
+        for (const { outcome, code } of answers)
+          assert.ok(outcome !== 'failed' || open.includes(code ?? ''), code ?? '');
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
 });
 
 describe('published attacks on facilitators, as published', () => {
@@ -106,7 +111,7 @@ describe('published attacks on facilitators, as published', () => {
 
   attack(
     ['I5', 'X4', 'X10'],
-    'gosuda 42, covenant 270: to and value are compared here, isValid is believed from nobody',
+    'gosuda 42, covenant 270: the gateway compares to and value itself and does not rely on isValid',
     async () => {
       const terms = termsFor(testbed.chain.token);
       for (const changes of [
@@ -120,7 +125,7 @@ describe('published attacks on facilitators, as published', () => {
         const signature = await sign(testbed.buyer.account, authorization, terms);
         const proof = encode({ ...payload, payload: { authorization, signature } });
         for (const channel of CHANNELS)
-          assert.equal((await order(testbed.gateway.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
+          assert.equal((await buy(testbed.gateway.url, channel, { ...RESOURCE, proof })).outcome, 'asked');
       }
       assert.deepEqual([liar.calls.some(({ path }) => path !== '/supported'), await testbed.income()], [false, 0n]);
     },
@@ -128,7 +133,7 @@ describe('published attacks on facilitators, as published', () => {
 
   attack(
     ['I2', 'X18'],
-    'arXiv 2605.30998, denial of settlement: a nonce that timed out is never open again, and never lost',
+    'arXiv 2605.30998, denial of settlement: a nonce that timed out neither buys twice nor loses its payment',
     async () => {
       const proof = await testbed.proof('market_report', INPUT);
       let settled: Promise<unknown> | undefined;
@@ -141,7 +146,7 @@ describe('published attacks on facilitators, as published', () => {
       });
       const answers = await Promise.all(
         Array.from({ length: 12 }, (_, at) =>
-          order(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
+          buy(testbed.gateway.url, CHANNELS[at % CHANNELS.length] ?? 'http', { ...RESOURCE, proof }),
         ),
       );
       for (const { outcome, code } of answers)
@@ -150,7 +155,7 @@ describe('published attacks on facilitators, as published', () => {
           code ?? '',
         );
       const last = await eventually(async () => {
-        const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
+        const seen = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
         return seen.outcome === 'delivered' || seen.state === 'delivered' ? seen : undefined;
       }, 'what was paid for');
       assert.notEqual(last.outcome, 'asked');

@@ -6,26 +6,26 @@ import { receiptWhen } from '../../spec/support/records.ts';
 import type { Testbed } from '../../spec/support/testbed.ts';
 import { attack } from './catalogue.ts';
 import { submit } from './facilitator/stage.ts';
-import { CHANNELS, order } from './payments/channels.ts';
-import { granted, INPUT, openPublishedShop, type PublishedShop } from './published-shop.ts';
+import { buy, CHANNELS } from './payments/channels.ts';
+import { granted, INPUT, openPublishedTestbed, type PublishedTestbed } from './published-testbed.ts';
 
 const PRICE_UNITS = 10_000n;
 /** How many grants one payment bought on the endpoint of the paper. */
 const PUBLISHED_GRANTS = 248;
 
 describe('published attacks on payments, as published', () => {
-  let testbed: PublishedShop['seller'];
-  let proofOf: PublishedShop['proofOf'];
-  let bring: PublishedShop['bring'];
-  let came: PublishedShop['came'];
+  let testbed: PublishedTestbed['testbed'];
+  let proofOf: PublishedTestbed['proofOf'];
+  let bring: PublishedTestbed['bring'];
+  let came: PublishedTestbed['came'];
   before(async () => {
-    ({ seller: testbed, proofOf, bring, came } = await openPublishedShop());
+    ({ testbed, proofOf, bring, came } = await openPublishedTestbed());
   });
   after(() => testbed.close());
 
   attack(
     ['I1', 'X15'],
-    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement has bought one answer at most',
+    'arXiv 2605.11781 I-A, revert-grant: a reorganised settlement buys one answer at most',
     async () => {
       const proof = await proofOf();
       const snapshot = await testbed.chain.request('evm_snapshot', []);
@@ -44,7 +44,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I1', 'X13'],
-    'arXiv 2605.11781 I-B, preemption: a stranger who settles first takes nothing from the buyer',
+    'arXiv 2605.11781 I-B, preemption: a settlement by a stranger costs the buyer nothing',
     async () => {
       const gone = await came(async () => {
         const proof = await proofOf();
@@ -72,7 +72,7 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I1', 'H3', 'H7'],
-    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep it, no second header counts',
+    'arXiv 2605.11781 III, cache leak and header confusion: no cache may keep the answer, no second header is read',
     async () => {
       const proof = await proofOf();
       const asked = await testbed.gateway.invoke('market_report', INPUT);
@@ -91,41 +91,45 @@ describe('published attacks on payments, as published', () => {
 
   attack(
     ['I2', 'X5'],
-    'arXiv 2605.30998, cross-resource substitution: a proof buys where it was signed for',
+    'arXiv 2605.30998, cross-resource substitution: a proof buys only the resource that it was signed for',
     async () => {
       const proof = await testbed.proof('noisy');
-      const seen = await order(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
+      const seen = await buy(testbed.gateway.url, 'http', { resourceId: 'greeting', proof });
       assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
     },
   );
 
-  attack(['I2', 'X3'], 'arXiv 2605.30998, duplicate-settlement race: one hundred at once, one settlement', async () => {
-    const gone = await came(async () => {
-      const proof = await proofOf();
-      const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
-      assert.ok(granted(answers) >= 1);
-      for (const { outcome, code } of answers)
-        assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'GATEWAY_BUSY', code ?? '');
-      assert.equal(
-        new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
-        1,
-      );
-    });
-    assert.deepEqual(gone, [PRICE_UNITS, 1]);
-  });
+  attack(
+    ['I2', 'X3'],
+    'arXiv 2605.30998, duplicate-settlement race: one hundred calls at once, one settlement',
+    async () => {
+      const gone = await came(async () => {
+        const proof = await proofOf();
+        const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => bring(proof, at)));
+        assert.ok(granted(answers) >= 1);
+        for (const { outcome, code } of answers)
+          assert.ok(outcome === 'delivered' || code === 'PAYMENT_REPLAYED' || code === 'GATEWAY_BUSY', code ?? '');
+        assert.equal(
+          new Set(answers.filter(({ outcome }) => outcome === 'delivered').map(({ bytes }) => bytes.toString())).size,
+          1,
+        );
+      });
+      assert.deepEqual(gone, [PRICE_UNITS, 1]);
+    },
+  );
 
   attack(
     ['I6', 'X5'],
-    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: the resource is bound, also when the proof does not name it',
+    'x402-dotnet 18, a2a-x402 PR 107, PR 2842: a payment is bound to its resource, also when the proof does not name it',
     async () => {
       const gone = await came(async () => {
         const unnamed = decode(await testbed.proof('noisy'));
         delete unnamed.resource;
         const proof = encode(unnamed);
-        assert.equal((await order(testbed.gateway.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
+        assert.equal((await buy(testbed.gateway.url, 'a2a', { resourceId: 'noisy', proof })).outcome, 'delivered');
         for (const channel of CHANNELS)
           assert.equal(
-            (await order(testbed.gateway.url, channel, { resourceId: 'greeting', proof })).code,
+            (await buy(testbed.gateway.url, channel, { resourceId: 'greeting', proof })).code,
             'PAYMENT_REPLAYED',
           );
       });
@@ -133,13 +137,13 @@ describe('published attacks on payments, as published', () => {
     },
   );
 
-  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header is good for one call, not until it expires', async () => {
+  attack(['I7', 'X2'], 'GetBindu/Bindu PR 520: one header buys one call, not all calls until it expires', async () => {
     const gone = await came(async () => {
       const proof = await proofOf();
       assert.equal((await bring(proof)).outcome, 'delivered');
       for (const city of ['Berlin', 'Lisboa', 'Porto'])
         for (const channel of CHANNELS) {
-          const seen = await order(testbed.gateway.url, channel, {
+          const seen = await buy(testbed.gateway.url, channel, {
             resourceId: 'market_report',
             input: { city },
             proof,
@@ -152,8 +156,8 @@ describe('published attacks on payments, as published', () => {
 });
 
 /**
- * A transaction that a reorganisation took out comes back in another block; here, one without
- * consequence in its place.
+ * After a reorganisation a transaction is mined again in another block; here, one without effect
+ * replaces it.
  */
 async function fillNonce({ chain }: Testbed): Promise<void> {
   const relayer = privateKeyToAddress(chain.relayerKey);

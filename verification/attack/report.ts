@@ -38,7 +38,7 @@ function title(text: string): string {
   return `\n${text}\n${'─'.repeat(text.length)}`;
 }
 
-/** Columns as wide as their widest cell; the last one as it comes. */
+/** Pads each column but the last to its widest cell. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, at) => Math.max(name.length, ...rows.map((row) => (row[at] ?? '').length)));
   const line = (cells: readonly string[]): string =>

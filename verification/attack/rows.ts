@@ -1,18 +1,18 @@
 /** One attack of the catalogue. */
 export interface CatalogueRow {
   readonly attack: string;
-  /** Why nothing can be attacked yet; a row without it has at least one named test. */
+  /** Why there is no attack yet; a row without this has at least one named test. */
   readonly notYet?: string;
 }
 
-/** The attacks that are known, by the id under which their tests stand. */
+/** The known attacks, by the id that their tests begin with. */
 export const ROWS = {
   H1: { attack: 'request smuggling' },
   H2: { attack: 'hop-by-hop abuse' },
   H3: { attack: 'duplicate security headers' },
   H4: { attack: 'X-Request-Id injection' },
   H5: { attack: 'huge or many headers' },
-  H6: { attack: 'response splitting and header injection from the merchant' },
+  H6: { attack: 'response splitting and header injection from the backend' },
   H7: { attack: 'cache leakage of paid answers' },
   H8: { attack: 'Host header routing and DNS rebinding' },
   B1: { attack: 'bodies over 256 KiB, declared or chunked' },
@@ -28,13 +28,13 @@ export const ROWS = {
   B11: { attack: 'ReDoS in schemas and formats' },
   B12: { attack: 'schema bombs' },
   P1: { attack: 'path parameter escapes' },
-  P2: { attack: 'redirects of the merchant' },
+  P2: { attack: 'redirects of the backend' },
   P3: { attack: 'routing by Host' },
-  P4: { attack: 'merchants outside the pod' },
-  P5: { attack: 'a merchant that is reachable past the gateway' },
-  P6: { attack: 'slow or endless answers of the merchant' },
+  P4: { attack: 'backends outside the pod' },
+  P5: { attack: 'a backend that is reachable past the gateway' },
+  P6: { attack: 'slow or endless answers of the backend' },
   P7: { attack: 'WebSocket and h2c tunnels' },
-  P8: { attack: 'header values of the caller that reach the merchant' },
+  P8: { attack: 'header values of the caller that reach the backend' },
   X1: { attack: 'malformed base64' },
   X2: { attack: 'the same authorization in other clothes' },
   X3: { attack: 'a hundred copies at once, over two pods' },
@@ -61,7 +61,7 @@ export const ROWS = {
   A4: { attack: 'proofs inside the input that leak' },
   A5: { attack: 'MCP names, sessions, batches, resumption' },
   A6: { attack: 'ACP keys, locks and payment tokens' },
-  A7: { attack: 'ACP merchants that leak' },
+  A7: { attack: 'ACP backends that leak' },
   A8: { attack: 'poisoned descriptions' },
   O1: { attack: 'timing and length of the operator token' },
   O2: { attack: 'operator routes that show without a token' },
@@ -101,7 +101,7 @@ export const ROWS = {
 /** `H1` to `D8`, and `I1` to `I14` for the published attacks and incidents. */
 export type RowId = keyof typeof ROWS;
 
-/** Published attacks and incidents, each with the rows that it is made of. */
+/** Published attacks and incidents, each with the rows that it consists of. */
 export const INCIDENTS: Readonly<Record<Extract<RowId, `I${string}`>, readonly RowId[]>> = {
   I1: ['X15', 'X13', 'X2', 'X16', 'H3', 'H7', 'A8'],
   I2: ['X5', 'X3', 'X18'],

@@ -6,14 +6,13 @@ import type { ConfigObject } from '../../spec/support/config.ts';
 import { startWorld, type World } from '../../spec/support/world.ts';
 
 /**
- * A whole gateway process with every channel on, a chain and a merchant that records what reaches
- * him.
+ * A whole gateway process with every channel on, a chain and a backend that records its requests.
  */
 export interface Target extends World {
   readonly url: string;
-  /** Fails unless the process that was started first still runs, is ready and sells. */
+  /** Fails unless the first process still runs, is ready and sells. */
   stillSells(): Promise<void>;
-  /** Memory of the process that is resident, bytes. */
+  /** Resident memory of the process, bytes. */
   residentBytes(): number;
 }
 
@@ -23,7 +22,7 @@ export async function openTarget(overrides: ConfigObject = {}): Promise<Target> 
   return targetOf(await startWorld({ overrides: { protocols: channels, ...overrides } }));
 }
 
-/** A world that runs already, as a target. */
+/** A running world as a target. */
 export function targetOf(world: World): Target {
   const url = world.gateway.baseUrl;
   let gone: string | undefined;

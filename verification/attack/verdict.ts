@@ -10,22 +10,22 @@ export interface Outcome {
   readonly passed: boolean;
 }
 
-/** Everything a run has found out. */
+/** The results of a run. */
 export interface Findings {
   readonly outcomes: readonly Outcome[];
-  /** Every value that was told of a figure. */
+  /** Every value that a test reported for a figure. */
   readonly figures: ReadonlyMap<Figure, readonly number[]>;
   readonly quick: boolean;
 }
 
-/** `open`: nothing was there to judge by. */
+/** `open`: no test ran. */
 export type Mark = 'pass' | 'FAIL' | 'open';
 
 export interface Judged {
   readonly id: string;
   readonly what: string;
   readonly mark: Mark;
-  /** What the mark stands on, in words. */
+  /** The reason for the mark, in words. */
   readonly because: string;
 }
 

@@ -12,7 +12,7 @@ import { historyLine, standings, table } from './report.ts';
 const TINY = { seconds: 0.2, rounds: 1, warmUpSeconds: 0.1, profile: undefined };
 const IN_TIME = 20_000;
 
-/** Whether this system can be measured at all; where it cannot, saying so is what is tested. */
+/** Whether this system can be measured; where it cannot, the reported reason is tested. */
 const measurable = ((): boolean => {
   try {
     requireMeter();
@@ -55,7 +55,7 @@ describe('the benchmark', () => {
       /express: answered without "the whole list": \{"status":"ok"/,
     ],
     [
-      // Nobody listens on port 1, so the proxy answers every request with an error of its own.
+      // Port 1 has no listener, so the proxy answers every request with an error of its own.
       'fails by itself',
       {
         ...hpmStreamed,
@@ -74,7 +74,7 @@ describe('the benchmark', () => {
       await assert.rejects(run([contestant]), measurable ? { message } : CannotMeasure);
     });
 
-  it('ends at once on its signal', async () => {
+  it('ends at once when its signal aborts', async () => {
     const startedAt = performance.now();
     await assert.rejects(
       runBench([expressJson], { ...TINY, warmUpSeconds: 30 }, AbortSignal.timeout(1_000)),
@@ -85,14 +85,14 @@ describe('the benchmark', () => {
 });
 
 describe('the figures', () => {
-  it('turns every second round round', () => {
+  it('reverses every second round', () => {
     assert.deepEqual(
       [0, 1, 2, 3].map((round) => orderOfRound('ABC'.split(''), round).join('')),
       ['ABC', 'CBA', 'ABC', 'CBA'],
     );
   });
 
-  it('takes the ratio in each round, then the median of the ratios', () => {
+  it('computes the ratio of each round, then the median of the ratios', () => {
     // The machine is three times slower in the last round: a ratio of medians would not be 0.5
     // here.
     const rounds = [

@@ -18,8 +18,7 @@ export interface Turn {
   readonly p99Ms: number;
   readonly residentBytes: number;
   /**
-   * Share of the time that the contestant was on a core; well below 1, the generator was the slower
-   * one.
+   * Share of the time that the contestant was on a core; well below 1, the generator was slower.
    */
   readonly busy: number;
 }
@@ -29,25 +28,25 @@ export interface Turn {
  * compiled, seconds.
  */
 const WARM_UP_SECONDS = 2;
-/** Before each turn, uncounted: connections open, caches warm, seconds. */
+/** Uncounted time before each turn, seconds: connections open, caches warm up. */
 const RUN_IN_SECONDS = 0.2;
 /**
- * After each turn the contestant still writes events and log lines of it; they are counted too,
- * milliseconds.
+ * Time after each turn, milliseconds: the contestant still writes its events and log lines, which
+ * count.
  */
 const TAIL_MS = 100;
 
 /**
  * Starts every contestant once, then lets them take turns: in each round every one, and every
- * second round in reverse order, so that whatever drifts on the machine hits all alike. Everything
- * started is ended, however this ends.
- * @throws CannotMeasure; Error that names the contestant which did not start or gave a wrong answer
+ * second round in reverse order, so that a drift of the machine affects all alike. All started
+ * processes are ended in any case. @throws CannotMeasure; Error that names the contestant which did
+ * not start or gave a wrong answer
  */
 export async function runBench(
   contestants: readonly Contestant[],
   options: Pick<BenchOptions, 'seconds' | 'rounds' | 'profile'> & { readonly warmUpSeconds?: number },
   signal: AbortSignal,
-  tell: (line: string) => void = () => {},
+  log: (line: string) => void = () => {},
 ): Promise<readonly (readonly Turn[])[]> {
   requireMeter();
   const cores = chooseCores();
@@ -58,18 +57,18 @@ export async function runBench(
 
   const started: Started[] = [];
   for (const contestant of contestants) {
-    tell(`starting ${contestant.id}`);
+    log(`starting ${contestant.id}`);
     started.push(await named(contestant, stage.start(contestant)));
   }
   const warmUpSeconds = options.warmUpSeconds ?? WARM_UP_SECONDS;
   for (const one of started) {
-    tell(`warming up ${one.contestant.id}`);
+    log(`warming up ${one.contestant.id}`);
     const { contestant, origin } = one;
     await named(contestant, load.fire(origin, contestant.question, warmUpSeconds, signal));
   }
   const rounds: Turn[][] = [];
   for (let round = 0; round < options.rounds; round += 1) {
-    tell(`round ${round + 1} of ${options.rounds}`);
+    log(`round ${round + 1} of ${options.rounds}`);
     const turns: Turn[] = [];
     for (const one of orderOfRound(started, round))
       turns.push(await named(one.contestant, turnOf(one, load, options.seconds, signal)));
@@ -102,7 +101,7 @@ async function turnOf({ contestant, origin, program }: Started, load: Load, seco
   } satisfies Turn;
 }
 
-/** Says whose failure it was. */
+/** Names the contestant that failed. */
 async function named<T>(contestant: Contestant, work: Promise<T>): Promise<T> {
   try {
     return await work;

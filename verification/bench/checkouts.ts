@@ -54,7 +54,7 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
 /**
  * A complete that the bank declines: the session stays as it was, so that the same one can be
- * completed for ever.
+ * completed again.
  */
 async function openSession({ gateway }: CheckoutTestbed): Promise<() => Promise<string>> {
   const { id } = JSON.parse(await post(gateway.url, '/checkout_sessions', CART, 201)) as { readonly id: string };
@@ -79,7 +79,7 @@ function post(base: string, path: string, body: JsonObject, expected: number): P
   });
 }
 
-/** The steps, as the machine makes them for one call. */
+/** The steps of the machine for one call. */
 function steps(document: Buffer) {
   let claim = checkoutClaim();
   const context = { name: claim.name, fingerprint: claim.fingerprint, status: 200 };
@@ -105,7 +105,7 @@ function steps(document: Buffer) {
 try {
   const calls = {
     'POST, claims in Redis': await openSession(kept),
-    'POST, claims of nobody': await openSession(unkept),
+    'POST, no claims': await openSession(unkept),
   };
   const document = Buffer.from(await calls['POST, claims in Redis']());
   const contestants = { ...calls, ...steps(document) };
@@ -123,9 +123,9 @@ try {
   };
   for (const [name, all] of times) row(name, all);
   const of = (name: keyof typeof contestants): readonly number[] => times.get(name) ?? [];
-  const more = of('POST, claims in Redis').map((whole, round) => whole - (of('POST, claims of nobody')[round] ?? 0));
+  const more = of('POST, claims in Redis').map((whole, round) => whole - (of('POST, no claims')[round] ?? 0));
   row('what the claims add', more);
-  // Both gateways name and seal, so that is not in their difference.
+  // Both gateways name and seal: their difference does not include it.
   const own = (round: number): number => (of(NAMING)[round] ?? 0) + (of(SEALING)[round] ?? 0);
   row(
     'what the machine adds',

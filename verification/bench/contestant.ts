@@ -1,4 +1,4 @@
-/** What the load generator asks of a contestant with POST, again and again. */
+/** The POST request that the load generator repeats. */
 export interface Question {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -12,14 +12,14 @@ export interface Question {
   readonly holds: string;
 }
 
-/** What a contestant runs with. */
+/** The environment of a contestant. */
 export interface Surroundings {
   /** On 127.0.0.1, free a moment ago. */
   readonly port: number;
   /** A second one, for programs with two listeners. */
   readonly sparePort: number;
   readonly backendUrl: string;
-  /** Answers GET /supported and nothing else: no contestant may move money. */
+  /** Answers GET /supported only: no contestant may move money. */
   readonly facilitatorUrl: string;
   /** A directory of this run, gone afterwards. */
   readonly folder: string;
@@ -35,30 +35,27 @@ export interface Program {
 export const SUITES = ['http', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
-/**
- * One of those that are measured. It runs in a process of its own, on a core of its own when there
- * are two.
- */
+/** A measured program. It runs in a process of its own, on a core of its own when there are two. */
 export interface Contestant {
   /** Short, for `--only` and the history. */
   readonly id: string;
   readonly suite: Suite;
   readonly title: string;
   readonly question: Question;
-  /** GET here is answered with anything but 503 once the contestant can be measured. */
+  /** GET here answers anything but 503 once the contestant is ready. */
   readonly readyPath: string;
-  /** Whose CPU a request of the same round is the 1.00 of this one's ratio. */
+  /** The peer whose CPU a request in the same round is the 1.00 of this ratio. */
   readonly against?: { readonly id: string /** The ratio to reach. */; readonly goal?: number };
   program(surroundings: Surroundings): Promise<Program>;
 }
 
-/** What every merchant's resource is called with: 53 bytes of JSON, as an agent would send them. */
+/** The input of every call: 53 bytes of JSON, as an agent would send them. */
 export const INPUT = { city: 'Berlin', day: '2026-11-20', currency: 'EUR' } as const;
 
-/** In every answer of the merchant, however it is wrapped. */
-export const FROM_MERCHANT = 'market-shop';
+/** A text in every answer of the backend, inside any envelope. */
+export const FROM_BACKEND = 'market-shop';
 
-/** What every agent of the benchmark sends along. */
+/** The headers of every agent of the benchmark. */
 export const AGENT_HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json',
@@ -71,7 +68,6 @@ export function plainQuestion(path: string, expect: number, holds: string): Ques
 }
 
 /**
- * Where peers of the HTTP suite answer. The path has no meaning for them, but it has the length of
- * the gateway's own.
+ * Where peers of the HTTP suite answer. They ignore the path; it is as long as that of the gateway.
  */
-export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_MERCHANT);
+export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_BACKEND);

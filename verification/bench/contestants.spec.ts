@@ -7,8 +7,8 @@ import { type Stage, type Started, setStage } from './stage.ts';
 
 const IN_TIME = 60_000;
 
-/** What the answers of MCP and A2A are looked at for. */
-interface Told {
+/** The checked members of answers of MCP and A2A. */
+interface RpcAnswer {
   readonly result: {
     readonly tools?: readonly { readonly name: string }[];
     readonly structuredContent?: object;
@@ -37,10 +37,10 @@ describe('the contestants', () => {
       assert.ok(text.includes(question.holds), text);
     });
 
-  const told = (id: string): Told['result'] => {
+  const resultOf = (id: string): RpcAnswer['result'] => {
     // The official MCP server answers the older revisions with one event of a stream.
     const text = (answers.get(id)?.text ?? '').replace(/^event: message\ndata: /, '');
-    return (JSON.parse(text) as Told).result;
+    return (JSON.parse(text) as RpcAnswer).result;
   };
 
   for (const [count, own, peer] of [
@@ -49,17 +49,17 @@ describe('the contestants', () => {
     [5, 'mcp-list-5-legacy', 'sdk-list-5-legacy'],
   ] as const)
     it(`${own} and ${peer} list the same ${count} tools`, () => {
-      assert.equal(told(own).tools?.length, count);
-      assert.deepEqual(told(own).tools, told(peer).tools);
+      assert.equal(resultOf(own).tools?.length, count);
+      assert.deepEqual(resultOf(own).tools, resultOf(peer).tools);
     });
 
-  it('a call by MCP brings the same content from both servers', () => {
-    assert.ok(told('mcp-call').structuredContent);
-    assert.deepEqual(told('mcp-call').structuredContent, told('sdk-call').structuredContent);
+  it('a call by MCP gets the same content from both servers', () => {
+    assert.ok(resultOf('mcp-call').structuredContent);
+    assert.deepEqual(resultOf('mcp-call').structuredContent, resultOf('sdk-call').structuredContent);
   });
 
-  it('a message by A2A brings the same part from both servers', () => {
-    const [own, peer] = [told('a2a-send').task, told('sdk-send').task];
+  it('a message by A2A gets the same part from both servers', () => {
+    const [own, peer] = [resultOf('a2a-send').task, resultOf('sdk-send').task];
     assert.partialDeepStrictEqual(own?.status, { state: 'TASK_STATE_COMPLETED' });
     assert.deepEqual(own?.artifacts[0]?.parts, peer?.artifacts[0]?.parts);
   });
@@ -73,11 +73,11 @@ describe('the choice of contestants', () => {
       if (against !== undefined) assert.equal(suiteOf.get(against.id), suite, id);
   });
 
-  it('takes all of them by default', () =>
+  it('selects all of them by default', () =>
     assert.deepEqual(chosen({ suites: undefined, only: undefined }), CONTESTANTS));
 
   for (const suite of SUITES)
-    it(`takes the suite ${suite} whole and no other contestant`, () => {
+    it(`selects the whole suite ${suite} and no other contestant`, () => {
       const ids = chosen({ suites: [suite], only: undefined }).map(({ id }) => id);
       assert.ok(ids.length >= 2);
       assert.deepEqual(
@@ -86,7 +86,7 @@ describe('the choice of contestants', () => {
       );
     });
 
-  it('takes single ones', () =>
+  it('selects single ones', () =>
     assert.deepEqual(
       chosen({ suites: undefined, only: ['sdk-call', 'free'] }).map(({ id }) => id),
       ['free', 'sdk-call'],
@@ -104,7 +104,7 @@ describe('the choice of contestants', () => {
     ));
 
   for (const [what, choice, message] of [
-    ['unknown', { suites: undefined, only: ['nobody'] }, /nobody is none of free, /],
+    ['unknown', { suites: undefined, only: ['other'] }, /other is none of free, /],
     ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave no contestant/],
   ] as const)
     it(`refuses one that is ${what}`, () => assert.throws(() => chosen(choice), { message }));
@@ -116,7 +116,7 @@ function startedOn(stage: Stage, id: string): Promise<Started> {
   return stage.start(contestant);
 }
 
-/** Asks once, and has the contestant end. */
+/** Sends one request and ends the contestant. */
 async function ask({ contestant, origin, program }: Started): Promise<{ status: number; text: string }> {
   const { path, headers, body } = contestant.question;
   const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });

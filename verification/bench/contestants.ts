@@ -49,8 +49,8 @@ function besideEarlier(entry: string): readonly Contestant[] {
 }
 
 /**
- * Those that the command line asks for; undefined asks for all. @throws Error that names what is
- * unknown, or when none is left
+ * The contestants that the command line selects; undefined selects all. @throws Error that names
+ * the unknown ones, or when none is left
  */
 export function chosen(choice: {
   readonly suites: readonly Suite[] | undefined;

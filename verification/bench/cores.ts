@@ -3,19 +3,14 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/**
- * Which core runs what: the one under test has its own. Both undefined: processes run where the
- * system puts them.
- */
+/** The cores: the contestant under test has its own. Both undefined: the system chooses. */
 export interface Cores {
   readonly contestant: number | undefined;
   /** Load generator and backend. */
   readonly others: number | undefined;
 }
 
-/**
- * The first two cores this process may use, when there are two and `taskset` is there to pin with.
- */
+/** The first two cores this process may use, when there are two and `taskset` is installed. */
 export function chooseCores(): Cores {
   const [contestant, others] = hasTaskset() ? allowedCores() : [];
   return others === undefined ? { contestant: undefined, others: undefined } : { contestant, others };

@@ -1,19 +1,19 @@
 /**
- * The load generator: takes a LoadOrder as message, keeps its connections busy, answers with a
+ * The load generator: takes a LoadTask as message, keeps its connections busy, answers with a
  * LoadReport. Ends with its parent.
  */
 import { type Dispatcher, Pool } from 'undici';
-import type { LoadOrder, LoadReport } from './load.ts';
+import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
 
-/** Most requests of one order; also the room for their times. */
+/** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
 /** How much of a wrong answer is printed, characters. */
 const SHOWN_CHARS = 300;
 
 const times = new Float64Array(MAX_REQUESTS);
 
-/** One connection's worth of requests, the next one sent when the last one is answered. */
+/** The requests of one connection, each sent after the answer to the last one. */
 class Lane implements Dispatcher.DispatchHandler {
   readonly #round: Round;
   readonly #chunks: Buffer[] = [];
@@ -48,7 +48,7 @@ class Lane implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const ms = performance.now() - this.#sentAt;
     const [first, second] = this.#chunks;
-    // Most answers are one piece; they need not be copied to be looked at.
+    // Most answers are one chunk, which is read without a copy.
     const body = first === undefined || second !== undefined ? Buffer.concat(this.#chunks) : first;
     this.#round.count(ms, this.#status, body);
     this.next();
@@ -60,11 +60,11 @@ class Lane implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The lanes of one order, and what they counted. */
+/** The lanes of one task, and their counts. */
 class Round {
   readonly pool: Pool;
   readonly request: Dispatcher.DispatchOptions;
-  readonly #order: LoadOrder;
+  readonly #task: LoadTask;
   readonly #holds: Buffer;
   readonly #ends: number;
   readonly #done = Promise.withResolvers<void>();
@@ -72,14 +72,14 @@ class Round {
   #requests = 0;
   #failure: string | undefined;
 
-  constructor(pool: Pool, order: LoadOrder) {
+  constructor(pool: Pool, task: LoadTask) {
     this.pool = pool;
-    const { path, headers, body, holds } = order.question;
+    const { path, headers, body, holds } = task.question;
     this.request = { method: 'POST', path, headers, body };
-    this.#order = order;
+    this.#task = task;
     this.#holds = Buffer.from(holds);
-    this.#running = order.connections;
-    this.#ends = performance.now() + order.seconds * 1_000;
+    this.#running = task.connections;
+    this.#ends = performance.now() + task.seconds * 1_000;
   }
 
   over(): boolean {
@@ -87,7 +87,7 @@ class Round {
   }
 
   count(ms: number, status: number, body: Buffer): void {
-    const { expect, holds } = this.#order.question;
+    const { expect, holds } = this.#task.question;
     if (status !== expect) this.fail(`answered ${status}, not ${expect}`);
     else if (!body.includes(this.#holds))
       this.fail(`answered without ${JSON.stringify(holds)}: ${body.toString('utf8', 0, SHOWN_CHARS)}`);
@@ -105,7 +105,7 @@ class Round {
 
   async report(): Promise<LoadReport> {
     const startedAt = performance.now();
-    for (let lane = 0; lane < this.#order.connections; lane += 1) new Lane(this).next();
+    for (let lane = 0; lane < this.#task.connections; lane += 1) new Lane(this).next();
     await this.#done.promise;
     const elapsedMs = performance.now() - startedAt;
     const sorted = times.subarray(0, this.#requests).toSorted();
@@ -117,10 +117,9 @@ class Round {
 let open: { readonly origin: string; readonly pool: Pool } | undefined;
 
 /**
- * Connections are kept from one order to the next of the same contestant: what is measured is
- * requests, not connecting.
+ * Connections are kept between tasks of the same contestant, so that connecting is not measured.
  */
-async function poolFor({ origin, connections }: LoadOrder): Promise<Pool> {
+async function poolFor({ origin, connections }: LoadTask): Promise<Pool> {
   if (open?.origin === origin) return open.pool;
   await open?.pool.destroy();
   const pool = new Pool(origin, { connections, pipelining: 1 });
@@ -128,8 +127,8 @@ async function poolFor({ origin, connections }: LoadOrder): Promise<Pool> {
   return pool;
 }
 
-process.on('message', async (order: LoadOrder) => {
-  const pool = await poolFor(order);
-  process.send?.(await new Round(pool, order).report());
+process.on('message', async (task: LoadTask) => {
+  const pool = await poolFor(task);
+  process.send?.(await new Round(pool, task).report());
 });
 process.on('disconnect', () => process.exit(0));

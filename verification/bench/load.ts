@@ -1,12 +1,12 @@
-/** Starts the load generator and gives it orders. */
+/** Starts the load generator and gives it tasks. */
 
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Question } from './contestant.ts';
 import { type Running, startProgram } from './program.ts';
 
-/** One order to the load generator. */
-export interface LoadOrder {
+/** A task of the load generator. */
+export interface LoadTask {
   readonly origin: string;
   readonly question: Question;
   readonly connections: number;
@@ -14,27 +14,28 @@ export interface LoadOrder {
 }
 
 /**
- * What came of it. Times in milliseconds, from writing a request to the last byte of its answer.
+ * The result of a task. Times in milliseconds, from writing a request to the last byte of its
+ * answer.
  */
 export interface LoadReport {
   readonly requests: number;
   readonly elapsedMs: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The first answer that was not the expected one; it ends the order. */
+  /** The first answer that was not the expected one; it ends the task. */
   readonly failure: string | undefined;
 }
 
 /** Requests in flight at any time, each on a connection of its own. */
 export const CONNECTIONS = 32;
-/** How long after its time an order may still take, milliseconds. */
+/** How long after its time a task may still take, milliseconds. */
 const LATE_MS = 15_000;
 
 /** The load generator, in a process of its own: its CPU counts for no contestant. */
 export interface Load {
   /**
-   * Asks for `seconds`. @throws Error when an answer was not the expected one, when none came, or
-   * when aborted
+   * Sends requests for `seconds`. @throws Error when an answer was not the expected one, when none
+   * came, or when aborted
    */
   fire(origin: string, question: Question, seconds: number, signal: AbortSignal): Promise<LoadReport>;
   stop(): Promise<void>;
@@ -45,10 +46,10 @@ export function startLoad(core: number | undefined): Load {
   const program: Running = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
   return {
     async fire(origin, question, seconds, signal) {
-      const order: LoadOrder = { origin, question, connections: CONNECTIONS, seconds };
+      const task: LoadTask = { origin, question, connections: CONNECTIONS, seconds };
       const deadline = AbortSignal.timeout(seconds * 1_000 + LATE_MS);
       const answer = once(program.child, 'message', { signal: AbortSignal.any([signal, deadline]) });
-      program.child.send(order);
+      program.child.send(task);
       const [report] = (await answer) as [LoadReport];
       if (report.failure !== undefined) throw new Error(report.failure);
       if (report.requests === 0) throw new Error('no answer at all');

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** This system does not show how much CPU a process used, so nothing can be compared. */
+/** The system does not report the CPU of a process, so no comparison is possible. */
 export class CannotMeasure extends Error {
   constructor(cause: unknown) {
     super('CPU a request is read from /proc/<pid>/task/*/schedstat (Linux); this system does not offer it', { cause });
@@ -11,9 +11,8 @@ export class CannotMeasure extends Error {
 }
 
 /**
- * Nanoseconds that all threads of a process have been on a core so far, in user and system mode. A
- * thread that ends takes its share along; Node's pool and V8's helpers live as long as their
- * process.
+ * Nanoseconds that all threads of a process have been on a core so far, in user and system mode.
+ * The time of an ended thread is lost; Node's pool and V8's helpers live as long as their process.
  */
 export function cpuNs(pid: number): number {
   const tasks = `/proc/${pid}/task`;
@@ -36,7 +35,7 @@ export function residentBytes(pid: number): number {
   return Number(kibibytes ?? 0) * 1_024;
 }
 
-/** @throws CannotMeasure when the counters are missing or stand still. */
+/** @throws CannotMeasure when the counters are missing or do not change. */
 export function requireMeter(): void {
   let used: number;
   try {
@@ -44,7 +43,6 @@ export function requireMeter(): void {
   } catch (error) {
     throw new CannotMeasure(error);
   }
-  // This process has certainly computed something by now: a kernel without scheduler statistics
-  // says 0.
-  if (!(used > 0)) throw new CannotMeasure('the counters stand still');
+  // This process has used CPU by now: a kernel without scheduler statistics reports 0.
+  if (!(used > 0)) throw new CannotMeasure('the counters do not change');
 }

@@ -8,7 +8,7 @@ import { nodeOn } from './cores.ts';
 
 const START_DEADLINE_MS = 20_000;
 const READY_POLL_MS = 50;
-/** SIGKILL follows after this long. */
+/** Time until SIGKILL follows. */
 const STOP_GRACE_MS = 5_000;
 const STDERR_TAIL_CHARS = 2_000;
 
@@ -17,7 +17,7 @@ export interface Running {
   readonly pid: number;
   readonly child: ChildProcess;
   /**
-   * Resolves when `url` answers anything but 503. @throws Error with its last words when it ended
+   * Resolves when `url` answers anything but 503. @throws Error with its last output when it ended
    * or took too long.
    */
   ready(url: string, signal: AbortSignal): Promise<void>;
@@ -25,8 +25,8 @@ export interface Running {
 }
 
 /**
- * Starts Node on a core. Its stdout goes to the null device: a log is written and costs what
- * writing costs, but nobody reads it. It is ended with this process, whatever ends this one.
+ * Starts Node on a core. Its stdout goes to the null device: writing a log has its normal cost, but
+ * the log is not read. It ends with this process in any case.
  */
 export function startProgram(
   core: number | undefined,
@@ -38,7 +38,7 @@ export function startProgram(
     // A clean environment: NODE_OPTIONS of the developer's shell must not change what is measured.
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    // Ctrl-C reaches the owner alone, who ends all in order.
+    // Ctrl-C reaches the parent process only, which ends all in order.
     detached: true,
   });
   leash(child);
@@ -57,7 +57,7 @@ export function startProgram(
       const settled = new AbortController();
       const asking = answers(url, AbortSignal.any([signal, settled.signal]));
       const problem = await Promise.race([early, asking]);
-      // A program that ended early is not asked any more.
+      // An ended program gets no more requests.
       settled.abort();
       await asking.catch(() => {});
       if (problem !== undefined) throw new Error(`${problem}\n${lastWords}`.trim());
@@ -68,10 +68,10 @@ export function startProgram(
   };
 }
 
-/** Undefined once it answers, else why not. */
+/** Undefined once it answers, else the reason. */
 async function answers(url: string, signal: AbortSignal): Promise<string | undefined> {
   const deadline = performance.now() + START_DEADLINE_MS;
-  let last = 'nobody listens';
+  let last = 'no listener';
   while (performance.now() < deadline) {
     try {
       const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(START_DEADLINE_MS)]) });

@@ -1,14 +1,12 @@
 /** The calls that the suites of MCP and A2A measure. */
 
-import { AGENT_HEADERS, FROM_MERCHANT, INPUT, type Question } from './contestant.ts';
+import { AGENT_HEADERS, FROM_BACKEND, INPUT, type Question } from './contestant.ts';
 import { CALLED, lastTool } from './tools.ts';
 
 /** Where gateway and peers serve MCP. */
 export const MCP_PATH = '/mcp';
 
-/**
- * Revision 2026-07-28 names its version in each message; what came before it needs nothing in one.
- */
+/** Revision 2026-07-28 names its version in each message; earlier revisions do not. */
 export type Era = 'modern' | 'legacy';
 
 const MODERN_VERSION = '2026-07-28';
@@ -24,9 +22,9 @@ export function listQuestion(count: number, era: Era): Question {
   return rpc('tools/list', {}, { era, holds: `"name":"${lastTool(count)}"` });
 }
 
-/** `tools/call` of a free tool that asks the merchant. */
+/** `tools/call` of a free tool that calls the backend. */
 export function callQuestion(): Question {
-  return rpc('tools/call', { name: CALLED, arguments: INPUT }, { era: 'modern', holds: FROM_MERCHANT });
+  return rpc('tools/call', { name: CALLED, arguments: INPUT }, { era: 'modern', holds: FROM_BACKEND });
 }
 
 function rpc(
@@ -53,7 +51,7 @@ function rpc(
 /** Where gateway and peer serve A2A. */
 export const A2A_PATH = '/a2a';
 
-/** `SendMessage` of A2A 1.0 to a free skill that asks the merchant. */
+/** `SendMessage` of A2A 1.0 to a free skill that calls the backend. */
 export const SEND_QUESTION: Question = {
   path: A2A_PATH,
   headers: { ...AGENT_HEADERS, 'a2a-version': '1.0' },
@@ -70,5 +68,5 @@ export const SEND_QUESTION: Question = {
     },
   }),
   expect: 200,
-  holds: FROM_MERCHANT,
+  holds: FROM_BACKEND,
 };

@@ -6,7 +6,7 @@ import type { Contestant } from './contestant.ts';
 import { median } from './numbers.ts';
 
 /**
- * A contestant's CPU a request as a share of its peer's, taken in each round by itself: the machine
+ * A contestant's CPU a request as a share of its peer's, computed in each round, where the machine
  * was the same for both.
  */
 export interface Ratio {
@@ -82,7 +82,7 @@ const HEADINGS = [
   'goal',
 ];
 
-/** The table for people. */
+/** The table to read. */
 export function table(all: readonly Standing[]): string {
   const rows = [HEADINGS, ...all.map(row)];
   const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
@@ -109,7 +109,7 @@ function row(one: Standing): readonly string[] {
   ];
 }
 
-/** One JSON line for a history: figures, and what they depend on. */
+/** One JSON line for a history: the figures and their conditions. */
 export function historyLine(
   all: readonly Standing[],
   run: { readonly seconds: number; readonly rounds: number },
@@ -127,7 +127,7 @@ export function historyLine(
   );
 }
 
-/** Four digits are more than two runs agree on. */
+/** Two runs agree on fewer than four digits. */
 function rounded(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value;
 }

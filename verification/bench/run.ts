@@ -10,13 +10,11 @@ import { type BenchOptions, readOptions, USAGE } from './options.ts';
 import { historyLine, type Standing, standings, table } from './report.ts';
 
 /**
- * Below this share of a core somebody else worked here, or the generator was the slower one: ranges
- * are wide then.
+ * Below this share of a core other processes ran, or the generator was slower: ranges are wide
+ * then.
  */
 const FAIR_SHARE = 0.7;
-/**
- * Nothing takes longer than this many times what the turns alone take, plus a minute for starting.
- */
+/** The time limit: this many times the sum of all turns, plus a minute for starting. */
 const PATIENCE = 4;
 const START_ALLOWANCE_MS = 60_000;
 
@@ -46,10 +44,7 @@ async function main(): Promise<number> {
   }
 }
 
-/**
- * Contestants of one suite alone are there together: fewer programs that lie in each other's memory
- * and caches.
- */
+/** Only the contestants of one suite run together: fewer programs share memory and caches. */
 async function runSuite(
   contestants: readonly Contestant[],
   suite: Suite,

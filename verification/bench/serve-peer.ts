@@ -12,18 +12,18 @@ export function servePeer(app: (backendUrl: string) => Express): void {
   app(BACKEND_URL).listen(Number(PORT), '127.0.0.1', (error) => {
     if (error !== undefined) throw error;
   });
-  // An orderly end, so that a profile gets written.
+  // A clean exit, so that a profile is written.
   process.once('SIGTERM', () => process.exit(0));
 }
 
 /**
- * The program of a peer whose file runs `servePeer` when it is the main one. `own`: what that peer
- * asks its environment for besides.
+ * The program of a peer whose file runs `servePeer` when it is the main one. `own`: further
+ * variables that the peer reads from its environment.
  */
 export function peerProgram(file: string, own: Readonly<Record<string, string>> = {}): Contestant['program'] {
   return async ({ port, backendUrl }) => ({
     args: [file],
-    // Peers run as they would in production: Express is slower without it.
+    // Peers run as in production: Express is slower without it.
     env: { PORT: String(port), BACKEND_URL: backendUrl, NODE_ENV: 'production', ...own },
   });
 }

@@ -1,4 +1,4 @@
-/** What all contestants share: backend, facilitator and folder; and their start. */
+/** The shared backend, facilitator and folder of all contestants, and their start. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,24 +18,23 @@ export interface Started {
   readonly program: Running;
 }
 
-/** How contestants are started. */
+/** The options of the stage. */
 export interface StageOptions {
   readonly cores: Cores;
   readonly signal: AbortSignal;
-  /** Where CPU profiles are written, if anywhere. */
+  /** Where CPU profiles are written; undefined: no profiles. */
   readonly profile: string | undefined;
 }
 
 /**
- * What all contestants share: the merchant, a facilitator that is only asked whether it is there, a
- * folder.
+ * Shared by all contestants: the backend, a facilitator that answers only GET /supported, a folder.
  */
 export interface Stage {
-  /** @throws Error with the last words of a contestant that did not start */
+  /** @throws Error with the last output of a contestant that did not start */
   start(contestant: Contestant): Promise<Started>;
 }
 
-/** Starts the surroundings. Everything started here, or on the stage later, is ended by `ends`. */
+/** Starts the shared parts. `ends` ends all that is started here or on the stage later. */
 export async function setStage(ends: AsyncDisposableStack, options: StageOptions): Promise<Stage> {
   const { cores, signal } = options;
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
@@ -68,7 +67,7 @@ async function start(
   return { contestant, origin, program };
 }
 
-/** Answers the readiness check. Any other request is a mistake of the benchmark and gets 404. */
+/** Answers the readiness check. Any other request is a fault of the benchmark and gets 404. */
 function startFacilitatorStub(): Promise<HttpServer> {
   return serveHttp(({ request, response }) => {
     const known = request.method === 'GET' && request.url === '/supported';

@@ -1,8 +1,8 @@
 /**
- * What the payment machine costs a paid call at concurrency 1: the four writes of a sale (reserve,
- * settling, settled with receipt and event, delivered with the kept answer) against one bare `SET
- * NX PX`, interleaved one by one on one real Redis with its append-only file synced every second.
- * Prints one JSON line: medians in milliseconds and their difference.
+ * What the payment machine costs a paid call at concurrency 1: the four writes of a purchase
+ * (reserve, settling, settled with receipt and event, delivered with the kept answer) against one
+ * bare `SET NX PX`, interleaved one by one on one real Redis with its append-only file synced every
+ * second. Prints one JSON line: medians in milliseconds and their difference.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -25,7 +25,7 @@ try {
   const machineMs: number[] = [];
   for (let round = 0; round < ROUNDS + WARM_UP; round += 1) {
     const one = await timed(() => bare.set(`bare:${round}`, randomUUID(), 'PX', 60_000, 'NX'));
-    const other = await timed(() => sale(store.ledger));
+    const other = await timed(() => purchase(store.ledger));
     if (round < WARM_UP) continue;
     bareMs.push(one);
     machineMs.push(other);
@@ -39,18 +39,18 @@ try {
   await server.stop();
 }
 
-async function sale(ledger: PaymentLedger): Promise<void> {
+async function purchase(ledger: PaymentLedger): Promise<void> {
   const offered = terms();
   const reserved = await ledger.reserve({ terms: offered, owner: randomUUID(), leaseMs: 7_000 });
   if (reserved.kind !== 'granted') throw new Error(`reserved: ${reserved.kind}`);
   let { record } = reserved;
-  const told = receipt(offered.receiptId, offered.requestId);
+  const issued = receipt(offered.receiptId, offered.requestId);
   for (const to of ['settling', 'settled', 'delivered'] as const) {
     const written = await ledger.advance({
       ...move(record, to),
       ...holder(record),
       events: [event('payment.settled', offered.requestId)],
-      ...(to === 'settling' ? {} : { receipt: told }),
+      ...(to === 'settling' ? {} : { receipt: issued }),
       ...(to === 'delivered' ? { keeping: { answer: ANSWER, forMs: 10_000 } } : {}),
     });
     if (written.kind !== 'done') throw new Error(`${to}: ${written.kind}`);

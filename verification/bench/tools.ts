@@ -5,9 +5,7 @@ export interface Tool {
   readonly description: string;
 }
 
-/**
- * What INPUT is. Closed, as the gateway would close it: the lists of all servers are then the same.
- */
+/** The schema of INPUT. Closed, as the gateway closes it, so that all servers list the same. */
 export const INPUT_SCHEMA = {
   type: 'object',
   properties: {
@@ -19,7 +17,7 @@ export const INPUT_SCHEMA = {
   additionalProperties: false,
 } as const;
 
-/** The tool that calls ask for. */
+/** The called tool. */
 export const CALLED = 'report-1';
 
 /** `count` tools with one schema: report-1, report-2, ... */
@@ -31,7 +29,7 @@ export function tools(count: number): readonly Tool[] {
   }));
 }
 
-/** The name of the last of `count` tools: an answer that holds it is a whole list. */
+/** The name of the last of `count` tools: an answer with it is a complete list. */
 export function lastTool(count: number): string {
   return toolId(count);
 }

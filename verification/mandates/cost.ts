@@ -1,8 +1,8 @@
 /**
  * `node verification/mandates/cost.ts [rounds]`: what one mandate costs, in units of one ES256
- * verification with an imported key, measured in turns within one run. Never a test: a busy machine
- * may measure anything. Goals for an autonomous checkout mandate: at most 4 units when its open
- * mandate was seen before, 8 when nothing was.
+ * verification with an imported key, measured in turns within one run. Never a test: the figures of
+ * a busy machine vary freely. Goals for an autonomous checkout mandate: at most 4 units when its
+ * open mandate was seen before, 8 when nothing was.
  */
 import { verify as verifySignature } from 'node:crypto';
 import { createMint } from '../../spec/support/ap2/mint.ts';
@@ -20,20 +20,20 @@ const WARM_UP = 100;
 const mint = createMint();
 const { provider, stranger } = mint.parties;
 const shared = mint.open({ payment: true });
-const minted = createIssuedCheckouts();
-const known = verifierFor(mint, { minted });
+const issued = createIssuedCheckouts();
+const known = verifierFor(mint, { minted: issued });
 
 type Prepared = () => Promise<unknown> | unknown;
 interface Kind {
   readonly name: string;
   readonly goal?: number;
-  /** Everything that is not to be measured; what it gives is measured once. */
+  /** The unmeasured preparation; its result is measured once. */
   readonly prepare: () => Prepared;
 }
 
 /**
- * A presentation to a verifier that never saw anything; it is made when the process starts, so that
- * does not count.
+ * A presentation to a new verifier; a process creates its verifier at start, so creating it does
+ * not count.
  */
 function fresh(made: Presentation): Prepared {
   const verify = verifierFor(mint);
@@ -42,11 +42,11 @@ function fresh(made: Presentation): Prepared {
 
 /**
  * A new closed mandate, under an open mandate that was seen, for a checkout that this process
- * handed out unless `foreign`.
+ * issued unless `foreign`.
  */
 function again(payment: boolean, foreign = false): Prepared {
   const { header, checkoutJwt } = mint.close(payment ? shared : { ...shared, payment: [] });
-  if (!foreign) minted.add(hashed(checkoutJwt), NOW + 300);
+  if (!foreign) issued.add(hashed(checkoutJwt), NOW + 300);
   return () => expectAccepted(known(header));
 }
 
@@ -66,13 +66,13 @@ const forged = (): Prepared => {
 
 const KINDS: readonly Kind[] = [
   { name: 'one ES256 verification', prepare: () => () => verifySignature('sha256', signed, key, signature) },
-  { name: 'autonomous checkout, nothing seen before', goal: 8, prepare: () => fresh(mint.autonomous()) },
+  { name: 'autonomous checkout, no mandate seen before', goal: 8, prepare: () => fresh(mint.autonomous()) },
   { name: 'autonomous checkout, open mandate seen', goal: 4, prepare: () => again(false) },
   { name: 'the same, for a checkout of another replica', prepare: () => again(false, true) },
-  { name: 'autonomous checkout and payment, nothing seen', prepare: () => fresh(mint.autonomous({ payment: true })) },
+  { name: 'autonomous checkout and payment, none seen', prepare: () => fresh(mint.autonomous({ payment: true })) },
   { name: 'autonomous checkout and payment, both seen', prepare: () => again(true) },
-  { name: 'by way of a sub-agent, nothing seen', prepare: () => fresh(mint.autonomous({ delegated: true })) },
-  { name: 'direct checkout, nothing seen', prepare: () => fresh(mint.direct()) },
+  { name: 'through a sub-agent, none seen', prepare: () => fresh(mint.autonomous({ delegated: true })) },
+  { name: 'direct checkout, none seen', prepare: () => fresh(mint.direct()) },
   { name: 'forged: a real issuer, a wrong signature', prepare: forged },
 ];
 

@@ -8,7 +8,7 @@ import { headersOf, hunted } from './flips/hunt.ts';
 
 /** 10,000 and more: `node verification/mandates/flips.ts 10000`. */
 const COUNT = 2_000;
-/** On a busy machine fewer are tried. */
+/** A busy machine tries fewer. */
 const WITHIN_MS = 5_000;
 
 describe('a header with one small fault', () => {
@@ -23,7 +23,7 @@ describe('a header with one small fault', () => {
     assert.ok(refused.size >= 6, `faults of one kind only: ${[...refused.keys()].join(', ')}`);
   });
 
-  it('is accepted as new by a verifier that knows mandates by their bytes', async () => {
+  it('is accepted as new by a verifier that identifies mandates by their bytes', async () => {
     // One more space in the envelope: the same mandate, another text.
     const careless = async (header: string): Promise<MandateVerdict> => {
       const verdict = await verify(header);

@@ -11,11 +11,11 @@ const SPECS = ['spec/mandates/ap2/made.spec.ts'];
 const TIMEOUT_MS = 60_000;
 
 /**
- * The whole run takes many minutes (`make mutants`); that it can tell a mutant from the code is
- * tested here.
+ * The whole run takes many minutes (`make mutants`); here only its ability to find a mutant is
+ * tested.
  */
 describe('the mutants of the verifier', () => {
-  it('take out one check each', () => {
+  it('each remove one check', () => {
     const source =
       "if (a === 1 || b > 2) throw new Refused('x');\ncheck(c);\nexport const d = (e: number) => (e < 1 ? f : g);\n";
     const made = mutantsOf('f.ts', source).map((one) => applied(source, one).split('\n').join(' ').trim());
@@ -32,14 +32,14 @@ describe('the mutants of the verifier', () => {
     assert.ok(made.some((one) => one.includes('=> ((f))')) && made.some((one) => one.includes('=> ((g))')));
   });
 
-  it('have names that outlive a change of the lines before', () => {
+  it('keep their names when lines before them change', () => {
     const source = 'if (a) throw b;\nif (a) throw b;\n';
     const [first, second] = mutantsOf('f.ts', source).map(({ name }) => name);
     assert.notEqual(first, second);
     assert.equal(mutantsOf('f.ts', `// later\n${source}`)[0]?.name, first);
   });
 
-  it('are loaded, noticed by a test that fails, and leave the file alone', async () => {
+  it('are loaded, make a test fail, and do not change the file', async () => {
     const source = readFileSync(FILE, 'utf8');
     const mutant = mutantsOf(FILE, source).find(({ was }) => was.includes('sdHash'));
     assert.ok(mutant);

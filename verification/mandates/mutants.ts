@@ -1,7 +1,7 @@
 /**
- * Takes one check at a time out of the verifier of mandates and runs its specs: `make mutants
+ * Removes one check at a time from the verifier of mandates and runs its specs: `make mutants
  * ARGS="[--checks] [--minutes N] [--sample N] [file ...]"`. `--checks`: whole checks and calls
- * only, no sides of a condition and no comparisons. Mutants that no test notices are printed; exit
+ * only, no sides of a condition and no comparisons. Mutants that no test detects are printed; exit
  * 1 when one of them is not in `mutants/harmless.ts`.
  */
 import { globSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import type { Mutant } from './mutants/mutant.ts';
 import { mutantsOf } from './mutants/sites.ts';
 import { type Fate, tried } from './mutants/trial.ts';
 
-/** No more than a small machine has cores: a trial that starves looks like one that hangs. */
+/** At most the cores of a small machine: a trial without CPU looks like one that hangs. */
 const TRIALS_AT_ONCE = 2;
 const DEFAULT_MINUTES = 45;
 /** Tried last: specs with many random cases, files or sockets. */
@@ -44,7 +44,7 @@ if (fate !== 'survived') {
   process.exit(1);
 }
 const started = performance.now();
-/** Ten times what all specs take: a trial that has not ended then loops. */
+/** Ten times the duration of all specs: a trial that runs longer loops. */
 const timeoutMs = Math.max(10 * (started - began), LEAST_TIMEOUT_MS);
 const deadline = started + Number(values.minutes ?? DEFAULT_MINUTES) * 60_000;
 const fates = new Map<Mutant, Fate>();
@@ -90,7 +90,7 @@ async function nearestFirst(mutant: Mutant): Promise<Fate> {
   return 'survived';
 }
 
-/** Decided only where all mutants of a file were tried. */
+/** Only for files whose mutants were all tried. */
 function isStale(name: string): boolean {
   const known = everything.find((one) => one.name === name);
   if (known === undefined) return positionals.length === 0 && values.checks !== true;

@@ -16,17 +16,17 @@ import { checkoutsToAlter, type Judge, tokensToAlter, tried } from './oracle/cha
 
 /** Tokens with one wrong character that both sides judge. */
 const CHANGES = 300;
-/** Changes after which a verifier without signatures has long been found out. */
+/** Changes that certainly expose a verifier without signature checks. */
 const FEW = 60;
 const SEED = 17;
 
 const sha256 = (text: string): string => createHash('sha256').update(text, 'ascii').digest('base64url');
 const CHAINS = ALGORITHMS.map((alg) => ({ alg, chains: chainsSignedWith(alg) }));
 
-describe('another implementation finds the signatures of our mandates good', () => {
+describe('another implementation accepts the signatures of the mandates', () => {
   for (const { alg, chains } of CHAINS)
     for (const { kind, tokens, made, verify } of chains)
-      it(`${alg}: ${kind}, hop by hop with the key that the hop before names`, async () => {
+      it(`${alg}: ${kind}, each segment with the key that the segment before names`, async () => {
         assert.equal(tokens.length, made.segments.length + made.paymentSegments.length);
         for (const { jwt, jwk } of tokens) {
           const key = await importJWK({ ...jwk }, alg);
@@ -47,24 +47,24 @@ describe('another implementation finds the signatures of our mandates good', () 
   });
 });
 
-describe('the digests of our mandates, recomputed from the texts', () => {
+describe('the digests of the mandates, recomputed from the texts', () => {
   const [chains = []] = CHAINS.map((one) => one.chains);
   const named = (kind: string): SignedChain => chains.find((one) => one.kind === kind) ?? assert.fail(kind);
 
-  it('every hop is for the segment before it, and every token has the one mandate that it discloses', () => {
+  it('every segment refers to the segment before it, and every token has the one mandate that it discloses', () => {
     for (const { kind, made } of chains)
       for (const segments of [made.segments, made.paymentSegments])
         for (const [at, segment] of segments.entries()) {
           const [jwt = '', ...disclosures] = segment.slice(0, -1).split('~');
           const claims = payloadOf(jwt);
-          if (at > 0) assert.equal(claims['sd_hash'], sha256(segments[at - 1] ?? ''), `${kind}, hop ${at}`);
+          if (at > 0) assert.equal(claims['sd_hash'], sha256(segments[at - 1] ?? ''), `${kind}, segment ${at}`);
           const delegated = (claims['delegate_payload'] ?? []) as readonly { readonly '...': string }[];
           const digests = disclosures.map(sha256);
-          for (const element of delegated) assert.ok(digests.includes(element['...']), `${kind}, hop ${at}`);
+          for (const element of delegated) assert.ok(digests.includes(element['...']), `${kind}, segment ${at}`);
         }
   });
 
-  it('the closed ones are for the checkout, and the open payment mandate for the open checkout mandate', () => {
+  it('the closed ones refer to the checkout, and the open payment mandate to the open checkout mandate', () => {
     const { made, tokens } = named('autonomous and paying');
     const [, closed, limits, paid] = tokens.map(({ mandate }) => mandate ?? {});
     const checkout = sha256(made.checkoutJwt);
@@ -74,7 +74,7 @@ describe('the digests of our mandates, recomputed from the texts', () => {
     assert.equal(reference?.['conditional_transaction_id'], sha256(made.segments[0] ?? ''));
   });
 
-  it('are what an accepted mandate is known by', async () => {
+  it('identify an accepted mandate', async () => {
     const { made, verify } = named('autonomous and paying');
     const verdict = await verify(made.header);
     assert.ok(verdict.kind === 'accepted');
@@ -90,7 +90,7 @@ describe('the digests of our mandates, recomputed from the texts', () => {
   });
 });
 
-describe('another implementation finds what we sign good with the keys that we publish', () => {
+describe('another implementation accepts signatures of the gateway with its published keys', () => {
   const mint = createMint();
   const { checkout, stranger } = mint.parties;
   const kid = checkout.publicJwk.kid;
@@ -100,8 +100,8 @@ describe('another implementation finds what we sign good with the keys that we p
   const claimed = { issuer: AUDIENCE, algorithms: ['ES256'], currentDate: new Date(NOW * 1_000) };
 
   it('checkouts', async () => {
-    const minted = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
-    const { jwt, jti, hash } = minted(purchaseWith(), NOW * 1_000);
+    const issue = createCheckoutMint({ profile: profileWith(), key: own, minted: createIssuedCheckouts() });
+    const { jwt, jti, hash } = issue(purchaseWith(), NOW * 1_000);
     const expected = { ...claimed, audience: AUDIENCE, typ: 'checkout+jwt' };
     const { payload, protectedHeader } = await jwtVerify(jwt, published, expected);
     assert.deepEqual([payload.jti, protectedHeader.kid, hash], [jti, kid, sha256(jwt)]);
@@ -110,7 +110,7 @@ describe('another implementation finds what we sign good with the keys that we p
     await assert.rejects(jwtVerify(jwt, others, expected), { code: 'ERR_JWKS_NO_MATCHING_KEY' });
   });
 
-  it('receipts, of what was sold and of what was refused', async () => {
+  it('receipts of accepted and of refused mandates', async () => {
     const signer = createReceiptSigner({ issuer: AUDIENCE, key: own });
     const about = { reference: 'r'.repeat(43), referenceSdHash: 's'.repeat(43) };
     const expected = { ...claimed, typ: 'ap2-receipt+jwt' };
@@ -123,7 +123,7 @@ describe('another implementation finds what we sign good with the keys that we p
   });
 });
 
-describe('a token of which one character was changed', () => {
+describe('a token with one changed character', () => {
   const tokens = [...CHAINS.flatMap(({ chains }) => chains.flatMap(tokensToAlter)), ...checkoutsToAlter(createMint())];
 
   it(`is refused here wherever another implementation refuses its signature, ${CHANGES} times`, async () => {
@@ -134,8 +134,8 @@ describe('a token of which one character was changed', () => {
       assert.ok((reasons.get(reason) ?? 0) > 0, `never as ${reason}: ${[...reasons.keys()].join(', ')}`);
   });
 
-  it('would be found out, if signatures were not looked at', async () => {
-    // Believes whatever head and payload say, and they are the right ones.
+  it('is accepted by a verifier without signature checks, so the comparison detects one', async () => {
+    // Accepts any signature of the right head and payload.
     const careless = (right: string, judge: Judge): Judge => {
       const signed = right.slice(0, right.lastIndexOf('.') + 1);
       return (changed) => judge(changed.startsWith(signed) ? right : changed);

@@ -7,7 +7,7 @@ import { createServer, type ServerResponse } from 'node:http';
 const network = process.env['NETWORK'] ?? '';
 const SUPPORTED = JSON.stringify({ kinds: [{ x402Version: 2, scheme: 'exact', network }] });
 const VALID = JSON.stringify({ isValid: true });
-/** A hash has so many hexadecimal digits. */
+/** Hexadecimal digits of a hash. */
 const HASH_DIGITS = 64;
 
 let settled = 0;

@@ -1,6 +1,6 @@
 /**
- * What a call asks for: a free resource, the price of another one, or that one with a fresh proof
- * of payment.
+ * The kinds of calls: a free resource, a priced one without a proof, or with a fresh proof of
+ * payment.
  */
 export const CALL_KINDS = ['free', 'challenge', 'paid'] as const;
 export type CallKind = (typeof CALL_KINDS)[number];
@@ -9,8 +9,7 @@ export type CallKind = (typeof CALL_KINDS)[number];
 export const SERVED: Readonly<Record<CallKind, number>> = { free: 200, challenge: 402, paid: 200 };
 
 /**
- * The kinds of ten calls in the order they are asked, again and again: the same share of each in
- * every second of a run.
+ * The kinds of ten calls, repeated in this order: the same share of each in every second of a run.
  */
 export const BLENDS = {
   free: ['free'],
@@ -20,7 +19,7 @@ export const BLENDS = {
 } as const satisfies Readonly<Record<string, readonly CallKind[]>>;
 export type BlendName = keyof typeof BLENDS;
 
-/** Reads the name of a blend; `all`: every one. @throws Error that names those there are */
+/** Reads the name of a blend; `all`: every one. @throws Error that lists the known ones */
 export function blendsOf(name: string): readonly BlendName[] {
   const names = Object.keys(BLENDS) as BlendName[];
   if (name === 'all') return names;

@@ -1,9 +1,9 @@
 /**
- * The load generator, a process of its own: takes a LoadOrder as message, says when it is prepared,
- * begins at `go` and answers with a LoadReport. Ends with its parent.
+ * The load generator, a process of its own: takes a LoadTask as message, reports when it is
+ * prepared, begins at `go` and answers with a LoadReport. Ends with its parent.
  */
 import { once } from 'node:events';
-import type { LoadOrder, LoadReport, LoadWord } from './load-order.ts';
+import type { LoadReport, LoadTask, LoadWord } from './load-task.ts';
 import { type NextCall, writeCalls } from './questions.ts';
 import { Tally } from './tally.ts';
 import { type WireAnswer, WireClient } from './wire-client.ts';
@@ -13,7 +13,7 @@ const PACE_MS = 1;
 const CONNECT_AT_ONCE = 32;
 
 class Run {
-  readonly #order: LoadOrder;
+  readonly #task: LoadTask;
   readonly #nextCall: NextCall;
   readonly #tally = new Tally();
   readonly #idle: WireClient[] = [];
@@ -22,11 +22,11 @@ class Run {
   #waiting: number[] = [];
   #head = 0;
 
-  constructor(order: LoadOrder, nextCall: NextCall) {
-    this.#order = order;
+  constructor(task: LoadTask, nextCall: NextCall) {
+    this.#task = task;
     this.#nextCall = nextCall;
-    const { hostname, port } = new URL(order.origin);
-    this.#clients = Array.from({ length: order.connections }, () => new WireClient(hostname, Number(port)));
+    const { hostname, port } = new URL(task.origin);
+    this.#clients = Array.from({ length: task.connections }, () => new WireClient(hostname, Number(port)));
   }
 
   async connect(): Promise<void> {
@@ -38,7 +38,7 @@ class Run {
 
   async report(): Promise<LoadReport> {
     const startedAt = performance.now();
-    await (this.#order.shape.kind === 'closed' ? this.#closed(startedAt) : this.#open(startedAt, this.#order.shape));
+    await (this.#task.shape.kind === 'closed' ? this.#closed(startedAt) : this.#open(startedAt, this.#task.shape));
     const seconds = (performance.now() - startedAt) / 1_000;
     for (const client of this.#clients) client.close();
     return {
@@ -50,7 +50,7 @@ class Run {
   }
 
   #closed(startedAt: number): Promise<void> {
-    const ends = startedAt + this.#order.seconds * 1_000;
+    const ends = startedAt + this.#task.seconds * 1_000;
     const lane = (client: WireClient): Promise<void> =>
       new Promise((resolve) => {
         const next = (): void => {
@@ -63,9 +63,9 @@ class Run {
   }
 
   #open(startedAt: number, { perSecond }: { readonly perSecond: number }): Promise<void> {
-    const calls = Math.floor(perSecond * this.#order.seconds);
+    const calls = Math.floor(perSecond * this.#task.seconds);
     const everyMs = 1_000 / perSecond;
-    const ends = startedAt + this.#order.seconds * 1_000;
+    const ends = startedAt + this.#task.seconds * 1_000;
     let due = 0;
     this.#idle.push(...this.#clients);
     return new Promise((resolve) => {
@@ -99,8 +99,7 @@ class Run {
   }
 
   /**
-   * Sends the next call. False: its proof is missing, which is this program's fault and counts as
-   * wrong.
+   * Sends the next call. False: its proof is missing, a fault of this program that counts as wrong.
    */
   #ask(client: WireClient, since: number, then: () => void): boolean {
     const call = this.#nextCall();
@@ -122,8 +121,8 @@ function say(word: LoadWord): void {
   process.send?.(word);
 }
 
-async function follow(order: LoadOrder): Promise<void> {
-  const run = new Run(order, await writeCalls(order));
+async function follow(task: LoadTask): Promise<void> {
+  const run = new Run(task, await writeCalls(task));
   await run.connect();
   const go = once(process, 'message');
   say({ word: 'prepared' });
@@ -131,7 +130,7 @@ async function follow(order: LoadOrder): Promise<void> {
   say({ word: 'done', report: await run.report() });
 }
 
-process.on('message', (message: LoadOrder | 'go') => {
+process.on('message', (message: LoadTask | 'go') => {
   if (message === 'go') return;
   follow(message).catch((error: unknown) => say({ word: 'failed', why: String(error) }));
 });

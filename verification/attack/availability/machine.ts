@@ -9,24 +9,24 @@ export interface MachineUse {
   /** Cores that each named process kept busy. */
   readonly cores: Readonly<Record<string, number>>;
   /** Share of all cores that processes outside of this run kept busy, 0 to 1. */
-  readonly strangersShare: number;
+  readonly othersShare: number;
 }
 
 /** Of /proc/stat, nanoseconds a tick. */
 const TICK_NS = 10_000_000;
 
-/** Starts to measure; the result says what was used since. `named`: process ids. */
+/** Starts to measure; the result reports the use since then. `named`: process ids. */
 export function machineMeter(named: Readonly<Record<string, number>>): () => MachineUse {
-  const ours = family();
+  const own = family();
   const usedBy = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + cpuNs(pid), 0);
   const each = Object.entries(named).map(([name, pid]) => ({ name, pid, before: cpuNs(pid) }));
-  const before = { at: performance.now(), ours: usedBy(ours), all: busyNs() };
+  const before = { at: performance.now(), own: usedBy(own), all: busyNs() };
   return () => {
     const ns = (performance.now() - before.at) * 1_000_000;
-    const strangers = busyNs() - before.all - (usedBy(ours) - before.ours);
+    const others = busyNs() - before.all - (usedBy(own) - before.own);
     return {
       cores: Object.fromEntries(each.map(({ name, pid, before: used }) => [name, (cpuNs(pid) - used) / ns])),
-      strangersShare: Math.max(0, strangers / ns / availableParallelism()),
+      othersShare: Math.max(0, others / ns / availableParallelism()),
     };
   };
 }
@@ -36,7 +36,7 @@ export function childThatRuns(file: string): number {
   const found = family().find(
     (pid) => pid !== process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(file),
   );
-  if (found === undefined) throw new Error(`nobody runs ${file}`);
+  if (found === undefined) throw new Error(`no process runs ${file}`);
   return found;
 }
 

@@ -15,7 +15,7 @@ import { startProgram } from '../../bench/program.ts';
 import { setStage } from '../../bench/stage.ts';
 import type { CallKind } from './blend.ts';
 import { startFlood } from './flood.ts';
-import type { LoadOrder } from './load-order.ts';
+import type { LoadTask } from './load-task.ts';
 import { childThatRuns, machineMeter } from './machine.ts';
 import type { Measured, Phase } from './verdict.ts';
 import { watch } from './watchers.ts';
@@ -28,18 +28,18 @@ const CONNECTIONS = 512;
 const UNLOADED_SHARE = 0.3;
 const OVERLOAD = 3;
 /**
- * More paid calls than a gateway answers on one core, a second: so many proofs a closed loop is
- * given.
+ * More paid calls a second than a gateway answers on one core: the number of proofs for a closed
+ * loop.
  */
 const MAX_PAID_PER_SECOND = 2_000;
-/** The chain that the shop of the benchmark names. */
+/** The chain in the configuration of the benchmark. */
 const NETWORK = 'eip155:84532';
-const MERCHANT = join(import.meta.dirname, '../../bench/backend.ts');
+const BACKEND = join(import.meta.dirname, '../../bench/backend.ts');
 const FACILITATOR = join(import.meta.dirname, 'approving-facilitator.ts');
 
 /**
- * Capacity, unloaded times and a flood of so many `seconds`, of one gateway and calls in this
- * blend. Ends all that it started.
+ * Measures capacity, unloaded times and a flood of `seconds` for one gateway and this blend. Ends
+ * all that it started.
  */
 export async function measureOverload(
   blend: readonly CallKind[],
@@ -68,16 +68,16 @@ export async function measureOverload(
   const used = {
     gateway: program.pid,
     client: flood.pid,
-    merchant: childThatRuns(MERCHANT),
+    merchant: childThatRuns(BACKEND),
     facilitator: facilitator.pid,
   };
   const paidShare = blend.filter((kind) => kind === 'paid').length / blend.length;
 
-  type Turn = Pick<LoadOrder, 'connections' | 'seconds' | 'shape'>;
+  type Turn = Pick<LoadTask, 'connections' | 'seconds' | 'shape'>;
 
   /**
-   * Connects and signs before the clock starts. The result runs the order and adds what the machine
-   * did meanwhile.
+   * Connects and signs before the clock starts. The result runs the task and adds the use of the
+   * machine meanwhile.
    */
   async function prepare(turn: Turn): Promise<() => Promise<Phase>> {
     const { shape } = turn;

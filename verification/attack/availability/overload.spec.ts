@@ -34,7 +34,7 @@ describe('a flood', () => {
     const request = postOf('/api/resources/cities/invoke', '{}', headers);
     return Promise.all(clients.map((client) => ask(client, request)));
   };
-  /** Repeats the burst until its refusals are as wanted. */
+  /** Repeats the burst until its refusals are as expected. */
   const burstUntil = async (wanted: (refused: number) => boolean): Promise<readonly WireAnswer[]> => {
     const deadline = performance.now() + DEADLINE_MS;
     for (;;) {
@@ -51,11 +51,11 @@ describe('a flood', () => {
 
   attack(
     'D2',
-    'what is too much is refused at once, and everything else goes on; when it is over, so are the refusals',
+    'excess calls are refused at once, and all others are served; after the burst the refusals end',
     async () => {
       testbed.backend.hold();
-      // Calls in flight that wait for the merchant, fewer than the lowest limit: some others still
-      // come in beside them.
+      // Calls in flight that wait for the backend, fewer than the lowest limit: some others are
+      // still admitted.
       const held: Promise<Response>[] = [];
       while (held.length < HARMLESS_IN_FLIGHT / 2) {
         const arrived = testbed.backend.nextRequest('/held');
@@ -97,11 +97,11 @@ describe('a flood', () => {
     },
   );
 
-  attack('D8', 'refusals have one line in the log now and then, not one each', async () => {
-    const told = (line: string): boolean => line.includes('calls were refused');
+  attack('D8', 'refusals are logged in summary lines, not one each', async () => {
+    const isRefusalLine = (line: string): boolean => line.includes('calls were refused');
     const deadline = performance.now() + DEADLINE_MS;
-    while (!testbed.gateway.logLines.some(told) && performance.now() < deadline) await burst();
-    const lines = testbed.gateway.logLines.filter(told);
+    while (!testbed.gateway.logLines.some(isRefusalLine) && performance.now() < deadline) await burst();
+    const lines = testbed.gateway.logLines.filter(isRefusalLine);
     const { shed } = JSON.parse(lines[0] ?? '{}') as { readonly shed?: { readonly overload: number } };
     assert.ok((shed?.overload ?? 0) > 0, 'the line says how many');
     assert.equal(testbed.gateway.logLines.filter((line) => line.includes('"status":503')).length, 0);
@@ -123,7 +123,7 @@ describe('a flood', () => {
       assert.equal((await held).status, 200);
       const next = await ask(client, Buffer.concat([whole.subarray(-2), whole]));
       assert.deepEqual([next.status, client.opened], [200, 1]);
-      // A body whose end nobody knows is not waited for.
+      // The gateway does not wait for a body of unknown length.
       full.backend.hold();
       const again = full.backend.nextRequest('/held');
       const second = full.gateway.invoke('free_held');

@@ -8,10 +8,10 @@ import { authorizationDigest, domainSeparator } from '../../../src/payments/x402
 import { encodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { PaymentRequired, PaymentRequirements } from '../../../src/payments/x402/wire/types.ts';
 
-/** Enough that no payer meets its own limit of settlements, whatever is in flight. */
+/** Enough that no payer reaches its own limit of settlements at any load. */
 const PAYERS = 1_024;
 /**
- * How much longer than offered a proof lives: those of a whole run are signed before its clock
+ * How much longer than offered a proof is valid: all proofs of a run are signed before its clock
  * starts.
  */
 const EXCESS_SECONDS = 500;
@@ -28,15 +28,12 @@ interface NativeSigner {
   ecdsaSign(digest: Uint8Array, key: Uint8Array): { readonly signature: Uint8Array; readonly recid: number };
 }
 
-/**
- * Signs one more payment, the next payer's: the value of a PAYMENT-SIGNATURE header that no other
- * is equal to.
- */
+/** Signs one more payment, the next payer's: the value of a unique PAYMENT-SIGNATURE header. */
 export type NextProof = () => string;
 
 /**
- * Payers with fresh keys who accept the first offer of a challenge. @throws Error when it makes
- * none, or the addon is not there
+ * Payers with fresh keys that accept the first offer of a challenge. @throws Error when the
+ * challenge has no offer, or the addon is missing
  */
 export function payersOf({ accepts, resource }: PaymentRequired): NextProof {
   const [offer] = accepts;

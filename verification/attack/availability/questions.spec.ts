@@ -41,7 +41,7 @@ describe('the calls of a load', () => {
       client.ask(request, (answer) => (answer instanceof Error ? reject(answer) : resolve(answer))),
     );
 
-  it('are of each kind in its share and served each, the paid ones with a fresh proof', async () => {
+  it('have the share of each kind and are all served, the paid ones with a fresh proof', async () => {
     const next = await calls();
     const asked = { free: 0, challenge: 0, paid: 0 };
     for (let at = 0; at < CALLS; at += 1) {
@@ -55,7 +55,7 @@ describe('the calls of a load', () => {
     assert.equal(facilitator.calls.filter(({ path }) => path === '/settle').length, PAID_CALLS);
   });
 
-  it('end where no proof is left: none is sent twice', async () => {
+  it('end when no proof is left: none is sent twice', async () => {
     const next = await calls();
     const paidAt = BLENDS.mix.indexOf('paid');
     const rounds = Array.from({ length: PAID_CALLS + 1 }, () => BLENDS.mix.map(() => next()?.kind)[paidAt]);

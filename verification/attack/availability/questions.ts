@@ -3,7 +3,7 @@
 import { decodeHeader } from '../../../src/payments/x402/wire/header-codec.ts';
 import { PAYMENT_REQUIRED, PAYMENT_SIGNATURE, type PaymentRequired } from '../../../src/payments/x402/wire/types.ts';
 import type { CallKind } from './blend.ts';
-import type { LoadOrder } from './load-order.ts';
+import type { LoadTask } from './load-task.ts';
 import { payersOf } from './proofs.ts';
 import { postOf } from './wire-client.ts';
 
@@ -13,14 +13,14 @@ export interface WrittenCall {
   readonly request: Buffer;
 }
 
-/** The next call of an order; undefined when it is a paid one and all proofs are spent. */
+/** The next call of a task; undefined when it is a paid one and all proofs are spent. */
 export type NextCall = () => WrittenCall | undefined;
 
 /**
- * Writes what an order asks, and signs its proofs. @throws Error when the priced resource asks for
+ * Writes the calls of a task, and signs its proofs. @throws Error when the priced resource asks for
  * no payment
  */
-export async function writeCalls({ origin, path, body, priced }: LoadOrder): Promise<NextCall> {
+export async function writeCalls({ origin, path, body, priced }: LoadTask): Promise<NextCall> {
   const free = postOf(path, body);
   if (priced === undefined) return () => ({ kind: 'free', request: free });
   const { blend, proofs } = priced;

@@ -5,28 +5,24 @@ import { startWorld } from '../../../spec/support/world.ts';
 import { attack } from '../catalogue.ts';
 import { type Target, targetOf } from '../target.ts';
 import { type Flood, startFlood } from './flood.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import { SLOW_KINDS, type SlowClients, startSlow } from './slow.ts';
 
-/**
- * Of each kind; `slow-clients.ts` measures hundreds, and how much longer the calls of others take.
- */
+/** Of each kind; `slow-clients.ts` measures hundreds, and the delay of the calls of others. */
 const CONNECTIONS = 17;
 const SECONDS = 2;
 const CALLS_PER_SECOND = 100;
-/**
- * With the slow readers fewer than may be refused because the machine is busy with something else.
- */
+/** With the slow readers, fewer calls in flight than a busy machine still admits. */
 const CALLERS = 8;
 /**
- * Readers who take nothing of 5 MiB each, and what they may cost, bytes: buffers, and the garbage
- * that filling them left.
+ * Readers that read nothing of 5 MiB each, and their allowed memory, bytes: buffers, and garbage of
+ * filling them.
  */
 const READERS = 120;
 const BYTES_OF_READERS = 200 * 1_048_576;
 /**
- * When heads that do not end are cut, milliseconds: their timeout, the interval in which it is
- * looked at, and some patience.
+ * When incomplete heads are cut, milliseconds: their timeout, the interval in which it is checked,
+ * and some slack.
  */
 const HEAD_DEADLINE_MS = 10_000 + 2_000 + 3_000;
 
@@ -50,7 +46,7 @@ describe('slow clients', () => {
 
   attack(
     'D1',
-    'of all kinds neither hold up the calls of others nor fill the memory, and heads that do not end are cut',
+    'of all kinds neither delay the calls of others nor fill the memory, and incomplete heads are cut',
     async () => {
       await ask();
       const startedAt = performance.now();
@@ -59,8 +55,7 @@ describe('slow clients', () => {
         for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
         const { good, busy, wrong, wrongest } = await ask();
         assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
-        // All of them, on a machine that has time; a call that waited for its reader would take
-        // seconds.
+        // All of them, on an idle machine; a call that waited for a slow reader would take seconds.
         assert.ok(good > (CALLS_PER_SECOND * SECONDS) / 2, `${good} calls`);
         await target.stillSells();
         const [headers] = slow;
@@ -74,7 +69,7 @@ describe('slow clients', () => {
     },
   );
 
-  attack('D1', 'readers who take nothing cost buffers, not the answers they asked for', async () => {
+  attack('D1', 'readers that read nothing cost buffers, not whole answers', async () => {
     const before = target.residentBytes();
     const readers = await startSlow('reading', READERS, target.url);
     try {
@@ -82,7 +77,7 @@ describe('slow clients', () => {
       const arrived = (): number => target.backend.requests.filter(({ url }) => url === '/archive.bin').length;
       while (arrived() < READERS && performance.now() < deadline) await delay(50);
       assert.ok(arrived() >= READERS, `${arrived()} readers were served`);
-      // Time for the merchant's answers to go as far as they can.
+      // Time for the answers of the backend to fill the buffers.
       await ask();
       const grown = target.residentBytes() - before;
       assert.ok(grown < BYTES_OF_READERS, `grew by ${grown} bytes`);

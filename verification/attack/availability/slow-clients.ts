@@ -1,26 +1,26 @@
 /**
- * `node verification/attack/availability/slow-clients.ts [seconds=5] [connections=400]`: what slow
- * clients do to the calls of others. An open loop asks at a fixed rate, in turns alone and beside
- * slow clients of one of the three kinds; those of slowhttptest too, when that is on the PATH.
- * Prints a table; exit code 1 when a p99 is more than twice the one without them, or a call was not
- * answered.
+ * `node verification/attack/availability/slow-clients.ts [seconds=5] [connections=400]`: the effect
+ * of slow clients on the calls of others. An open loop asks at a fixed rate, in turns alone and
+ * beside slow clients of one of the three kinds; those of slowhttptest too, when that is on the
+ * PATH. Prints a table; exit code 1 when a p99 is more than twice the one without them, or a call
+ * was not answered.
  */
 
 import { startWorld } from '../../../spec/support/world.ts';
 import { median } from '../../bench/numbers.ts';
 import { startFlood } from './flood.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import { SLOW_KINDS, type SlowKind, startSlow } from './slow.ts';
 import { hasSlowhttptest, startSlowhttptest } from './slowhttptest.ts';
 
 const MAX_P99_RATIO = 2;
 const CALLS_PER_SECOND = 200;
 const CALLERS = 32;
-/** Each kind takes its turn with nobody this often; what counts are the medians. */
+/** How often each kind takes turns with no slow client; the medians count. */
 const ROUNDS = 3;
 /** Measurements that do not count after the slow ones have come. */
 const SETTLING = 2;
-/** What may be refused with 503, as a share: a loop that was late for a moment. */
+/** The share that may be refused with 503: the event loop may be late for a moment. */
 const MAX_REFUSED = 0.01;
 
 const seconds = Number(process.argv[2] ?? 5);
@@ -38,7 +38,7 @@ const ask = (): Promise<LoadReport> =>
     ...{ connections: CALLERS, seconds, shape: { kind: 'open', perSecond: CALLS_PER_SECOND } },
   });
 
-/** What was measured, and what became of the slow ones. */
+/** The measurements, and the state of the slow clients. */
 interface Beside {
   readonly report: LoadReport;
   readonly rest: string;
@@ -46,8 +46,8 @@ interface Beside {
 
 async function besideOurs(kind: SlowKind): Promise<Beside> {
   const slow = await startSlow(kind, connections, baseUrl);
-  // Until the buffers between here and the merchant are full, slow readers are just readers, who
-  // take gigabytes in all.
+  // Until the buffers up to the backend are full, slow readers read at full speed, gigabytes in
+  // all.
   for (let settling = 0; settling < SETTLING; settling += 1) await ask();
   const report = await ask();
   const rest = `${slow.connected()} of ${slow.count} connections left`;

@@ -9,19 +9,19 @@ import { connect, type Socket } from 'node:net';
 export const SLOW_KINDS = ['headers', 'body', 'reading'] as const;
 export type SlowKind = (typeof SLOW_KINDS)[number];
 
-/** How often a slow client gives a sign of life, milliseconds. */
+/** How often a slow client sends or reads, milliseconds. */
 const DRIP_MS = 1_000;
 /**
- * What a slow reader asks for: 5 MiB, more than the buffers of the kernel between it and the
- * gateway take.
+ * The answer that a slow reader requests: 5 MiB, more than the buffers of the kernel between it and
+ * the gateway take.
  */
 const LARGE_ANSWER = '/api/resources/free_archive/invoke';
 
-/** Slow clients that are at work. */
+/** Running slow clients. */
 export interface SlowClients {
   /** How many still have their connection. */
   connected(): number;
-  /** How many got one at all. */
+  /** How many could connect. */
   readonly count: number;
   close(): void;
 }
@@ -35,7 +35,7 @@ export async function startSlow(kind: SlowKind, count: number, url: string): Pro
     const socket = connect({ host: hostname, port: Number(port) });
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
     open.add(socket);
-    // What the gateway does to slow clients is close them.
+    // The gateway closes the connections of slow clients.
     socket.on('error', () => undefined);
     const timer = setInterval(drip(kind, socket), DRIP_MS);
     timers.add(timer);
@@ -55,7 +55,7 @@ export async function startSlow(kind: SlowKind, count: number, url: string): Pro
   };
 }
 
-/** Begins, and returns what is done once in a DRIP_MS. */
+/** Begins, and returns the action of every DRIP_MS. */
 function drip(kind: SlowKind, socket: Socket): () => void {
   if (kind === 'headers') {
     socket.resume().write('POST /api/resources/free_echo/invoke HTTP/1.1\r\nhost: shop\r\n');

@@ -2,10 +2,10 @@
 
 import { percentile } from '../../bench/numbers.ts';
 import { CALL_KINDS, type CallKind, SERVED } from './blend.ts';
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import type { WireAnswer } from './wire-client.ts';
 
-/** Room for the times of one order, of each kind. */
+/** Room for the times of one task, of each kind. */
 const MAX_CALLS = 4_000_000;
 
 const goodMs = {
@@ -16,8 +16,8 @@ const goodMs = {
 const busyMs = new Float64Array(MAX_CALLS);
 
 /**
- * Counts the answers of one order. Only one can be used at a time: the room for the times is
- * shared.
+ * Counts the answers of one task. Only one can be used at a time: they share the room for the
+ * times.
  */
 export class Tally {
   readonly #sent = { free: 0, challenge: 0, paid: 0 };

@@ -1,12 +1,12 @@
 /** Judges an overload run by its three phases. */
 
-import type { LoadReport } from './load-order.ts';
+import type { LoadReport } from './load-task.ts';
 import type { MachineUse } from './machine.ts';
 import type { Watched } from './watchers.ts';
 
 export type Phase = LoadReport & MachineUse;
 
-/** The three phases of a run, and what was asked meanwhile. */
+/** The three phases of a run, and the watched routes meanwhile. */
 export interface Measured {
   readonly capacity: Phase;
   readonly calm: Phase;
@@ -16,20 +16,20 @@ export interface Measured {
   readonly watched: readonly Watched[];
 }
 
-/** The goals: times of what was let in, share of the capacity that was still served. */
+/** The goals: times of admitted calls, share of the capacity that was still served. */
 const MAX_P99_RATIO = 5;
 const MIN_GOODPUT = 0.8;
 
-/** One goal, in words with its figures. */
+/** One goal, as text with its figures. */
 export interface Judged {
   readonly met: boolean;
-  readonly said: string;
+  readonly text: string;
 }
 
 export function judge({ capacity, calm, flooded, watched }: Measured): readonly Judged[] {
   const ratio = flooded.p99Ms / calm.p99Ms;
   const goodput = flooded.good / flooded.seconds / (capacity.good / capacity.seconds);
-  const failed = watched.reduce((sum, place) => sum + place.failed, 0);
+  const failed = watched.reduce((sum, route) => sum + route.failed, 0);
   const wrong = capacity.wrong + calm.wrong + flooded.wrong;
   const wrongest = flooded.wrongest ?? calm.wrongest ?? capacity.wrongest ?? '';
   return [
@@ -43,7 +43,7 @@ export function judge({ capacity, calm, flooded, watched }: Measured): readonly 
 /**
  * The figures of the phases, and below each those of its kinds of calls where there are several.
  * Times in milliseconds. Under the names of processes: how much of a core each used. `others`: how
- * much of the machine strangers did. Where that is more than a little, the figures are about them.
+ * much of the machine other processes used; where that is much, the figures are not valid.
  */
 export function table({ capacity, calm, flooded, overload, watched }: Measured): string {
   const processes = Object.keys(capacity.cores);
@@ -87,7 +87,7 @@ function rowsOf(title: string, phase: Phase): string[][] {
     phase.p99Ms.toFixed(1),
     busy === 0 ? '-' : phase.busyP99Ms.toFixed(1),
     ...Object.values(phase.cores).map(percent),
-    percent(phase.strangersShare),
+    percent(phase.othersShare),
     String(wrong),
     String(unsent),
     String(reopened),
@@ -100,8 +100,8 @@ function rowsOf(title: string, phase: Phase): string[][] {
   return [whole, ...each];
 }
 
-function judged(met: boolean, said: string): Judged {
-  return { met, said: `${met ? 'met   ' : 'MISSED'} ${said}` };
+function judged(met: boolean, text: string): Judged {
+  return { met, text: `${met ? 'met   ' : 'MISSED'} ${text}` };
 }
 
 function percent(share: number): string {

@@ -1,27 +1,27 @@
-/** Asks probes, operator routes and event stream while a flood runs. */
+/** Requests probes, operator routes and event stream while a flood runs. */
 
 import { percentile } from '../../bench/numbers.ts';
 import { WireClient } from './wire-client.ts';
 
-/** How often each place is asked, milliseconds. */
+/** How often each route is requested, milliseconds. */
 const EVERY_MS = 100;
 
-/** What one place answered while it was watched. */
+/** The answers of one watched route. */
 export interface Watched {
   readonly what: string;
   readonly asked: number;
-  /** Answers other than 200, and questions without an answer. */
+  /** Answers other than 200, and requests without an answer. */
   readonly failed: number;
   readonly worstMs: number;
   readonly p50Ms: number;
 }
 
 /**
- * Asks each URL with GET again and again, each on a connection of its own, until the result is
+ * Sends GET to each URL repeatedly, each on a connection of its own, until the result is
  * called.
  */
-export function watch(places: Readonly<Record<string, string>>): () => Promise<readonly Watched[]> {
-  const stops = Object.entries(places).map(([what, url]) => watchOne(what, new URL(url)));
+export function watch(routes: Readonly<Record<string, string>>): () => Promise<readonly Watched[]> {
+  const stops = Object.entries(routes).map(([what, url]) => watchOne(what, new URL(url)));
   return () => Promise.all(stops.map((stop) => stop()));
 }
 

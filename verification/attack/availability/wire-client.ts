@@ -2,10 +2,10 @@
 
 import { connect, type Socket } from 'node:net';
 
-/** What one answer was. */
+/** One answer. */
 export interface WireAnswer {
   readonly status: number;
-  /** The header block, as it came. */
+  /** The header block, as received. */
   readonly head: string;
   readonly body: string;
 }
@@ -32,7 +32,7 @@ export class WireClient {
     this.#port = port;
   }
 
-  /** Resolves when the connection is there: what is measured is calls, not connecting. */
+  /** Resolves when connected, so that connecting is not measured. */
   connected(): Promise<void> {
     const socket = this.#socket ?? this.#open();
     this.#socket = socket;
@@ -42,7 +42,7 @@ export class WireClient {
     });
   }
 
-  /** Sends the request and calls back once, with its answer or with what broke the connection. */
+  /** Sends the request and calls back once, with its answer or the error of the connection. */
   ask(request: Buffer, onAnswer: (answer: WireAnswer | Error) => void): void {
     this.#onAnswer = onAnswer;
     this.#socket ??= this.#open();
@@ -83,9 +83,9 @@ export class WireClient {
   }
 
   #end(answer: WireAnswer | Error): void {
-    const tell = this.#onAnswer;
+    const notify = this.#onAnswer;
     this.#onAnswer = undefined;
-    tell?.(answer);
+    notify?.(answer);
   }
 }
 

@@ -1,26 +1,26 @@
-/** What a facilitator may answer instead of a verdict, byte by byte. */
+/** Bytes that a hostile facilitator answers instead of a verdict. */
 
 import type { Socket } from 'node:net';
 import { BEARER } from './stage.ts';
 
-/** What a facilitator knows when it answers. */
+/** The values that a hostile facilitator answers with. */
 export interface Situation {
   readonly payer: string;
   readonly network: string;
-  /** Where nobody must ever knock. */
+  /** An address that must receive no request. */
   readonly canary: string;
 }
 
-/** Bytes on the wire, or a deed, instead of an answer to either question. */
+/** Bytes on the wire, or an action, instead of an answer to verify or settle. */
 export type Wording = (at: Situation) => string | ((socket: Socket) => void);
 
-/** A verdict that says yes to both questions; the transaction is invented. */
+/** A verdict that approves verify and settle; its transaction does not exist. */
 export function yes({ payer, network }: Situation, more: object = {}): string {
   const transaction = `0x${'ab'.repeat(32)}`;
   return JSON.stringify({ isValid: true, success: true, transaction, network, payer, ...more });
 }
 
-/** A verdict that says no to both questions. */
+/** A verdict that refuses verify and settle. */
 function no(reason: string, more: object = {}): string {
   return JSON.stringify({ isValid: false, success: false, invalidReason: reason, errorReason: reason, ...more });
 }
@@ -35,7 +35,7 @@ const redirect =
     framed(yes(at), `HTTP/1.1 ${status} Go\r\nlocation: ${to(at)}`);
 const inside: Wording = () => framed(no(`see ${BEARER}`));
 
-/** What our answers could copy, if they copied. */
+/** Extra members of a verdict, which the gateway must not copy. */
 const EXTRA = {
   extra: { payTo: '0xdead', name: BEARER },
   accepts: [{ payTo: '0xdead' }],
@@ -48,7 +48,7 @@ const EXTRA = {
   ['__proto__x']: { isValid: true },
 };
 
-/** Facilitators that break HTTP, JSON or their silence. */
+/** Facilitators that break HTTP or JSON, or do not answer. */
 export const WORDINGS: readonly (readonly [what: string, wording: Wording])[] = [
   ['yes, with fields for our own answers', (at) => framed(yes(at, EXTRA))],
   ['no, with fields for our own answers', () => framed(no('insufficient_funds', EXTRA))],
@@ -94,7 +94,7 @@ export const WORDINGS: readonly (readonly [what: string, wording: Wording])[] = 
   ['numbers beyond a double', (at) => framed(yes(at, { isValid: 1e3 }).replace('1000', '1e999'))],
   ['a hash with a newline', (at) => framed(yes(at, { transaction: `0x${'ab'.repeat(32)}\n` }))],
   ['a hash of zeros', (at) => framed(yes(at, { transaction: `0x${'0'.repeat(64)}` }))],
-  ['a network that is nearly ours', (at) => framed(yes(at, { network: `${at.network}7` }))],
+  ['a network that resembles the configured one', (at) => framed(yes(at, { network: `${at.network}7` }))],
   ['a network in capitals', (at) => framed(yes(at, { network: at.network.toUpperCase() }))],
   ['a payer of zeros', (at) => framed(yes(at, { payer: `0x${'0'.repeat(40)}` }))],
 ];

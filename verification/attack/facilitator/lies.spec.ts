@@ -15,7 +15,7 @@ import { assertHonest, BEARER, type LiarStage, nonceOf, openLiarStage, PRICE_UNI
 
 const NETWORK = 'eip155:31337';
 const HOLDS = new Set(['hang', 'drip']);
-/** Those who hold a settlement up for its whole minute have the long run. */
+/** Only the long run has those that delay a settlement for its whole minute. */
 const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
   ...LIES,
   ...NO_VERDICT.filter(([, { kind }]) => isLongRun || !HOLDS.has(kind)).map(([what, answer]): [string, Lie] => [
@@ -23,7 +23,7 @@ const ANSWERS: readonly (readonly [what: string, lie: Lie])[] = [
     () => answer,
   ]),
 ];
-/** What is true, whatever the facilitator says. */
+/** The true state of the payment. */
 const FATES = ['unpaid', 'paid'] as const;
 
 describe('a facilitator that lies to a whole gateway', () => {
@@ -60,44 +60,48 @@ describe('a facilitator that lies to a whole gateway', () => {
       return { kind: 'json', body };
     };
   };
-  const said = (lie: Lie, proof: string, transaction: string): ScriptedAnswer =>
+  const scripted = (lie: Lie, proof: string, transaction: string): ScriptedAnswer =>
     lie({ network: NETWORK, payer: payerOf(proof), transaction, foreign });
 
-  describe('whatever it says', { concurrency: true }, () => {
+  describe('in any answer', { concurrency: true }, () => {
     for (const [at, [what, lie]] of ANSWERS.entries()) {
       for (const fate of FATES)
-        attack(['X10', 'X11'], `/settle says "${what}" of what is ${fate}: the chain decides`, async (context) => {
-          const { proof, nonce } = await stage.sign();
-          let moved: Promise<string> | undefined;
-          const settle: Script = async () => {
-            if (fate === 'paid') moved ??= stage.submit(proof);
-            return said(lie, proof, (await moved) ?? INVENTED_TRANSACTION);
-          };
-          scripts.set(nonce, { verify: valid, settle });
-          const seen = await stage.bring(proof, at);
-          assertHonest(seen, await stage.paid(nonce));
-          assert.equal(await stage.paid(nonce), fate === 'paid');
-          measured(context, 'hostile facilitator answers', 1);
-          if (seen.outcome === 'asked') return;
-          // The truth comes out, and the same proof has what it pays for: once, and for one price.
-          const honest = settles(proof);
-          scripts.set(nonce, { verify: valid, settle: fate === 'paid' ? settle : honest });
-          await stage.collect(proof, at + 1);
-          sold += 1;
-        });
+        attack(
+          ['X10', 'X11'],
+          `/settle answers "${what}" for a payment that is ${fate}: the chain decides`,
+          async (context) => {
+            const { proof, nonce } = await stage.sign();
+            let moved: Promise<string> | undefined;
+            const settle: Script = async () => {
+              if (fate === 'paid') moved ??= stage.submit(proof);
+              return scripted(lie, proof, (await moved) ?? INVENTED_TRANSACTION);
+            };
+            scripts.set(nonce, { verify: valid, settle });
+            const seen = await stage.bring(proof, at);
+            assertHonest(seen, await stage.paid(nonce));
+            assert.equal(await stage.paid(nonce), fate === 'paid');
+            measured(context, 'hostile facilitator answers', 1);
+            if (seen.outcome === 'asked') return;
+            // In the end the same proof gets its answer: once, and for one price.
+            const honest = settles(proof);
+            scripts.set(nonce, { verify: valid, settle: fate === 'paid' ? settle : honest });
+            await stage.collect(proof, at + 1);
+            sold += 1;
+          },
+        );
 
       attack(
         ['X10', 'X11'],
-        `/verify says "${what}" of what is paid already: nobody is asked to pay twice`,
+        `/verify answers "${what}" for a paid proof: no buyer is asked to pay twice`,
         async (context) => {
           const { proof, nonce } = await stage.sign();
           const transaction = await stage.submit(proof);
-          const answer = said(lie, proof, transaction);
+          const answer = scripted(lie, proof, transaction);
           const verdict = answer.kind === 'json' ? { ...answer, body: asVerdict(answer.body) } : answer;
           scripts.set(nonce, { verify: () => verdict, settle: () => ({ kind: 'reset' }) });
           const seen = await stage.bring(proof, at);
           assertHonest(seen, true);
-          const truth = said(
+          const truth = scripted(
             (situation) => ({ kind: 'json', body: { success: true, ...situation } }),
             proof,
             transaction,
@@ -111,19 +115,23 @@ describe('a facilitator that lies to a whole gateway', () => {
     }
   });
 
-  attack(['X10', 'X11'], 'in the end: one price for each delivery, and nobody knows the token', async (context) => {
-    // The first payment bought nothing: liars name it as if it had paid for others.
-    const paidFor = Number((await stage.seller.income()) / PRICE_UNITS) - 1;
-    assert.equal(paidFor, sold);
-    const asked = stage.seller.backend.requests.length;
-    assert.equal(asked, sold, 'the merchant worked once for each');
-    measured(context, 'unpaid deliveries', asked - paidFor);
-    measured(context, 'double settlements', paidFor - sold);
-    assert.ok(!(await stage.sinks()).includes(BEARER));
-  });
+  attack(
+    ['X10', 'X11'],
+    'after all lies: one price for each delivery, and the token is disclosed nowhere',
+    async (context) => {
+      // The first payment bought nothing: lies name it as the payment of other proofs.
+      const paidFor = Number((await stage.testbed.income()) / PRICE_UNITS) - 1;
+      assert.equal(paidFor, sold);
+      const asked = stage.testbed.backend.requests.length;
+      assert.equal(asked, sold, 'one backend request for each');
+      measured(context, 'unpaid deliveries', asked - paidFor);
+      measured(context, 'double settlements', paidFor - sold);
+      assert.ok(!(await stage.sinks()).includes(BEARER));
+    },
+  );
 });
 
-/** The same lie in the words of `/verify`. */
+/** The same lie as an answer of `/verify`. */
 function asVerdict(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const { success: isValid, errorReason: invalidReason, ...rest } = body as Readonly<Record<string, unknown>>;

@@ -9,31 +9,31 @@ import type { Chain } from '../../../spec/support/chain.ts';
 import { eventually } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Seen } from '../payments/channels.ts';
 
 export const INPUT = { city: 'Berlin' };
 /** What `market_report` costs, base units. */
 export const PRICE_UNITS = 10_000n;
-/** Known to the facilitator and to nobody else. */
+/** The token of the facilitator, which must not be disclosed. */
 export const BEARER = 'bearer-canary-7d20';
 
-/** A shop whose facilitator is not its friend, on a real chain. */
+/** A gateway with a hostile facilitator, on a real chain. */
 export interface LiarStage {
-  readonly seller: Testbed;
+  readonly testbed: Testbed;
   /**
-   * A fresh proof of a fresh payer, because one payer may have a few settlements under way only,
-   * and what tells it apart.
+   * A proof of a new payer, and its nonce; new, because one payer may have only a few settlements
+   * under way.
    */
   sign(): Promise<{ readonly proof: string; readonly nonce: string }>;
   /** Brings a proof over the channel with this number. */
   bring(proof: string, channel: number | Channel): Promise<Seen>;
-  /** A stranger, or an honest facilitator, moves the money; resolves to the transaction. */
+  /** Moves the money as a stranger or an honest facilitator would; resolves to the transaction. */
   submit(proof: string): Promise<Hex>;
   /** Whether the chain shows the payment. */
   paid(nonce: string): Promise<boolean>;
-  /** Brings the proof until it has what it paid for: delivered now, or before. */
+  /** Brings the proof until its answer is delivered, now or before. */
   collect(proof: string, channel: number): Promise<void>;
-  /** Everything that operators and logs hold. */
+  /** All events, receipts and log lines. */
   sinks(): Promise<string>;
   close(): Promise<void>;
 }
@@ -48,10 +48,10 @@ export async function openLiarStage(url: string): Promise<LiarStage> {
   const { chain, gateway } = testbed;
   const bring = (proof: string, channel: number | Channel): Promise<Seen> => {
     const over = typeof channel === 'number' ? (CHANNELS[channel % CHANNELS.length] ?? 'http') : channel;
-    return order(gateway.url, over, { resourceId: 'market_report', input: INPUT, proof });
+    return buy(gateway.url, over, { resourceId: 'market_report', input: INPUT, proof });
   };
   return {
-    seller: testbed,
+    testbed,
     bring,
     async sign() {
       const buyer = await createBuyer(chain);
@@ -93,7 +93,7 @@ export function payerOf(proof: string): string {
 /** Topic of `AuthorizationUsed(address,bytes32)`. */
 const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
 
-/** Sends the authorization of a proof to the token, from an address that nobody knows. */
+/** Sends the authorization of a proof to the token, from an unknown address. */
 export async function submit(chain: Chain, proof: string): Promise<Hex> {
   const { authorization, signature } = decode(proof).payload;
   const from = freshAddress();
@@ -110,13 +110,12 @@ const KEEP_THE_PROOF: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * What must hold for any answer to a proof, whatever a facilitator said: delivered only what is
- * paid, asked for money only where none moved, and everything else in words that tell a buyer to
- * keep his proof.
+ * Holds for every answer to a proof: a delivery only for a payment, a 402 only when no money moved,
+ * and any other answer asks the buyer to keep its proof.
  */
 export function assertHonest(seen: Seen, paid: boolean): void {
   const what = `${seen.outcome} ${seen.code} while ${paid ? 'paid' : 'unpaid'}`;
-  assert.ok(!seen.everything.includes(BEARER), 'the token of the facilitator is told');
+  assert.ok(!seen.everything.includes(BEARER), 'the token of the facilitator is disclosed');
   if (seen.outcome === 'delivered') assert.ok(paid, what);
   else if (seen.outcome === 'asked') assert.ok(!paid, what);
   else assert.ok(KEEP_THE_PROOF.has(seen.code), what);

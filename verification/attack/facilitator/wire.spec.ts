@@ -9,13 +9,13 @@ const NETWORK = 'eip155:31337';
 
 type Question = 'verify' | 'settle';
 
-/** What a facilitator is sent, as far as it is looked at. */
+/** The part of a request to the facilitator that is checked. */
 interface Asked {
   readonly paymentPayload: { readonly accepted: unknown };
   readonly paymentRequirements: { readonly payTo: string; readonly amount: string };
 }
 
-describe('a facilitator whose bytes are the attack', () => {
+describe('a facilitator that sends hostile bytes', () => {
   const wordings = new Map<string, Readonly<Record<Question, Wording>>>();
   let liar: RawBackend;
   let canary: RawBackend;
@@ -25,7 +25,7 @@ describe('a facilitator whose bytes are the attack', () => {
     canary = await rawBackend((socket) => void socket.end(framed('{"isValid":true,"success":true}')));
     liar = await rawBackend((socket, request) => {
       if (request.head.startsWith('GET')) {
-        // The readiness monitor wants to know what it supports.
+        // The readiness monitor asks for /supported.
         socket.write(framed('{}'));
         return;
       }
@@ -47,14 +47,14 @@ describe('a facilitator whose bytes are the attack', () => {
     (transaction: string): Wording =>
     (at) =>
       framed(yes(at, { transaction }));
-  /** The facilitator comes to its senses: the proof has what it pays for. */
+  /** The facilitator answers correctly again: the proof gets its answer. */
   const recover = async (proof: string, nonce: string, channel: number): Promise<void> => {
     wordings.set(nonce, { verify: valid, settle: settled(await stage.submit(proof)) });
     await stage.collect(proof, channel);
     sold += 1;
   };
 
-  describe('whatever they are', { concurrency: true }, () => {
+  describe('in any answer', { concurrency: true }, () => {
     for (const [at, [what, wording]] of WORDINGS.entries())
       for (const question of ['verify', 'settle'] as const)
         attack('X11', `/${question} answers with ${what}: nothing is delivered, nothing is lost`, async (context) => {
@@ -68,31 +68,27 @@ describe('a facilitator whose bytes are the attack', () => {
         });
   });
 
-  attack(
-    ['X10', 'X11'],
-    'an answer nobody asked for waits on the connection: the next buyer does not get it',
-    async () => {
-      for (let round = 0; round < 10; round += 1) {
-        const [first, second] = [await stage.sign(), await stage.sign()];
-        const transaction = await stage.submit(first.proof);
-        const approval: Wording = (at) => framed('{"isValid":true}') + framed(yes(at, { transaction }));
-        wordings.set(first.nonce, { verify: approval, settle: settled(transaction) });
-        wordings.set(second.nonce, { verify: valid, settle: () => framed('{"success":false}') });
-        await stage.collect(first.proof, round);
-        const seen = await stage.bring(second.proof, round);
-        assertHonest(seen, false);
-        assert.equal(await stage.paid(second.nonce), false);
-        sold += 1;
-        await recover(second.proof, second.nonce, round);
-      }
-    },
-  );
+  attack(['X10', 'X11'], 'an unrequested answer waits on the connection: the next buyer does not get it', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const [first, second] = [await stage.sign(), await stage.sign()];
+      const transaction = await stage.submit(first.proof);
+      const approval: Wording = (at) => framed('{"isValid":true}') + framed(yes(at, { transaction }));
+      wordings.set(first.nonce, { verify: approval, settle: settled(transaction) });
+      wordings.set(second.nonce, { verify: valid, settle: () => framed('{"success":false}') });
+      await stage.collect(first.proof, round);
+      const seen = await stage.bring(second.proof, round);
+      assertHonest(seen, false);
+      assert.equal(await stage.paid(second.nonce), false);
+      sold += 1;
+      await recover(second.proof, second.nonce, round);
+    }
+  });
 
-  attack('X10', 'it sends our own money word back: only our requirement ever went out', () => {
+  attack('X10', 'only the configured requirement was ever sent to it', () => {
     for (const { head, body } of liar.requests.filter(({ head }) => head.startsWith('POST'))) {
       const { paymentPayload, paymentRequirements } = JSON.parse(body.toString()) as Asked;
       assert.deepEqual(paymentRequirements, paymentPayload.accepted);
-      assert.equal(paymentRequirements.payTo, stage.seller.gateway.config.x402?.payTo);
+      assert.equal(paymentRequirements.payTo, stage.testbed.gateway.config.x402?.payTo);
       assert.equal(paymentRequirements.amount, String(PRICE_UNITS));
       assert.match(head, new RegExp(`authorization: Bearer ${BEARER}`, 'i'));
     }
@@ -101,8 +97,8 @@ describe('a facilitator whose bytes are the attack', () => {
   attack('X11', 'no redirect was followed, and the token went nowhere else', async (context) => {
     assert.equal(canary.accepted(), 0);
     assert.ok(!(await stage.sinks()).includes(BEARER));
-    const paidFor = Number((await stage.seller.income()) / PRICE_UNITS);
-    const delivered = stage.seller.backend.requests.length;
+    const paidFor = Number((await stage.testbed.income()) / PRICE_UNITS);
+    const delivered = stage.testbed.backend.requests.length;
     assert.deepEqual([paidFor, delivered], [sold, sold]);
     measured(context, 'unpaid deliveries', delivered - paidFor);
     measured(context, 'double settlements', paidFor - sold);

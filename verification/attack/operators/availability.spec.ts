@@ -19,23 +19,22 @@ const CHALLENGES = times(1_500, 100_000);
 const RING = 100;
 const SLOW = 40;
 /**
- * What a call and a probe may take beside slow clients; how much longer it is than alone is
- * measured in the long run.
+ * How long a call and a probe may take beside slow clients; the long run measures the difference.
  */
 const MAX_BESIDE_MS = 1_000;
-/** What the records of refused and unpaid calls may add to a store with bounded rings, bytes. */
+/** How much records of refused and unpaid calls may add to a store with bounded rings, bytes. */
 const MAX_STORE_GROWTH = 1_500_000;
 /**
- * An answer that is kept whole, bytes, and how many of them the memory that is left can hold at
+ * The size of an answer that is kept whole, bytes, and how many of them fit into the free memory at
  * most.
  */
 const KEPT = 200_000;
 const ROOM = 8 * KEPT;
-/** More than any memory of that size holds. */
+/** More answers than a memory of that size holds. */
 const MOST_SOLD = 60;
 /**
- * A call that could not write its end, and one that took it over and met the same, on a busy
- * machine; and how often it is asked.
+ * Time for a call that could not write its end, and for one that took it over and failed the same
+ * way, on a busy machine; and how often it is asked for.
  */
 const MAX_WAIT_MS = 5 * LEASE_MS;
 const LOOK_EVERY_MS = 500;
@@ -46,14 +45,14 @@ const invoke = (url: string, id: string, ...lines: readonly string[]): Promise<W
     `${head(`POST /api/resources/${id}/invoke HTTP/1.1`, HOST, JSON_TYPE, 'Content-Length: 2', ...lines)}{}`,
   );
 
-describe('a gateway that is asked for too much', () => {
+describe('a gateway that receives too many calls', () => {
   let target: Target;
   before(async () => {
     target = await openTarget({ server: { trustProxy: 0 }, limits: { rate: { perSecond: 1, burst: 5 } } });
   });
   after(() => target?.stop());
 
-  attack('D4', 'one address is one client, whatever it writes into X-Forwarded-For', async () => {
+  attack('D4', 'one address is one client, with any X-Forwarded-For', async () => {
     const statuses: number[] = [];
     for (let call = 0; call < 20; call += 1) {
       const answer = await invoke(
@@ -94,7 +93,7 @@ describe('a gateway that is asked for too much', () => {
   );
 });
 
-describe('a store that strangers write to', () => {
+describe('a store that unpaid calls fill', () => {
   let redis: TestRedis;
   let client: Redis;
   let target: Target;
@@ -117,11 +116,11 @@ describe('a store that strangers write to', () => {
   const usedBytes = async (): Promise<number> =>
     Number(/used_memory_dataset:(\d+)/.exec(await client.info('memory'))?.[1]);
 
-  attack('D1', `calls and probes are answered beside ${SLOW} slow connections of each kind`, async () => {
+  attack('D1', `calls and probes get answers beside ${SLOW} slow connections of each kind`, async () => {
     for (const kind of SLOW_KINDS) {
       const slow = await startSlow(kind, SLOW, target.url);
       try {
-        // What the merchant has to make for the readers is in their buffers after it.
+        // After this the answers of the backend are in the buffers of the readers.
         await invoke(target.url, 'free_echo');
         for (let call = 0; call < 20; call += 1) {
           const at = performance.now();
@@ -138,7 +137,7 @@ describe('a store that strangers write to', () => {
 
   attack(
     'D5',
-    `${CHALLENGES} challenges and refused proofs leave no record, and rings that stay as long as they are`,
+    `${CHALLENGES} challenges and refused proofs leave no record, and the rings do not grow`,
     async () => {
       for (let first = 0; first < RING; first += 1) await invoke(target.url, 'echo');
       const [keys, bytes] = [await client.dbsize(), await usedBytes()];
@@ -162,7 +161,7 @@ describe('a store that strangers write to', () => {
 
   attack(
     'D6',
-    'when kept answers have filled the store nothing is evicted, and who was sent away collects with the same proof, paid once',
+    'a store full of kept answers evicts nothing, and a refused buyer collects with the same proof, paid once',
     async () => {
       const buyer = await createBuyer(target.chain);
       await client.config(
@@ -179,8 +178,8 @@ describe('a store that strangers write to', () => {
         if (answer.status === 200) sold += 1;
         else {
           const { code } = JSON.parse(answer.body.toString()) as { readonly code: string };
-          // Refused before money moved, or not known to have been written, or paid and not handed
-          // over without a record.
+          // Refused before money moved, or with an unknown write, or paid and not delivered without
+          // a record.
           assert.ok(['STORAGE_ERROR', 'PAYMENT_SETTLEMENT_FAILED', 'BACKEND_ERROR'].includes(code), code);
           waiting.push(proof);
         }
@@ -190,7 +189,7 @@ describe('a store that strangers write to', () => {
       await client.config('SET', 'maxmemory', '0');
       for (const proof of waiting) {
         let answer = await bring(proof, input);
-        // The call whose end could not be written holds its place until its lease is over.
+        // The call whose end could not be written holds its slot until its lease ends.
         for (
           const late = Date.now() + MAX_WAIT_MS;
           answer.status === 409 && Date.now() < late;

@@ -12,8 +12,7 @@ import type { WireAnswer } from '../wire/http-bytes.ts';
 import { type ProofMaker, proofMaker } from '../wire/proofs.ts';
 
 /**
- * What would end a key, a tag, a line or a string of a store that puts its commands together from
- * text.
+ * Texts that would end a key, a tag, a line or a string in a store that builds commands from text.
  */
 const IDS = [
   'a b',
@@ -32,10 +31,10 @@ const IDS = [
   'a'.repeat(5_000),
   '\u202e',
 ];
-/** Everything that one merchant keeps lies under his tag, named by digests and fixed words. */
+/** All keys of one merchant have its tag, digests and fixed words only. */
 const OWN_KEY = /^[\w-]*\{[\w.:-]*market-shop\}:[A-Za-z0-9:_.-]+$/;
 
-describe('ids that are meant for the store', () => {
+describe('ids with store commands in them', () => {
   let redis: TestRedis;
   let target: Target;
   let proofs: ProofMaker;

@@ -6,7 +6,7 @@ import { after, before, describe } from 'node:test';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 
-/** What operators of a pod reach, and nobody else. */
+/** Routes for the operators of a pod only. */
 const INTERNAL = [
   '/metrics',
   '/drain',
@@ -19,7 +19,7 @@ const INTERNAL = [
   '/json/list',
 ];
 
-describe('what agents must not reach', () => {
+describe('routes that agents must not reach', () => {
   let target: Target;
   before(async () => {
     target = await openTarget();
@@ -32,10 +32,10 @@ describe('what agents must not reach', () => {
       assert.equal(answer.status, 404, path);
     }
     const drained = await fetch(`${target.url}/ready`);
-    assert.equal(drained.status, 200, 'nobody began a drain');
+    assert.equal(drained.status, 200, 'no drain began');
   });
 
-  attack('O11', 'the management listener has no dump, no debugger and no books', async () => {
+  attack('O11', 'the management listener has no dump, no debugger and no payment records', async () => {
     for (const path of [
       '/debug',
       '/debug/pprof/',
@@ -58,7 +58,7 @@ describe('what agents must not reach', () => {
     assert.match(dockerfile, /--disable-proto=delete/);
   });
 
-  attack('O11', 'a management listener on loopback is reached over no other address of the machine', async () => {
+  attack('O11', 'a management listener on loopback is reachable over no other address of the machine', async () => {
     const outside = Object.values(networkInterfaces())
       .flatMap((addresses = []) => addresses)
       .filter(({ internal, family }) => !internal && family === 'IPv4');

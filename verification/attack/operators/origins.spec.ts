@@ -7,7 +7,7 @@ import { HOST, head, JSON_TYPE } from '../wire/framing-case.ts';
 import type { WireAnswer } from '../wire/http-bytes.ts';
 
 const LISTED = 'https://console.example';
-/** Each is almost the one that is listed. */
+/** Each resembles the listed one. */
 const FOREIGN = [
   'null',
   '*',
@@ -30,7 +30,7 @@ const FOREIGN = [
   'https://sub.console.example',
 ];
 
-describe('pages that are not the console', () => {
+describe('pages other than the console', () => {
   let target: Target;
   before(async () => {
     target = await openTarget({ server: { allowedOrigins: [LISTED] } });
@@ -43,7 +43,7 @@ describe('pages that are not the console', () => {
     [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 
   for (const origin of FOREIGN)
-    attack('O5', `Origin "${origin}" is refused with the right token, and named nowhere`, async () => {
+    attack('O5', `Origin "${origin}" is refused with the right token, and echoed nowhere`, async () => {
       for (const path of ['/api/events', '/api/receipts', '/api/events/stream', '/api/resources']) {
         const answer = await get(path, `Origin: ${origin}`);
         assert.equal(answer.status, 403, path);
@@ -52,7 +52,7 @@ describe('pages that are not the console', () => {
       }
     });
 
-  attack('O5', 'the one that is listed reads, without credentials of the browser', async () => {
+  attack('O5', 'the listed origin can read, without credentials of the browser', async () => {
     for (const origin of [LISTED, LISTED.toUpperCase()]) {
       const answer = await get('/api/events', `Origin: ${origin}`);
       assert.equal(answer.status, 200);
@@ -62,7 +62,7 @@ describe('pages that are not the console', () => {
     }
   });
 
-  attack('O5', 'a preflight of another origin gets no leave, and agents get no CORS headers at all', async () => {
+  attack('O5', 'a preflight of another origin is not allowed, and agents get no CORS headers at all', async () => {
     for (const origin of FOREIGN) {
       const lines = [
         `Origin: ${origin}`,

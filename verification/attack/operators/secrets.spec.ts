@@ -18,7 +18,7 @@ import { type ProofMaker, proofMaker } from '../wire/proofs.ts';
 
 const MAIN = new URL('../../../src/main.ts', import.meta.url).pathname;
 const PLANTED = 'planted-operator-token-7d0c2b';
-/** What tells a reader where things are: stacks, paths, addresses of ours, words of libraries. */
+/** Texts that reveal internals: stacks, paths, own addresses, messages of libraries. */
 const INSIDES =
   /\n\s+at |node:|node_modules|\.ts\b|\.js:\d|file:\/\/|\/(?:home|root|tmp|usr|work|app|src)\/|https?:\/\/127\.0\.0\.1:(?!PUBLIC)|ECONN|ENOTFOUND|EACCES|undici|anvil|viem|sqlite|redis:\/\/|planted/i;
 
@@ -46,7 +46,7 @@ describe('secrets of the configuration', () => {
     return `${status} ${stdout} ${stderr}`;
   };
 
-  /** What a configuration that is refused is refused with. */
+  /** The text that refuses a configuration. */
   const refusalOf = (path: string): string => {
     try {
       loadConfig({ path, env: {} });
@@ -57,15 +57,15 @@ describe('secrets of the configuration', () => {
     throw new Error(`${path} is accepted`);
   };
 
-  attack('O8', 'a token in a mounted file opens the routes, and stands in no command line and no log', async () => {
-    const books = await fetch(`${target.url}/api/events`, { headers: { authorization: `Bearer ${PLANTED}` } });
-    assert.equal(books.status, 200);
+  attack('O8', 'a token in a mounted file opens the routes, and is in no command line and no log', async () => {
+    const events = await fetch(`${target.url}/api/events`, { headers: { authorization: `Bearer ${PLANTED}` } });
+    assert.equal(events.status, 200);
     const commandLine = readFileSync(`/proc/${target.gateway.pid}/cmdline`, 'utf8');
     assert.ok(commandLine.includes('serve') && !commandLine.includes(PLANTED));
     assert.ok(!target.gateway.output().includes(PLANTED));
   });
 
-  attack('O8', 'validate tells no secret, whether the configuration is right or wrong', () => {
+  attack('O8', 'validate prints no secret, for a right and for a wrong configuration', () => {
     assert.match(validate(target.configPath), /^0 valid/);
     const right = parse(readFileSync(target.configPath, 'utf8')) as Readonly<Record<string, object>>;
     const spoilt: readonly (readonly [what: string, document: object])[] = [
@@ -93,16 +93,16 @@ describe('secrets of the configuration', () => {
     const path = join(directory, 'spoilt.yaml');
     for (const [what, document] of spoilt) {
       writeFileSync(path, stringify(document, { aliasDuplicateObjects: false }));
-      const said = refusalOf(path);
-      assert.ok(!said.includes(PLANTED), `${what}: ${said}`);
+      const texts = refusalOf(path);
+      assert.ok(!texts.includes(PLANTED), `${what}: ${texts}`);
     }
     const printed = validate(path);
     assert.match(printed, /^78 /);
-    assert.ok(printed.includes(refusalOf(path)), 'what is printed is the refusal and nothing else of the file');
+    assert.ok(printed.includes(refusalOf(path)), 'only the refusal is printed and nothing else of the file');
     assert.ok(!printed.includes(PLANTED));
   });
 
-  attack('O8', 'validate tells no line of a file that is no configuration', () => {
+  attack('O8', 'validate prints no line of a file that is no configuration', () => {
     const path = join(directory, 'broken.yaml');
     for (const text of [
       `server: {adminToken: ${PLANTED}`,
@@ -118,7 +118,7 @@ describe('secrets of the configuration', () => {
   });
 });
 
-describe('refusals of a gateway with nothing behind it', () => {
+describe('refusals of a gateway whose backend and facilitator are unreachable', () => {
   let target: Target;
   let proofs: ProofMaker;
   before(async () => {
@@ -134,12 +134,12 @@ describe('refusals of a gateway with nothing behind it', () => {
   });
   after(() => target?.stop());
 
-  attack('O9', 'tell no stack, no path, no address and no word of a library, on any channel', async () => {
-    const said: string[] = [];
+  attack('O9', 'hold no stack, path, address or message of a library, on any channel', async () => {
+    const texts: string[] = [];
     const ask = async (bytes: string | Buffer): Promise<void> => {
       const answer = await answerTo(target.url, bytes);
       const fields = JSON.stringify([...answer.headers]);
-      said.push(`${fields}\n${answer.body.toString()}`.replaceAll(target.url, 'http://PUBLIC'));
+      texts.push(`${fields}\n${answer.body.toString()}`.replaceAll(target.url, 'http://PUBLIC'));
     };
     const invoke = (id: string, input: string, ...lines: readonly string[]): string =>
       head(`POST /api/resources/${id}/invoke HTTP/1.1`, HOST, JSON_TYPE, `Content-Length: ${input.length}`, ...lines) +
@@ -166,9 +166,9 @@ describe('refusals of a gateway with nothing behind it', () => {
     for (const query of ['cursor=x', 'limit=-1', 'delivered=maybe', `requestId=${encodeURIComponent("' OR 1=1")}`])
       await ask(head(`GET /api/events?${query} HTTP/1.1`, HOST, `Authorization: Bearer ${target.adminToken}`));
     assert.ok(
-      said.some((text) => text.includes('BACKEND_ERROR')) &&
-        said.some((text) => text.includes('PAYMENT_PROVIDER_UNAVAILABLE')),
+      texts.some((text) => text.includes('BACKEND_ERROR')) &&
+        texts.some((text) => text.includes('PAYMENT_PROVIDER_UNAVAILABLE')),
     );
-    for (const text of said) assert.doesNotMatch(text, INSIDES);
+    for (const text of texts) assert.doesNotMatch(text, INSIDES);
   });
 });

@@ -7,15 +7,15 @@ import { openTarget, type Target } from '../target.ts';
 import { answerTo, type Conversation, converse } from '../wire/conversation.ts';
 import { HOST, head } from '../wire/framing-case.ts';
 
-/** `limits.maxStreams` where nothing is configured. */
+/** The default of `limits.maxStreams`. */
 const MAX_STREAMS = 32;
 const PAUSED = 40;
-/** Calls whose events pass while nobody reads: three events or more each. */
+/** Calls during which no reader reads; each causes three events or more. */
 const CALLS = times(600, 30_000);
-/** Beyond what the calls themselves make resident: forty readers with a bound of 1 MiB each. */
+/** Beyond the resident memory of the calls themselves: forty readers with a bound of 1 MiB each. */
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 
-describe('readers of the event stream who mean no good', () => {
+describe('hostile readers of the event stream', () => {
   let target: Target;
   before(async () => {
     target = await openTarget();
@@ -24,7 +24,7 @@ describe('readers of the event stream who mean no good', () => {
 
   const request = (...lines: readonly string[]): string =>
     head('GET /api/events/stream HTTP/1.1', HOST, `Authorization: Bearer ${target.adminToken}`, ...lines);
-  /** Of an answer that has no end. */
+  /** The status of an endless answer. */
   const statusOf = async (reader: Conversation): Promise<number> =>
     Number((await reader.untilText('\r\n\r\n')).split(' ')[1]);
   const call = (): Promise<Response> =>
@@ -43,9 +43,9 @@ describe('readers of the event stream who mean no good', () => {
 
   attack(
     'O6',
-    `of ${PAUSED} who never read ${MAX_STREAMS} get a place, and memory stays bounded while events pass`,
+    `of ${PAUSED} readers that never read, ${MAX_STREAMS} get a slot, and memory stays bounded`,
     async () => {
-      // What the calls themselves make resident is there before.
+      // The calls themselves have allocated their memory before this.
       await callMany();
       const before = target.residentBytes();
       const readers: Conversation[] = [];
@@ -54,7 +54,7 @@ describe('readers of the event stream who mean no good', () => {
         for (let opened = 0; opened < PAUSED; opened += 1) {
           const reader = await converse(target.url);
           readers.push(reader);
-          reader.say(request());
+          reader.send(request());
           statuses.push(await statusOf(reader));
           reader.deafen();
         }
@@ -72,17 +72,17 @@ describe('readers of the event stream who mean no good', () => {
     },
   );
 
-  attack('O6', 'two hundred who come and go at once leave every place free', async () => {
+  attack('O6', 'two hundred readers that connect and leave free every slot', async () => {
     const storm = Array.from({ length: 200 }, async () => {
       const conversation = await converse(target.url);
-      conversation.say(request());
+      conversation.send(request());
       await conversation.until(1, 50);
       conversation.close();
     });
     await Promise.all(storm);
     const free: Awaited<ReturnType<typeof readStream>>[] = [];
     try {
-      // A place is given back when its connection is seen to be gone, which may be a moment later.
+      // A slot is free when the gateway notices the closed connection, which may be a moment later.
       for (let tries = 0; free.length < MAX_STREAMS && tries < 500; tries += 1) {
         const stream = await readStream(target.url, { token: target.adminToken });
         if (stream.status === 200) free.push(stream);

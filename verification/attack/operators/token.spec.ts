@@ -17,8 +17,8 @@ const ROUTES = ['/api/events', '/api/receipts', '/api/events/stream'];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 const ROUNDS = times(4_000, 40_000);
 /**
- * How far the medians may lie apart: a comparison that stops at the first difference differs by
- * more on long tokens.
+ * How far apart the medians may be: a comparison that stops at the first difference exceeds it on
+ * long tokens.
  */
 const MAX_SPREAD = 0.2;
 
@@ -32,8 +32,8 @@ describe('the operator token', () => {
   });
   after(() => target.stop());
 
-  attack('O1', 'takes the same time to be wrong at its first character, at its last, and too short', () => {
-    const layer = authenticate([TOKEN], { wrongTries: { note: () => undefined } });
+  attack('O1', 'is refused in the same time for a wrong first character, a wrong last one and a short token', () => {
+    const middleware = authenticate([TOKEN], { wrongTries: { note: () => undefined } });
     const wrong: Readonly<Record<string, string>> = {
       first: `X${TOKEN.slice(1)}`,
       last: `${TOKEN.slice(0, -1)}X`,
@@ -46,8 +46,10 @@ describe('the operator token', () => {
         const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
         const at = process.hrtime.bigint();
         try {
-          layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () =>
-            assert.fail(),
+          middleware(
+            request as unknown as Parameters<typeof middleware>[0],
+            {} as Parameters<typeof middleware>[1],
+            () => assert.fail(),
           );
         } catch (thrown) {
           if (!(thrown instanceof GatewayError)) throw thrown;
@@ -59,52 +61,52 @@ describe('the operator token', () => {
     assert.ok(spread < MAX_SPREAD, `medians ${medians.join(', ')} ns`);
   });
 
-  attack(
-    'O1',
-    'is compared in constant time, as a digest of one length, with every token, whatever came before',
-    () => {
-      // How long a comparison takes cannot be told from outside on tokens this short; what compares
-      // can.
-      const compared = mock.method(crypto, 'timingSafeEqual');
-      syncBuiltinESMExports();
-      try {
-        const tokens = [TOKEN, `${TOKEN}-next`];
-        const layer = authenticate(tokens, { wrongTries: { note: () => undefined } });
-        const presented = [
-          TOKEN,
-          `${TOKEN}-next`,
-          `X${TOKEN.slice(1)}`,
-          `${TOKEN.slice(0, -1)}X`,
-          TOKEN.slice(0, 8),
-          'x',
-        ];
-        for (const [at, token] of presented.entries()) {
-          const authorization = `Bearer ${token}`;
-          const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
-          compared.mock.resetCalls();
-          let passed = false;
-          try {
-            layer(request as unknown as Parameters<typeof layer>[0], {} as Parameters<typeof layer>[1], () => {
+  attack('O1', 'is compared in constant time, as a digest of one length, with every configured token', () => {
+    // The time of a comparison cannot be measured on tokens this short; its arguments can be
+    // checked.
+    const compared = mock.method(crypto, 'timingSafeEqual');
+    syncBuiltinESMExports();
+    try {
+      const tokens = [TOKEN, `${TOKEN}-next`];
+      const middleware = authenticate(tokens, { wrongTries: { note: () => undefined } });
+      const presented = [
+        TOKEN,
+        `${TOKEN}-next`,
+        `X${TOKEN.slice(1)}`,
+        `${TOKEN.slice(0, -1)}X`,
+        TOKEN.slice(0, 8),
+        'x',
+      ];
+      for (const [at, token] of presented.entries()) {
+        const authorization = `Bearer ${token}`;
+        const request = { headers: { authorization }, rawHeaders: ['Authorization', authorization], socket: {} };
+        compared.mock.resetCalls();
+        let passed = false;
+        try {
+          middleware(
+            request as unknown as Parameters<typeof middleware>[0],
+            {} as Parameters<typeof middleware>[1],
+            () => {
               passed = true;
-            });
-          } catch (thrown) {
-            if (!(thrown instanceof GatewayError)) throw thrown;
-          }
-          assert.equal(passed, at < tokens.length);
-          const lengths = compared.mock.calls.map(({ arguments: [one, other] }) => [one.byteLength, other.byteLength]);
-          assert.deepEqual(lengths, [
-            [32, 32],
-            [32, 32],
-          ]);
+            },
+          );
+        } catch (thrown) {
+          if (!(thrown instanceof GatewayError)) throw thrown;
         }
-      } finally {
-        compared.mock.restore();
-        syncBuiltinESMExports();
+        assert.equal(passed, at < tokens.length);
+        const lengths = compared.mock.calls.map(({ arguments: [one, other] }) => [one.byteLength, other.byteLength]);
+        assert.deepEqual(lengths, [
+          [32, 32],
+          [32, 32],
+        ]);
       }
-    },
-  );
+    } finally {
+      compared.mock.restore();
+      syncBuiltinESMExports();
+    }
+  });
 
-  attack('O3', 'counts in its header only: not in a query, a cookie, another header, or twice', async () => {
+  attack('O3', 'is read from its header only: not from a query, a cookie, another header, or twice', async () => {
     const { adminToken } = target;
     for (const route of ROUTES) {
       const ways: readonly (readonly [path: string, lines: readonly string[], status: number])[] = [
@@ -130,7 +132,7 @@ describe('the operator token', () => {
 
   attack(
     'O4',
-    `after ${MAX_FAILED_ATTEMPTS} wrong ones its guesser has to wait, and the right one still passes`,
+    `after ${MAX_FAILED_ATTEMPTS} wrong ones the client has to wait, and the right one still passes`,
     async () => {
       const own = await openTarget();
       try {
@@ -159,7 +161,7 @@ describe('operator routes without a configured token', () => {
   });
   after(() => target.stop());
 
-  /** An answer with what differs from any answer to the next taken out. */
+  /** An answer without the parts that differ in every answer. */
   const comparable = ({ status, headers, body }: WireAnswer): unknown => {
     const id = headers.get('x-request-id')?.[0] ?? '';
     const fields = [...headers].filter(([name]) => name !== 'date').map(([name, values]) => [name, values.join()]);
@@ -167,7 +169,7 @@ describe('operator routes without a configured token', () => {
   };
 
   for (const method of METHODS)
-    attack('O2', `${method} is answered as on a route that never was, byte for byte, whatever is brought`, async () => {
+    attack('O2', `${method} gets the answer of an unknown route, byte for byte, with any token`, async () => {
       for (const route of ROUTES)
         for (const lines of [
           [],

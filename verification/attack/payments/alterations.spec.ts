@@ -6,18 +6,17 @@ import { type HostileFacilitator, startHostileFacilitator } from '../../../spec/
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven } from '../catalogue.ts';
 import { ALTERATIONS } from './alterations.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 type Authorization = Parameters<typeof sign>[1];
 
-describe('a proof that is not what was asked for', () => {
+describe('a proof for other terms than the offer', () => {
   let liar: HostileFacilitator;
   let testbed: Testbed;
   let terms: Terms;
   before(async () => {
-    // This facilitator approves everything: whatever is refused here was refused by the gateway
-    // itself.
+    // This facilitator approves everything: every refusal here comes from the gateway itself.
     liar = await startHostileFacilitator('eip155:31337');
     testbed = await openTestbed({ facilitator: { mode: 'remote', url: liar.url }, overrides: ALL_CHANNELS });
     terms = termsFor(testbed.chain.token);
@@ -30,9 +29,9 @@ describe('a proof that is not what was asked for', () => {
   const bring = async (proof: string): Promise<readonly Seen[]> => {
     const asked = liar.calls.filter(({ path }) => path !== '/supported').length;
     const answers = await Promise.all(
-      CHANNELS.map((channel) => order(testbed.gateway.url, channel, { ...RESOURCE, proof })),
+      CHANNELS.map((channel) => buy(testbed.gateway.url, channel, { ...RESOURCE, proof })),
     );
-    assert.equal(liar.calls.filter(({ path }) => path !== '/supported').length, asked, 'nobody is asked');
+    assert.equal(liar.calls.filter(({ path }) => path !== '/supported').length, asked, 'no facilitator call');
     return answers;
   };
   const refused = (answers: readonly Seen[], what: string): void => {
@@ -41,7 +40,7 @@ describe('a proof that is not what was asked for', () => {
       assert.equal(typeof reason, 'string', what);
     }
   };
-  /** A proof that the buyer has really signed, for terms of his own. */
+  /** A proof that the buyer has signed, for altered terms. */
   const signed = async (changes: Partial<Authorization>, under: Terms = terms): Promise<string> => {
     const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...(payload.payload.authorization as unknown as Authorization), ...changes };
@@ -61,10 +60,10 @@ describe('a proof that is not what was asked for', () => {
     ['one unit less', { value: '9999' }],
     ['one unit more', { value: '10001' }],
     ['nothing', { value: '0' }],
-    ['somebody else', { to: `0x${'12'.repeat(20)}` }],
+    ['another payee', { to: `0x${'12'.repeat(20)}` }],
     ['himself', 'self'],
   ] as const)
-    attack('X4', `really signed, but pays ${what}: refused over every channel`, async () => {
+    attack('X4', `validly signed, but pays ${what}: refused over every channel`, async () => {
       const to = changes === 'self' ? { to: testbed.buyer.address } : changes;
       refused(await bring(await signed(to)), what);
     });
@@ -78,11 +77,11 @@ describe('a proof that is not what was asked for', () => {
     ['another name of the token', (own: Terms) => ({ ...own, assetName: 'USD Coin' })],
     ['another version of the token', (own: Terms) => ({ ...own, assetVersion: '1' })],
   ] as const)
-    attack('X4', `really signed, for ${what}: refused over every channel`, async () => {
+    attack('X4', `validly signed, for ${what}: refused over every channel`, async () => {
       refused(await bring(await signed({}, under(terms))), what);
     });
 
-  /** Seconds around now: the slack is what a test may take. */
+  /** Seconds around now; the slack covers the duration of a test. */
   const SLACK = 5;
   for (const [what, window] of [
     ['has ended', () => ({ validBefore: String(seconds() - 1) })],
@@ -93,11 +92,11 @@ describe('a proof that is not what was asked for', () => {
     ['never ends', () => ({ validBefore: String(2n ** 256n - 1n) })],
     ['ends before it begins', () => ({ validAfter: String(seconds() - 10), validBefore: String(seconds() - 20) })],
   ] as const)
-    attack('X6', `really signed, in a window that ${what}: refused over every channel`, async () => {
+    attack('X6', `validly signed, in a window that ${what}: refused over every channel`, async () => {
       refused(await bring(await signed(window())), what);
     });
 
-  attack('X4', 'after all of them nothing has moved, and the honest proof still buys', async () => {
+  attack('X4', 'after all of them no money has moved, and the honest proof still buys', async () => {
     assert.equal(await testbed.income(), 0n);
     assert.equal(testbed.backend.requests.length, 0);
   });

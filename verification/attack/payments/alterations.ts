@@ -23,15 +23,12 @@ const SPELLED_WRONG: readonly (readonly [what: string, value: unknown])[] = [
 ];
 const row = (field: string, at: string, to: unknown): Pick<Mutation, 'field' | 'at' | 'to'> => ({ field, at, to });
 
-/**
- * Every way to say less, more or something else than the offer; each is refused with a 402 and no
- * money moves.
- */
+/** Every way to differ from the offer; each is refused with a 402 and no money moves. */
 export const ALTERATIONS: readonly Pick<Mutation, 'field' | 'at' | 'to'>[] = [
   ...MUTATIONS,
   ...SPELLED_WRONG.map(([what, value]) => row(`authorization.value: ${what}`, VALUE, value)),
-  // A leading zero is the same integer: amounts of the echo are compared as numbers, the signed
-  // value as the chain has it.
+  // A leading zero is the same integer: echoed amounts are compared as numbers, the signed value as
+  // on the chain.
   ...SPELLED_WRONG.filter(([what]) => what !== 'a leading zero').map(([what, value]) =>
     row(`accepted.amount: ${what}`, 'accepted.amount', value),
   ),

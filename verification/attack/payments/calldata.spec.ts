@@ -6,30 +6,30 @@ import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Purchase, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
 
-describe('a proof that somebody read on the chain', () => {
+describe('a proof that was read on the chain', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed({ overrides: ALL_CHANNELS });
   });
   after(() => testbed.close());
 
-  const bring = (channel: Channel, call: Order): Promise<Seen> => order(testbed.gateway.url, channel, call);
-  /** What a deed earned and how often the merchant worked for it. */
-  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
+  const bring = (channel: Channel, call: Purchase): Promise<Seen> => buy(testbed.gateway.url, channel, call);
+  /** The income of an action, and its number of backend requests. */
+  const came = async (action: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
     const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
-    await deed();
+    await action();
     return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
   };
 
   for (const keyed of [true, false])
     attack(
       'X17',
-      `rebuilt from its public calldata, ${keyed ? 'bought with a key' : 'without one'}: opens nothing`,
+      `rebuilt from its public calldata, ${keyed ? 'bought with a key' : 'without one'}: delivers nothing`,
       async () => {
         const proof = await testbed.proof('market_report', INPUT);
         const headers = keyed ? { 'idempotency-key': 'a secret of the buyer' } : {};
@@ -50,7 +50,7 @@ describe('a proof that somebody read on the chain', () => {
       },
     );
 
-  attack('X17', 'rebuilt from its public calldata, of a call that failed and had a key: collects nothing', async () => {
+  attack('X17', 'rebuilt from the public calldata of a failed call with a key: collects nothing', async () => {
     const call = { resourceId: 'flaky', input: { failures: 2 } };
     const proof = await testbed.proof(call.resourceId, call.input);
     const headers = { 'idempotency-key': 'the key of a failed call' };
@@ -64,8 +64,8 @@ describe('a proof that somebody read on the chain', () => {
 });
 
 /**
- * What whoever reads the chain can make of a settlement: the offer is public, the rest stands in
- * the transaction.
+ * The proof that a reader of the chain can rebuild from a settlement: the offer is public, the rest
+ * is in the transaction.
  */
 async function fromCalldata(
   testbed: Testbed,

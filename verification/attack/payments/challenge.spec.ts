@@ -6,14 +6,14 @@ import { sampleResources } from '../../../spec/support/resources.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from './channels.ts';
 
 const DECIMALS = 6;
-/** The name of a language, which nobody calls. */
+/** The name of a language, which is no resource. */
 const SCHEMAS = 'json-schema.org';
 const SAMPLES = Object.keys(sampleResources('TUSD'));
 const PAID = SAMPLES.filter((id) => id !== 'cities' && !id.startsWith('free_'));
-/** An input that every operation of the sample can do with. */
+/** An input that every operation of the sample accepts. */
 const inputOf = (id: string): object =>
   id.startsWith('failing')
     ? { status: 500 }
@@ -35,7 +35,7 @@ interface Terms {
   }[];
 }
 
-describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () => {
+describe('x402-redteam: the 402 gives a guarded buyer no reason to refuse', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed({ overrides: ALL_CHANNELS });
@@ -64,12 +64,12 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     }
   });
 
-  attack('I14', 'header confusion: header, body and every channel say the same terms', async () => {
+  attack('I14', 'header confusion: header, body and every channel have the same terms', async () => {
     for (const id of PAID) {
       const { terms, header } = await quote(id);
       assert.deepEqual(header, terms);
       for (const channel of ['mcp', 'a2a'] as const) {
-        const { everything } = await order(testbed.gateway.url, channel, { resourceId: id, input: inputOf(id) });
+        const { everything } = await buy(testbed.gateway.url, channel, { resourceId: id, input: inputOf(id) });
         const accepts = JSON.stringify(terms.accepts).slice(1, -1);
         assert.ok(everything.includes(accepts), `${channel} asks for something else`);
         const amounts = [...everything.matchAll(/\\*"amount\\*":\\*"([^"\\]+)/g)].map(([, amount = '']) => amount);
@@ -82,7 +82,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
 
   attack(
     'I14',
-    'price bait, unit confusion, prose payment: the words name the structured amount, and no other address or site',
+    'price bait, unit confusion, prose payment: the texts name the structured amount, and no other address or site',
     async () => {
       for (const id of PAID) {
         const { terms, body } = await quote(id);
@@ -107,7 +107,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
 
   attack(
     'I14',
-    'lookalike domain, resource spoof: the resource is the one that was called, on the published host',
+    'lookalike domain, resource spoof: the offer names the called resource, on the published host',
     async () => {
       for (const id of PAID) {
         const { terms } = await quote(id);
@@ -116,11 +116,11 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     },
   );
 
-  attack('I14', 'authorization lifetime: minutes, and what is signed for longer is refused', async () => {
+  attack('I14', 'authorization lifetime: minutes, and a longer one is refused', async () => {
     for (const id of PAID) assert.ok(((await quote(id)).terms.accepts[0]?.maxTimeoutSeconds ?? Number.NaN) <= 120);
   });
 
-  attack('I14', 'ghost paywall: nobody pays for what is free, unknown or cannot be called like this', async () => {
+  attack('I14', 'ghost paywall: no challenge for a free or unknown resource or an invalid call', async () => {
     for (const channel of CHANNELS)
       for (const [resourceId, input] of [
         ['cities', {}],
@@ -131,7 +131,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
         ['market_report', { city: 'Berlin', more: 1 }],
       ] as const)
         assert.notEqual(
-          (await order(testbed.gateway.url, channel, { resourceId, input })).outcome,
+          (await buy(testbed.gateway.url, channel, { resourceId, input })).outcome,
           'asked',
           `${channel} ${resourceId}`,
         );
@@ -139,17 +139,17 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
 
   attack(
     'I14',
-    'fake delivery, budget split: one payment buys the whole answer, and a failure is never called delivered',
+    'fake delivery, budget split: one payment buys the whole answer, and a failure is never reported as delivered',
     async () => {
       const before = await testbed.buyer.balance();
-      const bought = await order(testbed.gateway.url, 'http', {
+      const bought = await buy(testbed.gateway.url, 'http', {
         resourceId: 'market_report',
         input: { city: 'Rome' },
         proof: await testbed.proof('market_report', { city: 'Rome' }),
       });
       assert.equal((JSON.parse(bought.bytes.toString()) as { city: string }).city, 'Rome');
       assert.equal(before - (await testbed.buyer.balance()), 10_000n);
-      const failed = await order(testbed.gateway.url, 'http', {
+      const failed = await buy(testbed.gateway.url, 'http', {
         resourceId: 'failing',
         input: { status: 500 },
         proof: await testbed.proof('failing', { status: 500 }),
@@ -159,7 +159,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
     },
   );
 
-  attack('I14', 'retry storm: a refused proof is not to be repeated, and nothing says "again"', async () => {
+  attack('I14', 'retry storm: a refused proof is not retryable, and no text asks for a retry', async () => {
     const payload = decode(await testbed.proof('market_report', inputOf('market_report')));
     const proof = encode({ ...payload, accepted: { ...payload.accepted, amount: '1' } });
     for (let again = 0; again < 5; again += 1) {
@@ -172,7 +172,7 @@ describe('x402-redteam: our 402 gives a guarded buyer no reason to refuse', () =
   });
 });
 
-/** The offer, which is the same for all; the token is another one for each. */
+/** The offer, without the token, which differs in every challenge. */
 function withoutToken<Terms extends object>(terms: Terms): unknown {
   const { extensions, ...rest } = structuredClone(terms) as Terms & { readonly extensions?: Record<string, unknown> };
   const { 'agent-commerce-buyer': token, ...others } = extensions ?? {};

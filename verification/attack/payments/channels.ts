@@ -8,11 +8,11 @@ import { decode } from '../../../spec/e2e/proofs.ts';
 /** The channels over which the same resource is sold. */
 export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
 export type Channel = (typeof CHANNELS)[number];
-/** What a shop needs to sell over all of them. */
+/** The configuration that sells over all of them. */
 export const ALL_CHANNELS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
 
 /** One call of an agent. */
-export interface Order {
+export interface Purchase {
   readonly resourceId: string;
   readonly input?: unknown;
   /** The value of a PAYMENT-SIGNATURE. */
@@ -20,7 +20,7 @@ export interface Order {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Everything that an agent can see of an answer. */
+/** The parts of an answer that an agent can see. */
 export interface Seen {
   /**
    * `cut`: the connection broke before the answer was whole. `error`: JSON-RPC refused the message.
@@ -32,11 +32,11 @@ export interface Seen {
   readonly reason: string | undefined;
   readonly state: string | undefined;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Delivered bytes, taken out of whatever carried them. */
+  /** Delivered bytes, taken out of their envelope. */
   readonly bytes: Buffer;
-  /** Header names in lower case, and nothing else. */
+  /** Header names in lower case. */
   readonly names: readonly string[];
-  /** Status line's reason, header lines, body and trailers: what must not hold a secret. */
+  /** Status line's reason, header lines, body and trailers: none may hold a secret. */
   readonly everything: string;
   readonly requestId: string;
 }
@@ -56,14 +56,18 @@ type Members = Readonly<Record<string, unknown>>;
  * Calls a resource over a channel, on a connection of its own. A connection that ends without an
  * answer is `cut` like any other.
  */
-export async function order(base: string, channel: Channel, call: Order): Promise<Seen> {
+export async function buy(base: string, channel: Channel, call: Purchase): Promise<Seen> {
   const wired = await post(base, channel, call);
   return channel === 'http' ? seenOverHttp(wired) : seenInJson(wired, channel);
 }
 
 const PATHS = { mcp: '/mcp', a2a: '/a2a' } as const;
 
-function post(base: string, channel: Channel, { resourceId, input = {}, proof, headers = {} }: Order): Promise<Wired> {
+function post(
+  base: string,
+  channel: Channel,
+  { resourceId, input = {}, proof, headers = {} }: Purchase,
+): Promise<Wired> {
   const type = { 'content-type': 'application/json' };
   if (channel === 'http') {
     const payment = proof === undefined ? {} : { 'payment-signature': proof };
@@ -78,13 +82,13 @@ function post(base: string, channel: Channel, { resourceId, input = {}, proof, h
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
     );
   }
-  // Too short to be a message that gets its answer again: every order is one of its own.
+  // Ids this short are not deduplicated: every purchase is a message of its own.
   const metadata = proof === undefined ? {} : { 'x402.payment.payload': readable(proof) };
   const content = message(resourceId, input, { messageId: randomUUID().slice(0, 15), metadata });
   return exchange(`${base}${PATHS.a2a}`, { ...type, 'a2a-version': '1.0', ...headers }, sendMessage(content));
 }
 
-/** A proof as the object that A2A carries; text that is none stays text. */
+/** A proof as the object that A2A carries; other text stays text. */
 function readable(proof: string): unknown {
   try {
     return decode(proof);
@@ -98,7 +102,7 @@ function exchange(url: string, headers: Readonly<Record<string, string>>, body: 
     const request = http.request(url, { method: 'POST', headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      // Told by `complete` below.
+      // `complete` below reports it.
       response.on('error', () => undefined);
       response.on('close', () => {
         const { statusCode: status = 0, statusMessage, rawHeaders, rawTrailers, complete: whole } = response;
@@ -116,7 +120,7 @@ function exchange(url: string, headers: Readonly<Record<string, string>>, body: 
   });
 }
 
-/** The connection ended before a byte of an answer. */
+/** The result when the connection ended before a byte of an answer. */
 const NOTHING: Wired = {
   status: 0,
   rawHeaders: [],
@@ -139,7 +143,7 @@ function seenInJson(wired: Wired, channel: 'mcp' | 'a2a'): Seen {
   const answer = JSON.parse(wired.body.toString()) as Members;
   const envelope = Object.keys(answer).join();
   if (envelope === 'jsonrpc,id,error') return seen(wired, 'error', { details: answer['error'] });
-  // Nothing that a merchant puts into his JSON may become a member of the message around it.
+  // JSON of a backend must not add a member to the message around it.
   if (envelope !== 'jsonrpc,id,result') throw new Error(`a JSON-RPC message of ${envelope}`);
   return channel === 'mcp'
     ? seenInTool(wired, answer['result'] as Tool)
@@ -182,7 +186,7 @@ function seenInTask(wired: Wired, { task }: Result): Seen {
   const { value, encoding } = data;
   if (encoding === 'base64') return seen(wired, 'delivered', {}, Buffer.from(String(value), 'base64'));
   if (typeof value === 'string') return seen(wired, 'delivered', {}, Buffer.from(value));
-  // The merchant's own spelling, out of the message that it was spliced into.
+  // The backend's own spelling, from the message that it was inserted into.
   const [, spelled = ''] = /"parts":\[\{"data":(.*?),"mediaType"/s.exec(wired.body.toString()) ?? [];
   return seen(wired, 'delivered', {}, Buffer.from(value === null ? '' : spelled));
 }

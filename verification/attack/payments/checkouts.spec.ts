@@ -34,7 +34,7 @@ describe('attacks with the keys of checkouts', () => {
   const statuses = (answers: readonly Answered[], status: number): number =>
     answers.filter((answer) => answer.status === status).length;
 
-  attack('A6', 'one key with many payments at once: one of them is made, and the others conflict', async () => {
+  attack('A6', 'one key with many payments at once: one payment is made, and the others conflict', async () => {
     const id = await session();
     const tokens = Array.from({ length: AT_ONCE }, (_, at) => `tok_${at}`);
     const answers = await Promise.all(tokens.map((token) => complete(id, 'one key', paying(token))));
@@ -54,7 +54,7 @@ describe('attacks with the keys of checkouts', () => {
     assert.equal(open.backend.orders(id), 1);
   });
 
-  attack('A6', 'one call in other spellings of its path and its body is one call', async () => {
+  attack('A6', 'other spellings of path and body are the same call', async () => {
     const id = await session();
     const first = await complete(id, 'spelled', paying('tok'));
     const paths = [id, `%63${id.slice(1)}`, id.replace('_', '%5F'), id.replace('_', '%5f')];
@@ -67,7 +67,7 @@ describe('attacks with the keys of checkouts', () => {
     assert.deepEqual([open.backend.posts(id), open.backend.orders(id)], [1, 1]);
   });
 
-  attack('A6', 'one key on another path is another call, and shows nothing of the first', async () => {
+  attack('A6', 'one key on another path is another call, and reveals nothing of the first', async () => {
     const [mine, theirs] = [await session(), await session()];
     const paid = await complete(mine, 'everywhere');
     const other = await complete(theirs, 'everywhere');
@@ -84,7 +84,7 @@ describe('attacks with the keys of checkouts', () => {
 
   attack(
     ['A6', 'H3'],
-    'keys that are too long, not ASCII, or two are refused, claim nothing and are not echoed',
+    'keys that are too long, not ASCII or repeated are refused, claim nothing and are not echoed',
     async () => {
       open.backend.forget();
       for (const lines of [

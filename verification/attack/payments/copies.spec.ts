@@ -5,19 +5,19 @@ import { found, spellingsOfOneAuthorization } from '../../../spec/e2e/proofs.ts'
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, measured, proven, times } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
-/** What `held` costs, base units. */
+/** The price of `held`, base units. */
 const HELD_UNITS = 1_000n;
-/** How often each spelling comes. */
+/** Copies of each spelling. */
 const COPIES = times(5, 100);
-/** How long one proof is brought again and again, milliseconds. */
+/** How long one proof is repeated, milliseconds. */
 const REPLAYED_MS = times(1_500, 60_000);
-/** Copies under way at a time: what a client opens, not what the gateway admits. */
+/** Copies in flight that the client opens; the gateway may admit fewer. */
 const AT_ONCE = 50;
 
-describe('one proof, brought as often as anybody likes', () => {
+describe('one proof, brought any number of times', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed({ overrides: { ...ALL_CHANNELS, limits: { maxInFlight: 10_000 } } });
@@ -37,11 +37,11 @@ describe('one proof, brought as often as anybody likes', () => {
       const copies = spellings.flatMap((proof, at) =>
         Array.from({ length: COPIES }, (_, n) => {
           const channel = CHANNELS[(at + n) % CHANNELS.length] ?? 'http';
-          return order(gateway.url, channel, { resourceId: 'held', proof });
+          return buy(gateway.url, channel, { resourceId: 'held', proof });
         }),
       );
       await arrived;
-      // Answered on a connection that was opened last: all the others are with the gateway.
+      // Answered on the last opened connection: the gateway has accepted all others.
       await ask(gateway.url, { method: 'GET', path: '/health', headers: {} });
       backend.release();
       const answers = await Promise.all(copies);
@@ -61,15 +61,15 @@ describe('one proof, brought as often as anybody likes', () => {
 
   attack(
     'X16',
-    'a proof that has bought its answer, brought again without end in every dress: nothing more',
+    'a used proof, repeated without end in every spelling: no second answer',
     async (context) => {
       const { gateway, backend } = testbed;
       const proof = await testbed.proof('market_report', INPUT);
-      const first = await order(gateway.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
+      const first = await buy(gateway.url, 'http', { resourceId: 'market_report', input: INPUT, proof });
       assert.equal(first.outcome, 'delivered');
       await receiptWhen(gateway, first.requestId, true);
       const [income, executions] = [await testbed.income(), backend.requests.length];
-      // As it stands in the block: the token of the buyer would open his answer for a minute.
+      // As the block shows it: with the buyer's token it would get the kept answer for a minute.
       const spellings = spellingsOfOneAuthorization(found(proof));
       const variants = [
         { resourceId: 'market_report', input: INPUT },
@@ -83,7 +83,7 @@ describe('one proof, brought as often as anybody likes', () => {
         for (let n = runner; performance.now() < deadline; n += AT_ONCE) {
           const variant = variants[n % variants.length] ?? { resourceId: 'market_report' };
           const channel = CHANNELS[n % CHANNELS.length] ?? 'http';
-          const seen = await order(gateway.url, channel, { ...variant, proof: spellings[n % spellings.length] });
+          const seen = await buy(gateway.url, channel, { ...variant, proof: spellings[n % spellings.length] });
           worthless(seen);
           replayed += 1;
         }
@@ -110,7 +110,7 @@ describe('one proof, brought as often as anybody likes', () => {
   proven('X3', 'spec/e2e/join.spec.ts', 'with one key: the same');
 });
 
-/** No goods and no second 402 for an authorization that has paid. */
+/** No answer and no second 402 for an authorization that has paid. */
 function worthless(seen: Seen): void {
   assert.equal(seen.outcome, 'failed', seen.everything);
   assert.ok(seen.code === 'PAYMENT_REPLAYED' || seen.code === 'GATEWAY_BUSY', seen.everything);

@@ -12,15 +12,15 @@ import {
 } from '../../../spec/support/hostile-facilitator.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, times } from '../catalogue.ts';
-import { ALL_CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
-/** More than there are connections to a facilitator. */
+/** More than the connections to a facilitator. */
 const SLOW_PROOFS = 80;
 const GARBAGE = times(400, 10_000);
-/** Forged proofs under way at a time. */
+/** Forged proofs in flight. */
 const RUNNERS = 20;
-/** What a call may take while others flood, milliseconds: two cores run all of this. */
+/** How long a call may take during a flood, milliseconds: two cores run all processes. */
 const OTHERS_MS = 2_000;
 
 describe('a flood of proofs', () => {
@@ -58,15 +58,15 @@ describe('a flood of proofs', () => {
 
   attack(
     'X18',
-    'valid proofs of one payer whose settlements hang: everybody else still buys',
+    'valid proofs of one payer whose settlements hang: all other payers still buy',
     async () => {
       const slow = await proofs(flooder, SLOW_PROOFS);
       const [honest] = await proofs(testbed.buyer, 1);
-      const flood = slow.map((proof) => order(testbed.gateway.url, 'http', { ...RESOURCE, proof }));
+      const flood = slow.map((proof) => buy(testbed.gateway.url, 'http', { ...RESOURCE, proof }));
       await eventuallyAsked(liar);
-      const [free] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
+      const [free] = await timed(buy(testbed.gateway.url, 'http', { resourceId: 'cities' }));
       assert.equal(free.outcome, 'delivered');
-      const [bought, tookMs] = await timed(order(testbed.gateway.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
+      const [bought, tookMs] = await timed(buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: honest ?? '' }));
       const answers = await Promise.all(flood);
       for (const answer of answers) {
         assert.ok(isHonestNo(answer), answer.everything);
@@ -90,7 +90,7 @@ describe('a flood of proofs', () => {
       let slowestMs = 0;
       const bring = async (runner: number): Promise<void> => {
         for (let n = runner; n < forged.length; n += RUNNERS) {
-          const seen = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
+          const seen = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: forged[n] ?? '' });
           assert.ok(seen.reason === 'invalid_exact_evm_payload_signature' || isHonestNo(seen), seen.everything);
         }
       };
@@ -102,7 +102,7 @@ describe('a flood of proofs', () => {
         })
         .catch(() => undefined);
       while (running) {
-        const [seen, tookMs] = await timed(order(testbed.gateway.url, 'http', { resourceId: 'cities' }));
+        const [seen, tookMs] = await timed(buy(testbed.gateway.url, 'http', { resourceId: 'cities' }));
         assert.ok(seen.outcome === 'delivered' || isHonestNo(seen), seen.everything);
         slowestMs = Math.max(slowestMs, tookMs);
       }
@@ -111,23 +111,18 @@ describe('a flood of proofs', () => {
       context.diagnostic(`${perSecond} forged proofs a second, slowest free call ${Math.round(slowestMs)} ms`);
       assert.ok(slowestMs < OTHERS_MS);
       const nonce = String(payload.payload.authorization['nonce']);
-      assert.ok(!liar.calls.some(({ body }) => JSON.stringify(body ?? '').includes(nonce)), 'somebody was asked');
+      assert.ok(!liar.calls.some(({ body }) => JSON.stringify(body ?? '').includes(nonce)), 'a facilitator call');
     },
     { timeout: 120_000 },
   );
 });
 
-/**
- * A 503 that says "come back" and has cost nothing: under load that is right, and under none it
- * does not come.
- */
+/** A retryable 503 that has cost nothing: allowed under load, and never sent without it. */
 function isHonestNo({ code }: Seen): boolean {
   return code === 'GATEWAY_BUSY' || code === 'PAYMENT_PROVIDER_UNAVAILABLE' || code === 'RATE_LIMITED';
 }
 
-/**
- * The flood has arrived when as many questions as there are connections wait at the facilitator.
- */
+/** Resolves when a request waits at the facilitator on each of its connections. */
 async function eventuallyAsked(liar: HostileFacilitator): Promise<void> {
   const deadline = performance.now() + 2_000;
   while (liar.calls.filter(({ path }) => path === '/verify').length < 64 && performance.now() < deadline)

@@ -12,27 +12,27 @@ import {
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { createWalletBuyer } from '../../../spec/support/wallets.ts';
 import { attack, times } from '../catalogue.ts';
-import { order } from './channels.ts';
+import { buy } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 /** Connections that send garbage, each as fast as it is answered. */
 const CONNECTIONS = times(24, 48);
 const PURCHASES = 12;
-/** Of them, how many must succeed, and in what time each, milliseconds. */
+/** How many of them must succeed, and each within how many milliseconds. */
 const AT_LEAST = 11;
 const WITHIN_MS = 3_000;
-/** Bytes of a signature that no key can have made. */
+/** Bytes of a signature that no key can produce. */
 const GARBAGE_BYTES = 200;
 
-/** Who can say whether a contract signed. */
+/** The services that can verify a signature of a contract. */
 const WITNESSES = {
   'a node': {},
-  nobody: { rpcUrl: undefined },
+  'no service': { rpcUrl: undefined },
   'the facilitator alone': { rpcUrl: undefined, localSignatureCheck: false },
 } as const;
 
 for (const [witness, x402] of Object.entries(WITNESSES))
-  describe(`garbage signatures in the name of somebody, where ${witness} can be asked`, () => {
+  describe(`garbage signatures in the name of a payer, checked by ${witness}`, () => {
     let facilitator: HostileFacilitator;
     let official: Facilitator;
     let testbed: Testbed;
@@ -50,11 +50,13 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       await Promise.all([facilitator?.stop(), official?.stop()]);
     });
 
-    /** Purchases of a payer, one after the other, while garbage names it as payer. */
+    /** Purchases of a payer, one after the other, while garbage proofs name it as payer. */
     const underFire = async (payer: string, pay: (required: unknown) => Promise<string>) => {
       const { body } = await testbed.quote(RESOURCE.resourceId, RESOURCE.input);
       const sample = decode(await pay(body.payment.envelope));
-      /** The nonces of his own purchases: garbage under them must not stand in their way either. */
+      /**
+       * The nonces of its own purchases: garbage with the same nonce must not block them either.
+       */
       const nonces: unknown[] = [];
       const garbage = (): string => {
         const nonce = nonces.at(-1) ?? `0x${randomBytes(32).toString('hex')}`;
@@ -67,10 +69,10 @@ for (const [witness, x402] of Object.entries(WITNESSES))
       const seen = new Map<string, number>();
       const fire = async (): Promise<void> => {
         while (running) {
-          const { reason, code, outcome } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof: garbage() });
+          const { reason, code, outcome } = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof: garbage() });
           assert.notEqual(outcome, 'delivered');
-          const told = reason ?? code ?? outcome;
-          seen.set(told, (seen.get(told) ?? 0) + 1);
+          const verdict = reason ?? code ?? outcome;
+          seen.set(verdict, (seen.get(verdict) ?? 0) + 1);
           sent += 1;
         }
       };
@@ -84,7 +86,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
           const proof = await pay(quote.body.payment.envelope);
           nonces.push(decode(proof).payload.authorization['nonce']);
           const begun = performance.now();
-          const { outcome, everything } = await order(testbed.gateway.url, 'http', { ...RESOURCE, proof });
+          const { outcome, everything } = await buy(testbed.gateway.url, 'http', { ...RESOURCE, proof });
           const tookMs = performance.now() - begun;
           slowest.push(tookMs);
           bought.push(
@@ -102,7 +104,7 @@ for (const [witness, x402] of Object.entries(WITNESSES))
 
     attack(
       ['X18', 'X19'],
-      `naming a payer with a key: at least ${AT_LEAST} of ${PURCHASES} of his purchases succeed`,
+      `naming a payer with a key: at least ${AT_LEAST} of ${PURCHASES} of its purchases succeed`,
       async (context) => {
         const before = facilitator.calls.length;
         const victim = await createBuyer(testbed.chain);

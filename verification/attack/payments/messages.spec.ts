@@ -13,31 +13,27 @@ describe('messages that ask for more than a call', () => {
   });
   after(() => testbed.close());
 
-  attack(
-    'A5',
-    'a session nobody opened, a batch, an id to resume from: nothing is remembered between requests',
-    async () => {
-      const { url } = testbed.gateway;
-      const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
-      for (const headers of [{ 'mcp-session-id': 'fixed' }, { 'last-event-id': '1' }, {}]) {
-        const answer = await postMcp(url, body, headers as Record<string, string>);
-        assert.equal(answer.headers['mcp-session-id'], undefined);
-      }
-      const batch = await postMcp(
-        url,
-        Array.from({ length: 1_000 }, (_, id) => ({ ...body, id })),
-      );
-      assert.equal((JSON.parse(batch.text) as { error: { code: number } }).error.code, -32600);
-      for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-        const answer = await postMcp(url, { ...body, method: 'tools/call', params: { name, arguments: {} } });
-        assert.equal((JSON.parse(answer.text) as { error: { code: number } }).error.code, -32602, name);
-      }
-      const stream = await ask(url, { method: 'GET', path: '/mcp', headers: { accept: 'text/event-stream' } });
-      assert.equal(stream.status, 405);
-    },
-  );
+  attack('A5', 'an unknown session, a batch, an id to resume from: no state is kept between requests', async () => {
+    const { url } = testbed.gateway;
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    for (const headers of [{ 'mcp-session-id': 'fixed' }, { 'last-event-id': '1' }, {}]) {
+      const answer = await postMcp(url, body, headers as Record<string, string>);
+      assert.equal(answer.headers['mcp-session-id'], undefined);
+    }
+    const batch = await postMcp(
+      url,
+      Array.from({ length: 1_000 }, (_, id) => ({ ...body, id })),
+    );
+    assert.equal((JSON.parse(batch.text) as { error: { code: number } }).error.code, -32600);
+    for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      const answer = await postMcp(url, { ...body, method: 'tools/call', params: { name, arguments: {} } });
+      assert.equal((JSON.parse(answer.text) as { error: { code: number } }).error.code, -32602, name);
+    }
+    const stream = await ask(url, { method: 'GET', path: '/mcp', headers: { accept: 'text/event-stream' } });
+    assert.equal(stream.status, 405);
+  });
 
-  attack('A4', 'a proof inside the input is taken out: the merchant never sees it, nor does the log', async () => {
+  attack('A4', 'a proof inside the input is removed: neither the backend nor the log gets it', async () => {
     const { backend, gateway } = testbed;
     const proof = await testbed.proof('echo', { word: 'x' });
     backend.forget();

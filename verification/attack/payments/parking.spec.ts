@@ -7,23 +7,23 @@ import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack, times } from '../catalogue.ts';
 
 const CITY = { city: 'Berlin' };
-/** Unsigned orders of each form: more than could ever wait in the store. */
-const ORDERS = times(1_100, 20_000);
-/** Orders under way at a time. */
+/** Unpaid purchases of each form: more than the store holds. */
+const UNSIGNED = times(1_100, 20_000);
+/** Unpaid purchases in flight. */
 const RUNNERS = 24;
 const HONEST = 10;
-/** What a purchase of two messages may take beside the flood, milliseconds. */
+/** How long a purchase of two messages may take beside the flood, milliseconds. */
 const WITHIN_MS = 6_000;
 
-/** Where a flood comes from, as the gateway sees it, and the proxies that it believes. */
+/** The addresses of a flood, as the gateway sees them, and the proxies that it trusts. */
 const FORMS = {
   'one address': { trustProxy: 0, from: () => undefined },
   'a thousand addresses': { trustProxy: 1, from: (n: number) => `10.${n % 4}.${Math.floor(n / 4) % 250}.7` },
-  'behind one ingress, whose word does not count': { trustProxy: 0, from: (n: number) => `10.0.${n % 250}.7` },
+  'behind one ingress that is not trusted': { trustProxy: 0, from: (n: number) => `10.0.${n % 250}.7` },
 } as const;
 
 for (const [form, { trustProxy, from }] of Object.entries(FORMS))
-  describe(`orders that nobody will pay, from ${form}`, () => {
+  describe(`purchases that are never paid, from ${form}`, () => {
     let redis: TestRedis;
     let testbed: Testbed;
     before(async () => {
@@ -38,36 +38,36 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
       await redis?.stop();
     });
 
-    const order = (n: number) => {
+    const askUnpaid = (n: number) => {
       const address = from(n);
       const headers = address === undefined ? ACTIVATED : { ...ACTIVATED, 'x-forwarded-for': address };
       return send(testbed.gateway.url, message('market_report', CITY), headers);
     };
     const buy = async (n: number): Promise<string> => {
-      const asked = await order(n);
+      const asked = await askUnpaid(n);
       const payload = decode(await testbed.buyer.pay(x402Of(asked)['x402.payment.required']));
       return (await send(testbed.gateway.url, paying(asked.id, payload))).status.state;
     };
 
     attack(
       'D5',
-      `unsigned orders by the thousand that wait for a payment: ${HONEST} of ${HONEST} who pay still buy, and the store holds nothing for the others`,
+      `thousands that wait for a payment: all ${HONEST} honest buyers still buy, and the store holds nothing for the others`,
       async (context) => {
         const bought = [];
         let slowest = 0;
         let sent = 0;
-        /** The payment of the first one comes when all the others wait. */
-        const early = await order(0);
+        /** The first purchase is paid when all the others wait. */
+        const early = await askUnpaid(0);
         const flood = async (): Promise<void> => {
-          while (sent < ORDERS) {
+          while (sent < UNSIGNED) {
             sent += 1;
-            assert.equal((await order(sent)).status.state, 'TASK_STATE_INPUT_REQUIRED');
+            assert.equal((await askUnpaid(sent)).status.state, 'TASK_STATE_INPUT_REQUIRED');
           }
         };
         const floods = Array.from({ length: RUNNERS }, flood);
         for (let n = 0; n < HONEST - 1; n += 1) {
-          // One after the other, spread over the flood.
-          while (sent < (ORDERS * n) / HONEST) await new Promise((resolve) => setTimeout(resolve, 5));
+          // Sequential, spread over the flood.
+          while (sent < (UNSIGNED * n) / HONEST) await new Promise((resolve) => setTimeout(resolve, 5));
           const begun = performance.now();
           bought.push(await buy(n));
           slowest = Math.max(slowest, performance.now() - begun);
@@ -75,7 +75,7 @@ for (const [form, { trustProxy, from }] of Object.entries(FORMS))
         await Promise.all(floods);
         const late = decode(await testbed.buyer.pay(x402Of(early)['x402.payment.required']));
         bought.push((await send(testbed.gateway.url, paying(early.id, late))).status.state);
-        context.diagnostic(`${ORDERS} orders, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
+        context.diagnostic(`${UNSIGNED} unpaid, slowest purchase ${Math.round(slowest)} ms: ${bought.join(' ')}`);
         assert.deepEqual(new Set(bought), new Set(['TASK_STATE_COMPLETED']));
         assert.equal(bought.length, HONEST);
         assert.ok(slowest < WITHIN_MS);

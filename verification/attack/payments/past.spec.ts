@@ -10,17 +10,17 @@ import { openGateway } from '../../../spec/support/gateway.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import type { Proof } from '../../../src/payments/x402/wire/types.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, type Order, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Purchase, type Seen } from './channels.ts';
 
 const INPUT = { city: 'Berlin' };
 const RESOURCE = { resourceId: 'market_report', input: INPUT } as const;
 
-/** The proof of a header as the actors of the chain want it. */
+/** The proof of a header, as the actors of the chain take it. */
 function actable(header: string): Proof {
   return { payId: '', payload: decode(header), signedBy: 'account' } as unknown as Proof;
 }
 
-describe('a proof with a past', () => {
+describe('a proof that is cancelled, used or for another offer', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-attack-'));
   const storage = { sqlite: { path: join(folder, 'gateway.db') } };
   let testbed: Testbed;
@@ -33,11 +33,11 @@ describe('a proof with a past', () => {
   });
 
   const actors = () => chainActors(testbed.chain, termsFor(testbed.chain.token));
-  const bring = (channel: Channel, call: Order): Promise<Seen> => order(testbed.gateway.url, channel, call);
-  /** What a deed earned and how often the merchant worked for it. */
-  const came = async (deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
+  const bring = (channel: Channel, call: Purchase): Promise<Seen> => buy(testbed.gateway.url, channel, call);
+  /** The income of an action, and its number of backend requests. */
+  const came = async (action: () => Promise<void>): Promise<readonly [units: bigint, executions: number]> => {
     const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
-    await deed();
+    await action();
     return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
   };
 
@@ -53,7 +53,7 @@ describe('a proof with a past', () => {
 
     attack(
       'X14',
-      `spent by its payer on himself before it is brought over ${channel}: 402, nothing delivered`,
+      `spent by its payer on itself before it is brought over ${channel}: 402, nothing delivered`,
       async () => {
         const gone = await came(async () => {
           const proof = await testbed.proof('market_report', INPUT);
@@ -73,7 +73,7 @@ describe('a proof with a past', () => {
           await actors().submit(actable(proof));
           const first = await bring(channel, { ...RESOURCE, proof });
           assert.equal(first.outcome, 'delivered');
-          // All that the chain shows of it, without the token that the gateway gave its buyer.
+          // As the chain shows it: without the token that the gateway issued to its buyer.
           const seen = decode(proof);
           delete seen.extensions;
           for (const other of CHANNELS) {
@@ -88,7 +88,7 @@ describe('a proof with a past', () => {
 
     attack(
       'X5',
-      `signed for one resource, brought over ${channel} for another of the same price: bought nothing there`,
+      `signed for one resource, brought over ${channel} for another of the same price: buys nothing`,
       async () => {
         const gone = await came(async () => {
           const proof = await testbed.proof('noisy');
@@ -110,7 +110,7 @@ describe('a proof with a past', () => {
     );
   }
 
-  attack('X5', 'that names no resource buys one of two siblings, whichever it comes to first', async () => {
+  attack('X5', 'without a resource buys the first of two siblings that it is brought for', async () => {
     const gone = await came(async () => {
       const unnamed = decode(await testbed.proof('noisy'));
       delete unnamed.resource;
@@ -125,7 +125,7 @@ describe('a proof with a past', () => {
     assert.deepEqual(gone, [1_000n, 1]);
   });
 
-  attack('X7', 'signed for yesterday’s price or payee: a fresh challenge, and nothing moves', async () => {
+  attack('X7', 'signed for an earlier price or payee: a new challenge, and no money moves', async () => {
     const proof = await testbed.proof('market_report', INPUT);
     const changes = [
       { resources: { market_report: { pricing: { type: 'fixed', amount: '0.02', currency: 'TUSD' } } } },
@@ -147,7 +147,7 @@ describe('a proof with a past', () => {
       try {
         const gone = await came(async () => {
           for (const channel of CHANNELS) {
-            const seen = await order(gateway.url, channel, { ...RESOURCE, proof });
+            const seen = await buy(gateway.url, channel, { ...RESOURCE, proof });
             assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
           }
         });

@@ -15,7 +15,7 @@ import type { PaymentPayload } from '../../../src/payments/x402/wire/types.ts';
 import { attack } from '../catalogue.ts';
 
 /** Order of the group of secp256k1. */
-const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+const GROUP_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const BAD_SIGNATURE = 'invalid_exact_evm_payload_signature';
 /** Precompiled contracts, the empty address, and the ends of their range. */
 const RESERVED = [0, 1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff];
@@ -25,7 +25,7 @@ const offer = offerFor(terms);
 const payer = freshAccount();
 const { recover } = await prepareRecovery();
 
-/** What comes of a proof, whatever a chain answers: asked of it is only what `deps` brings. */
+/** The verdict on a proof; the chain answers only through `deps`. */
 async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}): Promise<string> {
   const decoded = decodeProof(encodeProof(payload));
   assert.ok(decoded.kind === 'decoded');
@@ -37,16 +37,16 @@ async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}
   return proven.kind === 'refused' ? proven.reason : proven.kind;
 }
 
-describe('a signature that another one was made from', () => {
+describe('a signature derived from another one', () => {
   attack(
     ['X2', 'X16', 'I1'],
-    'the second signature of the same authorization, with s in the upper half, is none',
+    'the second signature of the same authorization, with s in the upper half, is invalid',
     async () => {
       for (let round = 0; round < 20; round += 1) {
         const payload = await payloadFor(payer, terms);
         assert.equal(await verdict(payload), 'genuine');
         const { signature } = payload.payload;
-        const s = (ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+        const s = (GROUP_ORDER - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
         for (const v of ['1b', '1c', '00', '01']) {
           const other = `${signature.slice(0, 66)}${s}${v}`;
           const dressed = { ...payload, payload: { ...payload.payload, signature: other } };
@@ -58,11 +58,10 @@ describe('a signature that another one was made from', () => {
 
   attack(
     ['X8', 'X19'],
-    'a payer in the range of precompiled contracts is refused before a node is asked, which would say yes',
+    'a payer in the range of precompiled contracts is refused before a node is asked, which would approve it',
     async () => {
       let asked = 0;
-      // The contract that answers with what it was given answers `isValidSignature` with its own
-      // selector, which is the word for yes.
+      // The identity precompile answers `isValidSignature` with its selector, which means valid.
       const wallets: ExaminerDeps['wallets'] = {
         check: async (_wallet, _digest, signature) => {
           asked += 1;
@@ -83,7 +82,7 @@ describe('a signature that another one was made from', () => {
       const contract = `0x${(0x1_0000).toString(16).padStart(40, '0')}`;
       const authorization = { ...payload.payload.authorization, from: contract };
       const next = { ...payload, payload: { ...payload.payload, authorization } };
-      assert.equal(await verdict(next, { wallets }), 'genuine', 'the first address beyond them may be a wallet');
+      assert.equal(await verdict(next, { wallets }), 'genuine', 'the first address after the range may be a wallet');
     },
   );
 });

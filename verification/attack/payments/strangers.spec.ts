@@ -10,11 +10,9 @@ import { type Facilitator, startFacilitator } from '../../../spec/support/facili
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { startRedis } from '../../../spec/support/redis.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
-import { ALL_CHANNELS, CHANNELS, type Channel, order } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Channel } from './channels.ts';
 
-/**
- * How often each stranger comes in each cell; ACG_STRANGERS=12 makes more than a thousand of them.
- */
+/** Attempts of each stranger in each case; ACG_STRANGERS=12 makes more than a thousand. */
 const TIMES = Number(process.env['ACG_STRANGERS'] ?? 1);
 const INPUT = { city: 'Berlin' };
 const NEVER_YET = { failures: 1 };
@@ -33,7 +31,7 @@ const STORES = {
 
 for (const [name, storage] of Object.entries(STORES))
   for (const rail of ['local', 'remote'] as const)
-    describe(`strangers who have read the block, ${name}, ${rail} rail`, () => {
+    describe(`strangers that have read the block, ${name}, ${rail} rail`, () => {
       let testbed: Testbed;
       let facilitator: Facilitator | undefined;
       let strangers = 0;
@@ -58,8 +56,8 @@ for (const [name, storage] of Object.entries(STORES))
         return extensions['agent-commerce-buyer']?.info.token ?? assert.fail();
       };
       /**
-       * What strangers can show over every channel: nothing, a token fetched before or after the
-       * block, a key of their own.
+       * The tokens and keys that a stranger can bring over every channel: none, a token fetched
+       * before or after the block, an own key.
        */
       const strange = async (proof: string, prefetched: string, id: string, input: object): Promise<void> => {
         for (let time = 0; time < TIMES; time += 1)
@@ -71,7 +69,7 @@ for (const [name, storage] of Object.entries(STORES))
               { proof: found(proof), headers: { 'idempotency-key': randomUUID() } },
             ];
             for (const shown of tries) {
-              const seen = await order(testbed.gateway.url, channel, { resourceId: id, input, ...shown });
+              const seen = await buy(testbed.gateway.url, channel, { resourceId: id, input, ...shown });
               assert.equal(seen.code, 'PAYMENT_REPLAYED', `${channel}: ${seen.everything}`);
               strangers += 1;
             }
@@ -83,14 +81,14 @@ for (const [name, storage] of Object.entries(STORES))
       };
 
       for (const channel of CHANNELS) {
-        const buy = (id: string, input: object, proof: string, by: Channel = channel) =>
-          order(testbed.gateway.url, by, { resourceId: id, input, proof });
+        const purchase = (id: string, input: object, proof: string, by: Channel = channel) =>
+          buy(testbed.gateway.url, by, { resourceId: id, input, proof });
 
-        it(`bought over ${channel} and running: none joins; the buyer has his answer`, async () => {
+        it(`bought over ${channel} and running: none joins; the buyer gets its answer`, async () => {
           const [proof, prefetched] = [await proofOf('held', {}), await tokenFor('held', {})];
           testbed.backend.hold();
           const arrived = testbed.backend.nextRequest('/held');
-          const running = buy('held', {}, proof);
+          const running = purchase('held', {}, proof);
           await arrived;
           const { length } = testbed.backend.requests;
           await strange(proof, prefetched, 'held', {});
@@ -101,21 +99,21 @@ for (const [name, storage] of Object.entries(STORES))
 
         it(`bought over ${channel} and delivered: none gets the kept answer; the buyer does, over each channel`, async () => {
           const [proof, prefetched] = [await proofOf('market_report', INPUT), await tokenFor('market_report', INPUT)];
-          const first = await buy('market_report', INPUT, proof);
+          const first = await purchase('market_report', INPUT, proof);
           assert.equal(first.outcome, 'delivered', first.everything);
           await receiptWhen(testbed.gateway, first.requestId, true);
           const { length } = testbed.backend.requests;
           await strange(proof, prefetched, 'market_report', INPUT);
           for (const by of CHANNELS)
-            assert.equal((await buy('market_report', INPUT, proof, by)).outcome, 'delivered', `again over ${by}`);
+            assert.equal((await purchase('market_report', INPUT, proof, by)).outcome, 'delivered', `again over ${by}`);
           assert.equal(testbed.backend.requests.length, length);
         });
 
         it(`bought over ${channel} and not delivered: none collects; the buyer does`, async () => {
           const [proof, prefetched] = [await proofOf('flaky', NEVER_YET), await tokenFor('flaky', NEVER_YET)];
-          assert.equal((await buy('flaky', NEVER_YET, proof)).code, 'BACKEND_ERROR');
+          assert.equal((await purchase('flaky', NEVER_YET, proof)).code, 'BACKEND_ERROR');
           await strange(proof, prefetched, 'flaky', NEVER_YET);
-          assert.equal((await buy('flaky', NEVER_YET, proof)).outcome, 'delivered');
+          assert.equal((await purchase('flaky', NEVER_YET, proof)).outcome, 'delivered');
         });
       }
 

@@ -8,19 +8,16 @@ import { freshAddress } from '../../../spec/payments/x402/signing.ts';
 import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 
 const RESOURCE = { resourceId: 'market_report', input: { city: 'Berlin' } };
 const FUNDS_UNITS = 1_000_000n;
 /** Marks a signature of a wallet that is not deployed yet (ERC-6492). */
 const ERC6492_MARK: Hex = `0x${'6492'.repeat(16)}`;
 const ANY_SIGNATURE: Hex = `0x${'11'.repeat(64)}1b`;
-/** `isValidSignature` of ERC-1271, as the word that says yes. */
+/** `isValidSignature` of ERC-1271, which means valid. */
 const YES = `1626ba7e${'0'.repeat(56)}`;
-/**
- * Runtime code of payers that are contracts, by what they answer. PUSH32 yes, …, MSTORE, RETURN 32
- * bytes.
- */
+/** Runtime code of contract payers, by their answers. PUSH32 yes, …, MSTORE, RETURN 32 bytes. */
 const WALLETS = {
   'yes in even blocks and no in odd ones': `0x7f${YES}600143166001030260005260206000f3`,
   'never, because it runs for ever': '0x5b600056',
@@ -43,17 +40,17 @@ describe('a payer that is a contract', () => {
   const bring = async (from: string, signature: Hex, channel: (typeof CHANNELS)[number] = 'http'): Promise<Seen> => {
     const payload = decode(await testbed.proof(RESOURCE.resourceId, RESOURCE.input));
     const authorization = { ...payload.payload.authorization, from };
-    return order(testbed.gateway.url, channel, {
+    return buy(testbed.gateway.url, channel, {
       ...RESOURCE,
       proof: encode({ ...payload, payload: { authorization, signature } }),
     });
   };
-  /** What must not change: income, executions. */
-  const nothingMoved = async (deed: () => Promise<void>): Promise<void> => {
+  /** The values that must not change: income, executions. */
+  const nothingMoved = async (action: () => Promise<void>): Promise<void> => {
     const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
-    await deed();
+    await action();
     assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [income, executions]);
-    const honest = await order(testbed.gateway.url, 'http', {
+    const honest = await buy(testbed.gateway.url, 'http', {
       ...RESOURCE,
       proof: await testbed.proof(RESOURCE.resourceId, RESOURCE.input),
     });
@@ -65,7 +62,7 @@ describe('a payer that is a contract', () => {
   };
 
   for (const [answer, code] of Object.entries(WALLETS))
-    attack('X9', `that says: ${answer}: nothing is delivered for nothing`, async () => {
+    attack('X9', `that answers ${answer}: nothing is delivered without a payment`, async () => {
       for (const channel of CHANNELS) {
         const wallet = freshAddress();
         await testbed.chain.request('anvil_setCode', [wallet, code]);
@@ -111,7 +108,7 @@ describe('a payer that is a contract', () => {
     },
   );
 
-  attack('X8', 'a precompiled contract is nobody: it says yes to everything', async () => {
+  attack('X8', 'a precompiled contract, which approves everything, is no payer', async () => {
     for (const precompile of [1, 2, 3, 4, 5, 9, 10, 0x100, 0xffff]) {
       const from = `0x${precompile.toString(16).padStart(40, '0')}`;
       await testbed.chain.mint(from, FUNDS_UNITS);
@@ -119,20 +116,21 @@ describe('a payer that is a contract', () => {
     }
   });
 
-  attack('X8', 'a signature as long as a header allows is refused before it costs anything', async () => {
+  attack('X8', 'a signature of the greatest header length is refused before any work on it', async () => {
     for (const bytes of [66, 1_000, 2_500])
       await nothingMoved(async () => refused(await bring(freshAddress(), `0x${'ab'.repeat(bytes)}`)));
   });
 });
 
 /**
- * Says yes in odd blocks, where it is simulated, and no in the even one that takes the transaction.
+ * Approves in odd blocks, where it is simulated, and refuses in the even one that includes the
+ * transaction.
  */
 const FICKLE = `0x7f${YES}600143160260005260206000f3`;
 /** How long an answer may take, milliseconds. */
 const SOON_MS = 3_000;
 
-describe('a payer that is a contract and changes its mind', () => {
+describe('a contract payer that changes its answer', () => {
   let testbed: Testbed;
   before(async () => {
     testbed = await openTestbed();
@@ -141,7 +139,7 @@ describe('a payer that is a contract and changes its mind', () => {
 
   attack(
     ['X9', 'X18'],
-    'between simulation and block: nothing is delivered, and no place is held until the deadline',
+    'between simulation and block: nothing is delivered, and no slot is held until the deadline',
     async () => {
       const { chain, gateway } = testbed;
       const wallet = freshAddress();
@@ -152,17 +150,16 @@ describe('a payer that is a contract and changes its mind', () => {
       const authorization = { ...payload.payload.authorization, from: wallet };
       const proof = encode({ ...payload, payload: { authorization, signature: ANY_SIGNATURE } });
       const begun = performance.now();
-      const answer = order(gateway.url, 'http', { ...RESOURCE, proof });
+      const answer = buy(gateway.url, 'http', { ...RESOURCE, proof });
       await Promise.race([answer, delay(SOON_MS, undefined, { ref: false })]);
       const tookMs = performance.now() - begun;
-      // However long it holds on: once no block can take the authorization any more, the answer is
-      // 402.
+      // Once no block can include the authorization any more, the answer is 402.
       await chain.request('evm_increaseTime', [1_000]);
       await chain.request('evm_mine', []);
       const seen = await answer;
       assert.ok(seen.outcome === 'asked' || seen.code === 'PAYMENT_SETTLEMENT_FAILED', seen.everything);
       assert.deepEqual([await testbed.income(), testbed.backend.requests.length], [0n, 0]);
-      assert.ok(tookMs < SOON_MS, 'its failed transaction is in a block, and still the call waits');
+      assert.ok(tookMs < SOON_MS, 'the call still waits although its failed transaction is in a block');
     },
   );
 });

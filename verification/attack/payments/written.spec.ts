@@ -3,23 +3,17 @@ import { describe } from 'node:test';
 import { changed, load, problemsOfText } from '../../../spec/config/document/document.ts';
 import { attack, proven } from '../catalogue.ts';
 
-describe('what an operator may write', () => {
+describe('texts and prices of a configuration', () => {
   for (const hidden of ['\u202e', '\u2066', '\u200b', '\u{e0041}', '\u0000', '\u001b[2J', '\ufeff'])
-    attack(
-      ['A8', 'I1'],
-      `a name or description with ${JSON.stringify(hidden)} does not get into the configuration`,
-      () => {
-        for (const member of ['name', 'description']) {
-          const problems = problemsOfText(
-            JSON.stringify(changed({ [`resources.report.${member}`]: `Report${hidden}` })),
-          );
-          assert.ok(
-            problems.some(({ path }) => path.startsWith('resources.report')),
-            `${member}: ${JSON.stringify(problems)}`,
-          );
-        }
-      },
-    );
+    attack(['A8', 'I1'], `a name or description with ${JSON.stringify(hidden)} is refused`, () => {
+      for (const member of ['name', 'description']) {
+        const problems = problemsOfText(JSON.stringify(changed({ [`resources.report.${member}`]: `Report${hidden}` })));
+        assert.ok(
+          problems.some(({ path }) => path.startsWith('resources.report')),
+          `${member}: ${JSON.stringify(problems)}`,
+        );
+      }
+    });
 
   const price = (amount: unknown) => changed({ 'resources.report.pricing.amount': amount });
   for (const amount of [

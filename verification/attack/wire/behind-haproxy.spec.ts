@@ -15,10 +15,10 @@ const CASES = [...LENGTH_CASES, ...HEAD_CASES];
 const SEED = Number(process.env['ATTACK_SEED'] ?? 402);
 const MUTANTS = 4_000;
 const CONNECTIONS = 32;
-/** Beyond every answer that comes; HAProxy gives up on a request that does not end after 3 s. */
+/** Longer than any answer takes; HAProxy ends an incomplete request after 3 s. */
 const SILENCE_MS = 400;
 
-// HAProxy has to be fetched: the quick run has the same cases without it.
+// HAProxy must be downloaded: the quick run has the same cases without it.
 if (isLongRun)
   describe('two readers of the same bytes', () => {
     let target: Target;
@@ -37,9 +37,9 @@ if (isLongRun)
       await target?.stop();
     });
 
-    const say = async (url: string, bytes: string | Buffer): Promise<void> => {
+    const exchange = async (url: string, bytes: string | Buffer): Promise<void> => {
       const conversation = await converse(url);
-      conversation.say(bytes);
+      conversation.send(bytes);
       await conversation.until(1, SILENCE_MS);
       conversation.finish();
       await conversation.until(Number.POSITIVE_INFINITY, SILENCE_MS);
@@ -47,18 +47,15 @@ if (isLongRun)
     };
 
     /**
-     * Requests that the gateway served and HAProxy did not see as such, or saw once and the gateway
-     * twice.
+     * Requests that the gateway served and HAProxy did not see, or that HAProxy saw once and the
+     * gateway twice.
      */
     const unseen = (): readonly string[] => {
       const ids = target.backend.requests.map(({ headers }) => String(headers['x-request-id']));
       return ids.filter((id, at) => !id.startsWith(SEEN) || ids.indexOf(id) !== at);
     };
 
-    /**
-     * Every connection to the gateway gives each of these its own answer, or somebody got a
-     * stranger's.
-     */
+    /** Fails unless each of these gets its own answer on every connection to the gateway. */
     const inSync = async (url: string): Promise<void> => {
       const calls = Array.from({ length: 100 }, async (_, at) => {
         const body = JSON.stringify({ mine: at });
@@ -71,13 +68,13 @@ if (isLongRun)
 
     attack(
       'H1',
-      'behind HAProxy the gateway serves what HAProxy saw as requests, and nothing between them',
+      'behind HAProxy the gateway serves exactly the requests that HAProxy saw',
       async (t) => {
         if (proxy === undefined) return t.skip(missing);
-        for (const [number, { says }] of CASES.entries()) await say(proxy.url, numbered(says, number));
+        for (const [number, { sends }] of CASES.entries()) await exchange(proxy.url, numbered(sends, number));
         await inSync(proxy.url);
         measured(t, 'framing cases behind a proxy', CASES.length);
-        measured(t, 'differing views of the merchant', unseen().length);
+        measured(t, 'differing views of the backend', unseen().length);
         assert.deepEqual(unseen(), []);
         assert.ok(target.backend.requests.length > 100, 'HAProxy let calls through');
       },
@@ -100,11 +97,11 @@ if (isLongRun)
         const dice = diceOf(SEED);
         let left = MUTANTS;
         const line = async (): Promise<void> => {
-          for (; left > 0; left -= 1) await say(url, mutant(requests, dice));
+          for (; left > 0; left -= 1) await exchange(url, mutant(requests, dice));
         };
         await Promise.all(Array.from({ length: CONNECTIONS }, line));
         await inSync(url);
-        measured(t, 'differing views of the merchant', unseen().length);
+        measured(t, 'differing views of the backend', unseen().length);
         assert.deepEqual(unseen(), []);
         await target.stillSells();
       },

@@ -12,10 +12,10 @@ import { PATTERNS, slowTexts } from './slow-patterns.ts';
 const NAMES = Object.keys(FORMATS);
 
 const MAX_BLOCK_MS = 50;
-/** Far beyond what is ever matched, and just what still is. */
+/** Far beyond the longest text that is matched, and exactly that length. */
 const LENGTHS = [50_000, MAX_MATCHED_LENGTH];
 
-describe('inputs that take long', () => {
+describe('inputs that are slow to check', () => {
   let target: Target;
   before(async () => {
     const properties = Object.fromEntries([
@@ -47,7 +47,7 @@ describe('inputs that take long', () => {
     const line = 'POST /api/resources/matched/invoke HTTP/1.1';
     return Buffer.from(head(line, HOST, JSON_TYPE, `Content-Length: ${Buffer.byteLength(body)}`) + body);
   };
-  /** What blocks does so every time: what a busy machine did counts only when it happens again. */
+  /** A real block repeats: a block that does not repeat came from the busy machine. */
   const blocks = async (input: object): Promise<number> => {
     let least = await blockedBy(target, invoke(input));
     for (let again = 0; again < 4 && least > MAX_BLOCK_MS; again += 1)

@@ -12,8 +12,7 @@ import { AMBIGUITIES, ENCODINGS, type HostileInput, MEDIA_TYPES, NUMBERS, PROTOT
 import type { WireAnswer } from './http-bytes.ts';
 
 /**
- * How much memory the answers to bombs may leave behind: a part of what a single one would unpack
- * to, bytes.
+ * How much memory the answers to bombs may leave behind, bytes: less than a single one unpacks to.
  */
 const MAX_GROWTH_BYTES = BOMB_BYTES / 2;
 const deep = (levels: number): string => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
@@ -25,7 +24,7 @@ describe('bodies', () => {
   });
   after(() => target.stop());
 
-  /** Brings an input, and tells whether it was refused before the merchant heard of it. */
+  /** Sends an input; resolves to whether it was refused before any request to the backend. */
   async function bring(entrance: Entrance, input: string | Buffer, lines?: readonly string[]): Promise<WireAnswer> {
     target.backend.forget();
     const answer = await answerTo(target.url, entrance.request(entrance.around(input), lines));
@@ -53,7 +52,7 @@ describe('bodies', () => {
       assert.equal((await bring(entrance, input(MAX_BODY_BYTES + 1))).status, 413);
     });
 
-    attack('B2', `${name}: what is compressed is refused, and never unpacked`, async () => {
+    attack('B2', `${name}: compressed bodies are refused, and never unpacked`, async () => {
       const resident = target.residentBytes();
       for (const [coding, bytes] of bombs()) {
         const lines = ['Content-Type: application/json', `Content-Encoding: ${coding}`];
@@ -76,13 +75,13 @@ describe('bodies', () => {
         assert.ok(!isRefusal(await bring(entrance, '{}', [`Content-Type: ${type}`])), type);
     });
 
-    attack('B4', `${name}: ${ENCODINGS.length} inputs that are no text are refused`, () =>
+    attack('B4', `${name}: ${ENCODINGS.length} inputs that are no UTF-8 text are refused`, () =>
       allRefused(entrance, ENCODINGS),
     );
     attack('B6', `${name}: ${AMBIGUITIES.length} inputs that two parsers read differently are refused`, () =>
       allRefused(entrance, AMBIGUITIES),
     );
-    attack('B8', `${name}: ${PROTOTYPES.length} inputs that reach for a prototype are refused`, () =>
+    attack('B8', `${name}: ${PROTOTYPES.length} inputs that name a prototype are refused`, () =>
       allRefused(entrance, PROTOTYPES),
     );
     attack('B9', `${name}: ${NUMBERS.length} numbers that a double does not hold are refused`, () =>
@@ -102,7 +101,7 @@ describe('bodies', () => {
         assert.ok(isRefusal(await bring(entrance, input)));
     });
 
-    attack('B5', `${name}: what stands in a body that cannot be read is never said again`, async () => {
+    attack('B5', `${name}: the text of an unreadable body is never echoed`, async () => {
       const secret = 'planted-secret-6e1f';
       const broken = [
         `{"a":"${secret}`,
@@ -124,25 +123,21 @@ describe('bodies', () => {
     });
   }
 
-  attack(
-    ['B9', 'B10'],
-    'over HTTP the merchant gets the bytes that were sent, whatever another writer would make of them',
-    async () => {
-      const [http] = ENTRANCES;
-      assert.ok(http !== undefined);
-      for (const input of [
-        '{"n":1.0,"m":1e2,"z":-0}',
-        ' { "b" : 1 ,\n\t"a" : "\\u00e9\\/" } ',
-        '{"a":"\u2028","b":0.1e-1}',
-        '{"10":1,"9":2}',
-      ]) {
-        await bring(http, input);
-        assert.equal(target.backend.requests[0]?.body.toString(), input);
-      }
-    },
-  );
+  attack(['B9', 'B10'], 'over HTTP the backend gets the bytes that were sent, not a rewritten JSON text', async () => {
+    const [http] = ENTRANCES;
+    assert.ok(http !== undefined);
+    for (const input of [
+      '{"n":1.0,"m":1e2,"z":-0}',
+      ' { "b" : 1 ,\n\t"a" : "\\u00e9\\/" } ',
+      '{"a":"\u2028","b":0.1e-1}',
+      '{"10":1,"9":2}',
+    ]) {
+      await bring(http, input);
+      assert.equal(target.backend.requests[0]?.body.toString(), input);
+    }
+  });
 
-  attack(['B9', 'B10'], 'over MCP and A2A he gets the same values, and one JSON document', async () => {
+  attack(['B9', 'B10'], 'over MCP and A2A the backend gets the same values, as one JSON document', async () => {
     for (const entrance of ENTRANCES.slice(1)) {
       const input =
         '{"n":1.0,"deep":{"b":[1,"\\u00e9",null,true]},"boundary":"--a\\r\\nContent-Disposition: form-data"}';
@@ -153,14 +148,14 @@ describe('bodies', () => {
     }
   });
 
-  attack('B8', 'names of prototypes are resources, tools and parameters that do not exist', async () => {
+  attack('B8', 'names of prototypes are unknown resources, tools and parameters', async () => {
     for (const id of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       const answer = await fetch(`${target.url}/api/resources/${id}/invoke`, { method: 'POST' });
       assert.equal(answer.status, 404, id);
-      const books = await fetch(`${target.url}/api/events?${id}=1&__proto__[limit]=2&constructor.prototype.limit=3`, {
+      const events = await fetch(`${target.url}/api/events?${id}=1&__proto__[limit]=2&constructor.prototype.limit=3`, {
         headers: { authorization: `Bearer ${target.adminToken}` },
       });
-      assert.equal(books.status, 200);
+      assert.equal(events.status, 200);
     }
     await target.stillSells();
   });

@@ -2,15 +2,15 @@
 
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
-/** What the smallest of the bombs unpacks to, bytes. */
+/** The unpacked size of the smallest bomb, bytes. */
 export const BOMB_BYTES = 48 * 1024 * 1024;
 
 type Bomb = readonly [coding: string, bytes: Buffer];
 let made: readonly Bomb[] | undefined;
 
 /**
- * Small bodies that would be large ones, with the Content-Encoding that says so; made once, for it
- * takes a second.
+ * Small bodies that unpack to large ones, with their Content-Encoding; made once, because it takes
+ * a second.
  */
 export function bombs(): readonly Bomb[] {
   if (made !== undefined) return made;

@@ -8,8 +8,7 @@ import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';
 
 /**
- * What a merchant would say who wants everybody to keep his answers, and to be in the caller's
- * browser himself.
+ * Headers of a backend that wants its answers cached, and its own state in the caller's browser.
  */
 const LOUD_FIELDS = [
   'HTTP/1.1 200 OK',
@@ -47,7 +46,7 @@ const LOUD_FIELDS = [
   'x-hop: 1',
 ].join('\r\n');
 
-/** Everything that an agent may find on a 200 of the HTTP channel. */
+/** All headers that a 200 of the HTTP channel may have. */
 const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
   'content-type',
   'content-language',
@@ -65,7 +64,7 @@ const FIELDS_TO_THE_AGENT: ReadonlySet<string> = new Set([
   'date',
 ]);
 
-describe('a merchant who says too much, and a cache that keeps too much', () => {
+describe('a backend that sends too many headers, and a cache that keeps too much', () => {
   let backend: RawBackend;
   let target: Target;
   let cache: SharedCache;
@@ -92,7 +91,7 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
       body: '{}',
     });
 
-  attack('H6', 'of all that a merchant can say only the list reaches the agent, early hints and all', async () => {
+  attack('H6', 'of all headers and early hints of a backend only the listed ones reach the agent', async () => {
     const buyer = await createBuyer(target.chain);
     for (const paid of [false, true]) {
       const url = `${target.url}/api/resources/${paid ? '' : 'free_'}noisy/invoke`;
@@ -106,12 +105,12 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
         assert.ok(FIELDS_TO_THE_AGENT.has(name), name);
         assert.ok(!/merchant|internal|evil|Zm9yZ2Vk/.test(value), `${name}: ${value}`);
       }
-      assert.equal(response.headers.get('etag'), null, 'nominated by the merchant himself');
+      assert.equal(response.headers.get('etag'), null, 'nominated by the backend itself');
       assert.equal(response.headers.has('payment-response'), paid);
     }
   });
 
-  attack('H7', 'the cache keeps a free answer, so it is one', async () => {
+  attack('H7', 'the cache keeps a free answer, so it works', async () => {
     const [first, second] = [
       await (await invoke(cache.url, 'free_echo')).text(),
       await (await invoke(cache.url, 'free_echo')).text(),
@@ -120,13 +119,13 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
     assert.equal(cache.hits(), 1);
   });
 
-  attack('H7', 'who brings no proof gets a 402 through a shared cache, whatever others have paid for', async () => {
-    const counter = BUYING_CHANNELS.get('http')?.(cache.url);
-    assert.ok(counter !== undefined);
+  attack('H7', 'a call without a proof gets a 402 through a shared cache, also after others have paid', async () => {
+    const client = BUYING_CHANNELS.get('http')?.(cache.url);
+    assert.ok(client !== undefined);
     const buyer = await createBuyer(target.chain);
     const hits = cache.hits();
-    const asked = await counter.ask('echo', {});
-    const bought = await counter.pay('echo', {}, await buyer.pay(asked.paymentRequired));
+    const asked = await client.ask('echo', {});
+    const bought = await client.pay('echo', {}, await buyer.pay(asked.paymentRequired));
     assert.ok(bought.ok, 'the 402 was not kept either');
     const stranger = await invoke(cache.url, 'echo');
     assert.equal(stranger.status, 402);
@@ -136,13 +135,13 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
     assert.equal(cache.hits(), hits);
   });
 
-  attack('H7', 'what was paid for over MCP and A2A is not kept either', async () => {
+  attack('H7', 'a paid answer over MCP and A2A is not kept either', async () => {
     for (const channel of ['mcp', 'a2a']) {
-      const counter = BUYING_CHANNELS.get(channel)?.(cache.url);
-      assert.ok(counter !== undefined);
+      const client = BUYING_CHANNELS.get(channel)?.(cache.url);
+      assert.ok(client !== undefined);
       const buyer = await createBuyer(target.chain);
-      const { paymentRequired } = await counter.ask('noisy', {});
-      const bought = await counter.pay('noisy', {}, await buyer.pay(paymentRequired));
+      const { paymentRequired } = await client.ask('noisy', {});
+      const bought = await client.pay('noisy', {}, await buyer.pay(paymentRequired));
       assert.ok(bought.ok && !cache.keeps(bought.transaction), channel);
       assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), channel);
     }
@@ -153,9 +152,9 @@ describe('a merchant who says too much, and a cache that keeps too much', () => 
       const response = await fetch(`${target.url}${path}`);
       assert.equal(response.headers.get('cache-control'), 'no-store', path);
     }
-    const books = await fetch(`${target.url}/api/receipts`, {
+    const receipts = await fetch(`${target.url}/api/receipts`, {
       headers: { authorization: `Bearer ${target.adminToken}` },
     });
-    assert.equal(books.headers.get('cache-control'), 'no-store');
+    assert.equal(receipts.headers.get('cache-control'), 'no-store');
   });
 });

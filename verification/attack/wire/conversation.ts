@@ -4,32 +4,30 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { readAnswers, type WireAnswer, type WireReading } from './http-bytes.ts';
 
-/** A connection on which anything may be said. */
+/** A connection that sends any bytes. */
 export interface Conversation {
-  /** Text is sent as Latin-1, so that a character is a byte. */
-  say(bytes: string | Buffer): void;
-  /**
-   * Reads no more from now on: what comes stays with the operating system, and then with the peer.
-   */
+  /** Sends text as Latin-1, so that a character is a byte. */
+  send(bytes: string | Buffer): void;
+  /** Stops reading: further bytes stay in the buffers of the operating system, then of the peer. */
   deafen(): void;
   /** Ends our half. */
   finish(): void;
   /** Whether the peer has closed. */
   ended(): boolean;
-  heard(): WireReading;
+  received(): WireReading;
   /**
-   * Resolves once `count` final answers were heard in all, or the peer has closed, or `limitMs` are
-   * over: with what was heard.
+   * Resolves to what was received, once there are `count` final answers in all, or the peer has
+   * closed, or `limitMs` are over.
    */
   until(count: number, limitMs?: number): Promise<WireReading>;
-  /** The same for a text: with everything that came, as Latin-1. */
+  /** The same for a text: resolves to everything received, as Latin-1. */
   untilText(text: string, limitMs?: number): Promise<string>;
   close(): void;
-  /** Breaks it off, so that the peer meets an error where it reads or writes. */
+  /** Resets it, so that the peer gets an error when it reads or writes. */
   reset(): void;
 }
 
-/** Long past every answer that comes at all. */
+/** Longer than any answer takes. */
 const PATIENCE_MS = 5_000;
 
 /** Opens a connection. `bodiless` as in `readAnswers`. */
@@ -48,7 +46,7 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
   };
   socket.on('end', atEnd);
   socket.on('close', atEnd);
-  const heard = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
+  const received = (): WireReading => readAnswers(Buffer.concat(chunks), { ended, bodiless });
   const waitFor = async (so: () => boolean, limitMs = PATIENCE_MS): Promise<void> => {
     let late = false;
     const patience = setTimeout(() => {
@@ -62,14 +60,14 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
     clearTimeout(patience);
   };
   return {
-    say: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
+    send: (bytes) => void (socket.writable && socket.write(bytes, 'latin1')),
     deafen: () => void socket.pause(),
     finish: () => void socket.end(),
     ended: () => ended,
-    heard,
+    received,
     async until(count, limitMs) {
-      await waitFor(() => heard().answers.length >= count, limitMs);
-      return heard();
+      await waitFor(() => received().answers.length >= count, limitMs);
+      return received();
     },
     async untilText(text, limitMs) {
       await waitFor(() => Buffer.concat(chunks).includes(text), limitMs);
@@ -83,7 +81,7 @@ export async function converse(url: string, bodiless: readonly number[] = []): P
 async function dialled(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
-  // The peer may cut it: that is what is looked for.
+  // The peer may reset it: a test checks for that.
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
@@ -96,7 +94,7 @@ export async function answerTo(url: string, bytes: string | Buffer): Promise<Wir
   const isHead = bytes.toString('latin1').startsWith('HEAD ');
   const conversation = await converse(url, isHead ? [0] : []);
   try {
-    conversation.say(bytes);
+    conversation.send(bytes);
     const { answers, rest } = await conversation.until(1);
     const [answer] = answers;
     if (answer === undefined) throw new Error(`no answer, but ${JSON.stringify(rest.toString('latin1'))}`);

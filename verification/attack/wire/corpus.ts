@@ -22,7 +22,7 @@ const a2a = (resource: string, input: object): string => {
 
 /**
  * A valid request of every route and channel. No HEAD: its answer cannot be read without knowing
- * what was asked.
+ * the request.
  */
 export function corpus(
   adminToken: string,

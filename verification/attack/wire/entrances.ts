@@ -1,14 +1,14 @@
-/** The places where an input enters the gateway, one for each channel. */
+/** How an input enters the gateway, for each channel. */
 
 import { HOST, head } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
 
-/** A channel, as somebody sees it who has an input to bring to the resource that echoes. */
+/** A channel that carries an input to the echoing resource. */
 export interface Entrance {
   readonly name: string;
   /** Levels of JSON around the input. */
   readonly levels: number;
-  /** A whole body with the input in it, whose text may be anything. */
+  /** A whole body around the input, which may be any text. */
   around(input: string | Buffer): Buffer;
   /** A request with a body; `lines` instead of the usual content type. */
   request(body: Buffer, lines?: readonly string[]): Buffer;
@@ -38,7 +38,7 @@ export const ENTRANCES: readonly Entrance[] = [
   entrance('A2A', '/a2a', MESSAGE, '}}]}}}', ['A2A-Version: 1.0']),
 ];
 
-/** Whether a channel refused a request, in its own words. */
+/** Whether a channel refused a request, in its own format. */
 export function isRefusal({ status, body }: WireAnswer): boolean {
   if (status >= 400) return true;
   const document = JSON.parse(body.toString()) as { readonly error?: unknown };

@@ -3,10 +3,10 @@ import { after, before, describe } from 'node:test';
 import { attack } from '../catalogue.ts';
 import { formOf } from '../forms.ts';
 import { openTarget, type Target } from '../target.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './backend-fields.ts';
 import { answerTo } from './conversation.ts';
 import { HOST, head, JSON_TYPE } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
-import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
 import { type ProofMaker, proofMaker, spelledAt } from './proofs.ts';
 
 const INVOKE = (id: string): string => `POST /api/resources/${id}/invoke HTTP/1.1`;
@@ -15,7 +15,7 @@ const call = (id: string, ...lines: readonly string[]): string =>
 const header = ({ headers }: WireAnswer, name: string): string | undefined => headers.get(name)?.join(' | ');
 const bodyOf = ({ body }: WireAnswer): { readonly [member: string]: unknown } => JSON.parse(body.toString());
 
-/** Twelve fields that a sender may try to have taken away, by whoever believes Connection. */
+/** Twelve fields that a sender may nominate in Connection so that a proxy removes them. */
 const NOMINATED = [
   'Authorization',
   'Agent-Authorization',
@@ -40,7 +40,7 @@ describe('fields of the caller', () => {
   });
   after(() => target.stop());
 
-  attack('H2', 'twelve nominated fields reach nobody, and are read as if nobody had nominated them', async () => {
+  attack('H2', 'twelve nominated fields are not forwarded, and are read as if they were not nominated', async () => {
     target.backend.forget();
     const own: Readonly<Record<string, string>> = { 'X-Request-Id': 'nominated-1', 'Content-Type': 'application/json' };
     const lines = NOMINATED.map((name) => `${name}: ${own[name] ?? `planted-${name}`}`);
@@ -56,7 +56,7 @@ describe('fields of the caller', () => {
     assert.ok(!/payment|secret|authorization/i.test(request.headers.connection ?? ''));
   });
 
-  attack('H2', 'a nominated proof pays, and none is not made of one', async () => {
+  attack('H2', 'a nominated proof pays, and a nomination without a proof does not', async () => {
     const proof = await proofs.proof('echo');
     const lines = [`Payment-Signature: ${proof}`, 'Connection: close, Payment-Signature'];
     const paid = await answerTo(target.url, call('echo', ...lines));
@@ -137,7 +137,7 @@ describe('fields of the caller', () => {
     ['a brace and a quote', '{"a"}'],
     ['a list', 'a, b'],
   ] as const)
-    attack('H4', `an X-Request-Id with ${what} is never said again`, async () => {
+    attack('H4', `an X-Request-Id with ${what} is never echoed`, async () => {
       const answer = await answerTo(target.url, call('free_echo', `X-Request-Id: ${value}`, 'Connection: close'));
       const id = header(answer, 'x-request-id') ?? '';
       assert.match(id, /^req_[0-9a-f-]{36}$/);

@@ -3,7 +3,7 @@
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * Reads well-formed JSON as parsers do that keep the first of two members with one name;
+ * Reads well-formed JSON like parsers that keep the first of two members with one name;
  * `JSON.parse` keeps the last.
  */
 export function firstWins(text: string): unknown {

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack, measured } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
+import { FIELDS_TO_THE_MERCHANT, fieldNames } from './backend-fields.ts';
 import { converse } from './conversation.ts';
 import { marksOf, meantBy, playFraming } from './framing.ts';
 import { numbered } from './framing-case.ts';
 import { HEAD_CASES } from './framing-heads.ts';
 import { LENGTH_CASES } from './framing-lengths.ts';
-import { FIELDS_TO_THE_MERCHANT, fieldNames } from './merchant-fields.ts';
 
 const CASES = [...LENGTH_CASES, ...HEAD_CASES];
 
-/** Where no answer comes. */
+/** For cases without an answer. */
 const RESET_AFTER_MS = 100;
 
-describe('bytes that could mean two things', () => {
+describe('bytes that two parsers read differently', () => {
   let target: Target;
   before(async () => {
     target = await openTarget();
@@ -27,12 +27,12 @@ describe('bytes that could mean two things', () => {
       measured(t, 'framing cases', 1);
     });
 
-  attack('H1', 'the merchant got exactly the calls that were meant, each as a new message of ours', async (t) => {
+  attack('H1', 'the backend got exactly the intended calls, each as a new message of the gateway', async (t) => {
     await target.stillSells();
     const requests = target.backend.requests.filter(({ body }) => body.toString() !== '{"still":"sells"}');
     const [got, meant] = [marksOf(requests), meantBy(CASES)];
     const differing = got.filter((mark) => !meant.includes(mark)).length + (meant.length - new Set(got).size);
-    measured(t, 'differing views of the merchant', Math.abs(differing));
+    measured(t, 'differing views of the backend', Math.abs(differing));
     assert.deepEqual(got, meant);
     for (const request of requests) {
       assert.deepEqual(
@@ -46,12 +46,12 @@ describe('bytes that could mean two things', () => {
 
   attack(
     ['H1', 'P7'],
-    'whatever was said, and answered or not, a reset ends its own connection and nothing else',
+    'after any bytes, answered or not, a reset ends its own connection and nothing else',
     async () => {
-      for (const [number, { says }] of CASES.entries())
+      for (const [number, { sends }] of CASES.entries())
         for (const answers of [0, 1]) {
           const conversation = await converse(target.url);
-          conversation.say(numbered(says, number));
+          conversation.send(numbered(sends, number));
           await conversation.until(answers, RESET_AFTER_MS);
           conversation.reset();
         }

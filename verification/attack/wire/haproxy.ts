@@ -21,13 +21,13 @@ export interface ReverseProxy {
 const READY_TIMEOUT_MS = 10_000;
 const LOOK_EVERY_MS = 20;
 const STOP_GRACE_MS = 2_000;
-/** How the id of every request begins that HAProxy has seen as one. */
+/** The prefix of the id of every request that HAProxy has seen. */
 export const SEEN = 'seen-';
 
 /**
- * Starts one that names every request it sees, and reuses its connections to the gateway for
- * everybody, so that a request it did not see would be answered to a stranger. @throws Error of one
- * line when there is no HAProxy and none can be had
+ * Starts one that gives every request an id, and reuses its connections to the gateway for all
+ * clients, so that the answer to a smuggled request would reach another client. @throws Error of
+ * one line when HAProxy is not installed and cannot be downloaded
  */
 export async function startHaproxy(gatewayUrl: string): Promise<ReverseProxy> {
   const { program, env } = await debianProgram({
@@ -47,9 +47,9 @@ export async function startHaproxy(gatewayUrl: string): Promise<ReverseProxy> {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   leash(child);
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    said = `${said}${chunk.toString()}`.slice(-2_000);
+    output = `${output}${chunk.toString()}`.slice(-2_000);
   });
   const stop = async (): Promise<void> => {
     await terminate(child, STOP_GRACE_MS);
@@ -58,7 +58,7 @@ export async function startHaproxy(gatewayUrl: string): Promise<ReverseProxy> {
   for (const deadline = Date.now() + READY_TIMEOUT_MS; !(await listens(port)); await delay(LOOK_EVERY_MS))
     if (child.exitCode !== null || Date.now() > deadline) {
       await stop();
-      throw new Error(`haproxy does not listen: ${said}`);
+      throw new Error(`haproxy does not listen: ${output}`);
     }
   return { url: `http://127.0.0.1:${port}`, stop };
 }

@@ -1,4 +1,4 @@
-/** An input that no channel may take; text is UTF-8. */
+/** An input that no channel may accept; text is UTF-8. */
 export interface HostileInput {
   readonly name: string;
   readonly input: string | Buffer;
@@ -7,7 +7,7 @@ export interface HostileInput {
 const bytes = (...given: readonly number[]): Buffer => Buffer.from(given);
 const inString = (inner: Buffer): Buffer => Buffer.concat([Buffer.from('{"a":"'), inner, Buffer.from('"}')]);
 
-/** What is no UTF-8, or says that it is something else. */
+/** Bytes that are no UTF-8, or that declare another encoding. */
 export const ENCODINGS: readonly HostileInput[] = [
   { name: 'a byte order mark inside', input: Buffer.concat([bytes(0xef, 0xbb, 0xbf), Buffer.from('{}')]) },
   { name: 'UTF-16', input: Buffer.from('{"a":1}', 'utf16le') },
@@ -26,7 +26,7 @@ export const ENCODINGS: readonly HostileInput[] = [
   { name: 'a lone surrogate as a name', input: '{"\\ud800":1}' },
 ];
 
-/** What two parsers read differently. */
+/** Texts that two parsers read differently. */
 export const AMBIGUITIES: readonly HostileInput[] = [
   { name: 'a name twice', input: '{"amount":"1","amount":"2"}' },
   { name: 'a name twice, the same', input: '{"amount":"1","amount":"1"}' },
@@ -48,7 +48,7 @@ export const AMBIGUITIES: readonly HostileInput[] = [
   { name: 'two documents', input: '{"a":1}{"b":2}' },
 ];
 
-/** What a double does not hold. */
+/** Numbers that a double does not hold. */
 export const NUMBERS: readonly HostileInput[] = [
   '12345678901234567890',
   '9007199254740993',
@@ -57,7 +57,7 @@ export const NUMBERS: readonly HostileInput[] = [
   '-1e400',
 ].map((number) => ({ name: number, input: `{"a":[${number}]}` }));
 
-/** What reaches a prototype when somebody copies carelessly. */
+/** Members that reach a prototype in a careless copy. */
 export const PROTOTYPES: readonly HostileInput[] = [
   '{"__proto__":{"polluted":1}}',
   '{"a":{"__proto__":null}}',
@@ -67,7 +67,7 @@ export const PROTOTYPES: readonly HostileInput[] = [
   '{"__proto__":1,"a":2}',
 ].map((input) => ({ name: input, input }));
 
-/** Field lines of bodies that are JSON all the same, and must not be read. */
+/** Field lines of bodies that are JSON, but must be refused. */
 export const MEDIA_TYPES: readonly (readonly string[])[] = [
   [],
   ['Content-Type:'],

@@ -8,7 +8,7 @@ import { head, JSON_TYPE } from './framing-case.ts';
 import type { WireAnswer } from './http-bytes.ts';
 
 const SERVED = 'shop.example:8443';
-/** Names that a page or a proxy may have brought to our address. */
+/** Host names that a page or a proxy may send to the gateway. */
 const FOREIGN = [
   'evil.test',
   'shop.example',
@@ -32,7 +32,7 @@ const ENTRANCES: readonly (readonly [line: string, body: string])[] = [
   ['OPTIONS /mcp HTTP/1.1', ''],
 ];
 
-describe('names that are not ours', () => {
+describe('host names that are not listed', () => {
   let target: Target;
   before(async () => {
     target = await openTarget({ server: { allowedHosts: [SERVED] } });
@@ -45,7 +45,7 @@ describe('names that are not ours', () => {
   };
 
   for (const [line, body] of ENTRANCES)
-    attack('H8', `${line.slice(0, -9)} is served for the host that is listed, and for no other`, async () => {
+    attack('H8', `${line.slice(0, -9)} is served for the listed host, and for no other`, async () => {
       for (const host of FOREIGN) {
         const answer = await ask(line, body, `Host: ${host}`);
         assert.deepEqual([answer.status, formOf(answer)], [403, 'envelope'], host);
@@ -59,7 +59,7 @@ describe('names that are not ours', () => {
     assert.equal(answer.status, 403);
   });
 
-  attack('H8', 'a page of another origin cannot drive a channel, whatever Host it comes with', async () => {
+  attack('H8', 'a page of another origin cannot use a channel, with any Host', async () => {
     target.backend.forget();
     for (const [line, body] of ENTRANCES)
       for (const origin of ['http://evil.test', 'null', 'http://shop.example:8443.evil.test', `http://127.0.0.1:1`]) {
@@ -70,12 +70,12 @@ describe('names that are not ours', () => {
     assert.equal(target.backend.requests.length, 0);
   });
 
-  attack('H8', 'probes have no Host of ours, and are answered', async () => {
+  attack('H8', 'probes are answered without a listed Host', async () => {
     for (const path of ['/health', '/ready'])
       assert.equal((await ask(`GET ${path} HTTP/1.1`, '', 'Host: 10.1.2.3:8402')).status, 200);
   });
 
-  attack('H8', 'what is to be paid for is named by the configuration, never by the Host', async () => {
+  attack('H8', 'the URL of the resource in an offer comes from the configuration, never from the Host', async () => {
     const open = await openTarget();
     try {
       const line = 'POST /api/resources/echo/invoke HTTP/1.1';

@@ -1,4 +1,4 @@
-/** One HTTP/1.1 answer as it stood on the wire. */
+/** One HTTP/1.1 answer as it was on the wire. */
 export interface WireAnswer {
   readonly status: number;
   /** Lower-case names; of a repeated name every value. */
@@ -6,7 +6,7 @@ export interface WireAnswer {
   readonly body: Buffer;
 }
 
-/** What could be read of a connection. */
+/** The answers that were read from a connection. */
 export interface WireReading {
   /** Final answers in order; 1xx are only counted. */
   readonly answers: readonly WireAnswer[];
@@ -20,9 +20,9 @@ const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Reads answers by the letter of RFC 9112, with nothing repaired: what does not fit stays in
- * `rest`. `bodiless`: places of the answers to HEAD. `ended`: whether the connection is closed,
- * which ends a body without a length.
+ * Reads answers strictly by RFC 9112, without repairs: bytes that do not fit stay in `rest`.
+ * `bodiless`: positions of the answers to HEAD. `ended`: whether the connection is closed, which
+ * ends a body without a length.
  */
 export function readAnswers(
   bytes: Buffer,
@@ -70,7 +70,7 @@ interface Content {
   readonly next: number;
 }
 
-/** Undefined while it is not complete, or when its framing is not what it says. */
+/** Undefined while it is not complete, or when its framing is wrong. */
 function readContent(
   bytes: Buffer,
   start: number,

@@ -11,16 +11,13 @@ import { proofMaker } from './proofs.ts';
 const REQUESTS = Number(process.env['ATTACK_REQUESTS'] ?? times(2_000, 20_000));
 const SEED = Number(process.env['ATTACK_SEED'] ?? 402);
 const CONNECTIONS = 64;
-/** Beyond what the first requests make resident; the rest is what a leak would be. */
+/** Beyond the resident memory after the first requests; more would be a leak. */
 const MAX_GROWTH_BYTES = 96 * 1024 * 1024;
-/**
- * Who has no answer by then is told that no more will come: a request that broke off is never
- * complete.
- */
+/** After this our half of an unanswered connection ends: a truncated request is never complete. */
 const SILENCE_MS = 200;
 /** A paid call that joins another one waits for 3 s, a refused upload lingers for 1 s. */
 const LONGEST_ANSWER_MS = 8_000;
-/** What the two proofs are worth, base units: the price of a report and that of an echo. */
+/** The value of the two proofs, base units: the price of a report and that of an echo. */
 const MOST_INCOME = 10_000n + 1_000n;
 
 describe(`requests that were mutated, seed ${SEED}`, () => {
@@ -38,7 +35,7 @@ describe(`requests that were mutated, seed ${SEED}`, () => {
 
   attack(
     ['H1', 'B5', 'O9'],
-    'each of the corpus is answered in a form of ours before anything is changed',
+    'each request of the corpus gets an answer in a known form before it is mutated',
     async () => {
       for (const bytes of requests) assert.equal(await fault(bytes, 1), undefined, bytes.toString('latin1'));
     },
@@ -70,25 +67,26 @@ describe(`requests that were mutated, seed ${SEED}`, () => {
     { timeout: 900_000 },
   );
 
-  attack(['H1', 'X1'], 'the same process still sells, has paid proofs once at most, and logs no bug', async (t) => {
-    await target.stillSells();
-    measured(t, 'crashes', 0);
-    const income = await target.chain.balanceOf(target.payTo);
-    assert.ok(income <= MOST_INCOME, `${income} were paid for two proofs`);
-    assert.equal(
-      target.gateway.log.find(({ msg }) => msg === 'a bug'),
-      undefined,
-    );
-  });
+  attack(
+    ['H1', 'X1'],
+    'the same process still sells, has settled each proof once at most, and logs no bug',
+    async (t) => {
+      await target.stillSells();
+      measured(t, 'crashes', 0);
+      const income = await target.chain.balanceOf(target.payTo);
+      assert.ok(income <= MOST_INCOME, `${income} were paid for two proofs`);
+      assert.equal(
+        target.gateway.log.find(({ msg }) => msg === 'a bug'),
+        undefined,
+      );
+    },
+  );
 
-  /**
-   * What is wrong with the answer to these bytes on a connection of their own; undefined when
-   * nothing is.
-   */
+  /** The fault of the answer to these bytes on a connection of their own; undefined without one. */
   async function fault(bytes: Buffer, leastAnswers = 0): Promise<string | undefined> {
     const conversation = await converse(target.url);
     try {
-      conversation.say(bytes);
+      conversation.send(bytes);
       await conversation.until(1, leastAnswers === 0 ? SILENCE_MS : LONGEST_ANSWER_MS);
       conversation.finish();
       const { answers, rest } = await conversation.until(Number.POSITIVE_INFINITY, LONGEST_ANSWER_MS);

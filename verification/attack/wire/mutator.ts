@@ -24,7 +24,7 @@ export function diceOf(seed: number): Dice {
   };
 }
 
-/** Pieces that have meant something to a parser somewhere. */
+/** Texts with a special meaning for some parser. */
 const TOKENS: readonly Buffer[] = [
   '\r\n',
   '\r\n\r\n',
@@ -81,7 +81,7 @@ const NUMBERS = [
 type Mutation = (bytes: Buffer, dice: Dice, others: readonly Buffer[]) => Buffer;
 
 const MUTATIONS: readonly Mutation[] = [
-  /** Some bits flip. */
+  /** Flips some bits. */
   (bytes, dice) => {
     const flipped = Buffer.from(bytes);
     for (let left = 1 + dice.below(4); left > 0 && bytes.length > 0; left -= 1) {
@@ -90,36 +90,36 @@ const MUTATIONS: readonly Mutation[] = [
     }
     return flipped;
   },
-  /** The beginning of one, the end of another. */
+  /** The start of one request, the end of another. */
   (bytes, dice, others) => {
     const other = dice.of(others);
     return Buffer.concat([bytes.subarray(0, dice.below(bytes.length + 1)), other.subarray(dice.below(other.length))]);
   },
-  /** A piece comes again. */
+  /** Repeats a piece. */
   (bytes, dice) => {
     const [from, to] = span(bytes, dice);
     return Buffer.concat([bytes.subarray(0, to), bytes.subarray(from, to), bytes.subarray(to)]);
   },
-  /** A piece is missing. */
+  /** Removes a piece. */
   (bytes, dice) => {
     const [from, to] = span(bytes, dice);
     return Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)]);
   },
-  /** It breaks off. */
+  /** Truncates the request. */
   (bytes, dice) => bytes.subarray(0, dice.below(bytes.length + 1)),
-  /** Something is put in. */
+  /** Inserts a text. */
   (bytes, dice) => {
     const at = dice.below(bytes.length + 1);
     return Buffer.concat([bytes.subarray(0, at), dice.of(TOKENS), bytes.subarray(at)]);
   },
-  /** Two lines change places. */
+  /** Swaps two lines. */
   (bytes, dice) => {
     const lines = bytes.toString('latin1').split('\r\n');
     const [one, two] = [dice.below(lines.length), dice.below(lines.length)];
     const swapped = lines.map((line, at) => (at === one ? lines[two] : at === two ? lines[one] : line));
     return Buffer.from(swapped.join('\r\n'), 'latin1');
   },
-  /** A number becomes another. */
+  /** Replaces a number. */
   (bytes, dice) => {
     const found = [...bytes.toString('latin1').matchAll(/\d+/g)];
     if (found.length === 0) return bytes;
@@ -138,7 +138,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
  * Up to four mutations of one of the requests, one after the other. In every other one the head
- * stays and tells the true length of a body that was mutated: else nothing would come past the
+ * stays and declares the true length of the mutated body: otherwise no mutant would pass the
  * framing.
  */
 export function mutant(requests: readonly Buffer[], dice: Dice): Buffer {

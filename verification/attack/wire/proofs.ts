@@ -4,7 +4,7 @@ import { createBuyer } from '../../../spec/support/buyer.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import type { Target } from '../target.ts';
 
-/** Makes proofs of a buyer who has means. */
+/** Makes proofs of a buyer with funds. */
 export interface ProofMaker {
   /** A fresh PAYMENT-SIGNATURE for a resource and its input. */
   proof(resourceId: string, input?: object): Promise<string>;

@@ -11,7 +11,7 @@ import { MAX_TARGET_LENGTH } from '../../../src/resources/backend-request.ts';
 import { attack, measured, times } from '../catalogue.ts';
 import { firstWins } from './first-wins.ts';
 
-/** Of each property. */
+/** Cases of each property. */
 const CASES = times(2_000, 25_000);
 const SEED = Number(process.env['ATTACK_SEED'] ?? 402);
 const ORIGIN = 'http://127.0.0.1:3000';
@@ -22,7 +22,7 @@ const hostile = (characters: string): fc.Arbitrary<string> =>
     fc.string({ unit: fc.constantFrom(...characters), maxLength: 60 }),
   );
 
-/** A property, played as often as the run asks for, which tells the count. */
+/** Checks a property as often as the run requires, and reports the count. */
 function property<T>(arbitrary: fc.Arbitrary<T>, holds: (given: T) => void): Parameters<typeof attack>[2] {
   return (t) => {
     fc.assert(fc.property(arbitrary, holds), { numRuns: CASES, seed: SEED });
@@ -30,7 +30,7 @@ function property<T>(arbitrary: fc.Arbitrary<T>, holds: (given: T) => void): Par
   };
 }
 
-describe(`what parses bytes of strangers, seed ${SEED}`, () => {
+describe(`parsers of untrusted bytes, seed ${SEED}`, () => {
   const proofText = fc.oneof(
     hostile('eyJ4NDAyVmVyc2lvbiI6Mn0=-_+/ \n'),
     fc.json({ maxDepth: 4 }).map((json) => Buffer.from(json).toString('base64')),
@@ -40,7 +40,7 @@ describe(`what parses bytes of strangers, seed ${SEED}`, () => {
   );
   attack(
     'X1',
-    'whatever a proof is, it is read or refused, and one spelling is one proof',
+    'any proof is read or refused, and one spelling is one proof',
     property(proofText, (header) => {
       const read = decodeProof(header);
       if (read.kind === 'unreadable') return;
@@ -52,7 +52,7 @@ describe(`what parses bytes of strangers, seed ${SEED}`, () => {
   const amountText = hostile('0123456789.eE+-_ ,x\n\u0663\uff10');
   attack(
     'X20',
-    'whatever an amount is, it is exact or refused',
+    'any amount is exact or refused',
     property(fc.tuple(amountText, fc.integer({ min: 0, max: 18 })), ([text, decimals]) => {
       try {
         const units = parseAmount(text, decimals);
@@ -72,7 +72,7 @@ describe(`what parses bytes of strangers, seed ${SEED}`, () => {
   const pathText = hostile('./\\%2eE5cC@:?#&;{}\t\n\0 aß');
   attack(
     'P1',
-    'whatever a path parameter is, the request stays at its origin and depth, or is refused',
+    'a request with any path parameter keeps its origin and depth, or is refused',
     property(fc.tuple(pathText, pathText, pathText), ([a, b, c]) => {
       const prepared = resource.prepare({ a, b, c }, undefined);
       if (!prepared.ok) return;
@@ -94,7 +94,7 @@ describe(`what parses bytes of strangers, seed ${SEED}`, () => {
   );
   attack(
     'B6',
-    'whatever a document is, it is refused, or it says the same to a first-wins and to a last-wins reader',
+    'any document is refused, or a first-wins and a last-wins reader read the same',
     property(jsonText, (text) => {
       try {
         const value = parseStrictJson(Buffer.from(text));
@@ -113,7 +113,7 @@ describe(`what parses bytes of strangers, seed ${SEED}`, () => {
   );
   attack(
     'O6',
-    'whatever a Last-Event-ID is, it is a position with one spelling, or refused',
+    'any Last-Event-ID is a position with one spelling, or refused',
     property(fc.tuple(idText, idText), ([a, b]) => {
       if (!EVENT_ID.test(a) || !EVENT_ID.test(b)) return;
       assert.match(canonicalPosition(a), /^evt_(0|[1-9]\d*)-(0|[1-9]\d*)$/);

@@ -9,9 +9,9 @@ import { ConfigError } from '../../../src/problems/problem.ts';
 import { compileCatalogue } from '../../../src/resources/catalogue.ts';
 import { attack } from '../catalogue.ts';
 
-/** A configuration is refused, or accepted, in less. */
+/** A configuration is refused or accepted in less, milliseconds. */
 const MAX_CHECK_MS = 5_000;
-/** What an operator can read. */
+/** The longest refusal, characters. */
 const MAX_MESSAGE = 20_000;
 
 /** A configuration around one input schema, as JSON, which is YAML. */
@@ -39,7 +39,7 @@ const object = (properties: object, rest: object = {}): object => ({ type: 'obje
 const text = { type: 'string' };
 const named = (count: number, make: (at: number) => unknown): object =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, make(at)]));
-/** Each of the definitions stands for two of the next. */
+/** Each definition refers to the next one twice. */
 const doubling = (levels: number): object =>
   object(
     { a: { $ref: '#/$defs/p0' } },
@@ -95,7 +95,7 @@ describe('schemas and configurations that explode', () => {
   });
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  /** Everything that start-up does with a configuration before anything opens. */
+  /** All start-up work on a configuration before a listener or store opens. */
   const start = (config: string): unknown => {
     const path = join(directory, 'config.yaml');
     writeFileSync(path, config);
@@ -103,13 +103,13 @@ describe('schemas and configurations that explode', () => {
   };
 
   for (const [name, config] of Object.entries(BOMBS))
-    attack('B12', `${name}: refused at start, at once and in few words`, () => {
+    attack('B12', `${name}: refused at start, quickly and with a short text`, () => {
       const before = process.cpuUsage();
       assert.throws(
         () => start(config),
         (thrown) => thrown instanceof ConfigError && thrown.message.length < MAX_MESSAGE,
       );
-      // Of the processor, not of the clock: on a busy machine they are far apart.
+      // CPU time, not wall time: on a busy machine they differ a lot.
       const { user, system } = process.cpuUsage(before);
       const tookMs = (user + system) / 1_000;
       assert.ok(tookMs < MAX_CHECK_MS, `${tookMs} ms`);

@@ -1,4 +1,4 @@
-/** A shared cache before a gateway, as greedy as RFC 9111 allows. */
+/** A shared cache before a gateway that keeps as much as RFC 9111 allows. */
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -22,9 +22,9 @@ interface Kept {
 }
 
 /**
- * Starts one. It is as greedy as a shared cache may be: it keeps answers to POST too, by target and
- * body, looks at no `Vary`, takes any status, and where no lifetime is said it takes one for
- * granted (RFC 9111, sections 3 and 4.2.2).
+ * Starts one. It keeps all that a shared cache may keep: answers to POST too, by target and body,
+ * without `Vary`, of any status, and with a default lifetime where none is given (RFC 9111,
+ * sections 3 and 4.2.2).
  */
 export async function startSharedCache(origin: string): Promise<SharedCache> {
   const kept = new Map<string, Kept>();

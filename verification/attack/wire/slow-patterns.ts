@@ -1,4 +1,4 @@
-/** Patterns of fixtures that a configuration may have, and that are known to be slow somewhere. */
+/** Valid patterns that are known to be slow in some engine. */
 export const PATTERNS: Readonly<Record<string, string>> = {
   alternatives: '^(a|a)*$',
   overlapping: '^(a|aa)+$',
@@ -19,10 +19,7 @@ export const PATTERNS: Readonly<Record<string, string>> = {
   'many ranges': '(?:[\\w.:-]|[^a]){200}!',
 };
 
-/**
- * Texts that make a backtracking engine try again and again; each ends in a way that lets nothing
- * match.
- */
+/** Texts that make a backtracking engine retry; the end of each prevents a match. */
 const PUMPS: readonly (readonly [before: string, pumped: string, after: string])[] = [
   ['', 'a', '!'],
   ['', 'aa', '\u0000'],

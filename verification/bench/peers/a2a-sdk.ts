@@ -6,19 +6,20 @@ import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import express from 'express';
-import { type AskMerchant, fetchedMerchant, pooledMerchant } from '../ask-merchant.ts';
+import { type AskBackend, fetchedBackend, pooledBackend } from '../ask-backend.ts';
 import type { Contestant } from '../contestant.ts';
 import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
 
 const JSON_TYPE = 'application/json';
-const CLIENTS = { fetch: fetchedMerchant, pool: pooledMerchant };
+const CLIENTS = { fetch: fetchedBackend, pool: pooledBackend };
 
 /**
  * The official server on Express: `jsonRpcHandler` over `DefaultRequestHandler`, its own store in
- * memory, one event an execution. The input is held against the schema of the gateway's resource;
- * no log, no events. Half of what it costs is how its tool asks the merchant, so it is there twice.
+ * memory, one event an execution. The input is checked against the schema of the gateway's
+ * resource; no log, no events. Half of its cost is the backend client of its tool, so there are two
+ * variants.
  */
 export const a2aSdk: readonly Contestant[] = [
   contestant('sdk-send', 'fetch', 'A2A SDK server 1.3, SendMessage, its tool on fetch'),
@@ -50,7 +51,7 @@ if (import.meta.main)
     return express().use(A2A_PATH, channel);
   });
 
-function executor(ask: AskMerchant): AgentExecutor {
+function executor(ask: AskBackend): AgentExecutor {
   const ajv = new Ajv2020();
   formats.default(ajv);
   const valid = ajv.compile(INPUT_SCHEMA);
@@ -92,7 +93,7 @@ function completed(id: string, contextId: string, report: Record<string, unknown
   };
 }
 
-/** What the handler reads of it is the interface and the input modes. */
+/** The handler reads only the interface and the input modes of it. */
 function card(): AgentCard {
   const [interfaceUrl, modes] = [`http://127.0.0.1${A2A_PATH}`, [JSON_TYPE]];
   return {

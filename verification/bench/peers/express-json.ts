@@ -5,8 +5,8 @@ import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
 /**
- * Express alone with a small answer and no log: the floor under everything that answers by itself,
- * as a challenge does.
+ * Express alone with a small answer and no log: the lower bound for answers without a backend, such
+ * as a challenge.
  */
 export const expressJson: Contestant = {
   id: 'express',

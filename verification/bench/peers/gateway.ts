@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Contestant, FROM_MERCHANT, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
+import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
 import { callQuestion, listQuestion, SEND_QUESTION } from '../questions.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 
@@ -10,12 +10,12 @@ export const FREE_RESOURCE = 'report';
 export const PAID_RESOURCE = 'quoted';
 
 const ENTRY = join(import.meta.dirname, '../../../src/main.ts');
-/** Base Sepolia and its USDC: public names only, nothing is settled here. */
+/** Base Sepolia and its USDC: public names only, no settlement happens here. */
 const NETWORK = 'eip155:84532';
 const ASSET = '0x036CbD53842c5426634e7929541eC2318f3dCF7e';
 const PAYEE = `0x${'11'.repeat(20)}`;
 
-/** What one contestant's gateway sells, and where. */
+/** The resources and channels of one contestant. */
 export interface Sold {
   readonly protocols?: object;
   readonly resources: Readonly<Record<string, object>>;
@@ -41,7 +41,7 @@ export const gatewayFree: Contestant = {
   id: 'free',
   suite: 'http',
   title: 'gateway, free invoke',
-  question: plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_MERCHANT),
+  question: plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_BACKEND),
   readyPath: '/ready',
   against: { id: 'hpm-recipe', goal: 0.5 },
   program: gatewayProgram('free', SOLD_OVER_HTTP),

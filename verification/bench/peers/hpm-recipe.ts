@@ -6,10 +6,7 @@ import { pinoHttp } from 'pino-http';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
-/**
- * What most people build when a proxy has to look at the body: the body parser, the proxy, the body
- * put together again, a log.
- */
+/** The usual proxy that reads the body: body parser, proxy, the body serialized again, a log. */
 export const hpmRecipe: Contestant = {
   id: 'hpm-recipe',
   suite: 'http',

@@ -6,8 +6,7 @@ import { type Contestant, PEER_QUESTION } from '../contestant.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
 /**
- * The least that Express and http-proxy-middleware can do: stream both ways, read nothing, log
- * nothing.
+ * The minimum of Express and http-proxy-middleware: stream both ways, read nothing, log nothing.
  */
 export const hpmStreamed: Contestant = {
   id: 'hpm-streamed',

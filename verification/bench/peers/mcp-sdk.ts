@@ -3,7 +3,7 @@
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';
-import { pooledMerchant } from '../ask-merchant.ts';
+import { pooledBackend } from '../ask-backend.ts';
 import type { Contestant, Question } from '../contestant.ts';
 import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
@@ -35,9 +35,8 @@ function contestant(id: string, what: string, question: Question, count: number)
 if (import.meta.main) servePeer((backendUrl) => sdkApp(backendUrl, Number(process.env['TOOLS'])));
 
 function sdkApp(backendUrl: string, count: number) {
-  const ask = pooledMerchant(backendUrl);
-  // Compiled once for all servers: the guide does not say so, but it is what its user would find
-  // out.
+  const ask = pooledBackend(backendUrl);
+  // Compiled once for all servers: not in the guide, but an obvious improvement for its users.
   const inputSchema = fromJsonSchema(INPUT_SCHEMA);
   const listed = tools(count);
   const handler = createMcpHandler(() => {

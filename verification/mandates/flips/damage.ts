@@ -2,7 +2,7 @@
 
 import type { Chance } from '../../chaos/sim/chance.ts';
 
-/** A header with one small fault, and where that lies. */
+/** A header with one small fault, and its position. */
 export interface Damaged {
   readonly header: string;
   readonly where: string;
@@ -10,8 +10,8 @@ export interface Damaged {
 
 /**
  * One byte changed, one bit, one byte gone or one more: in the header as it travels, in the JSON
- * under it, or in one part of one token and then encoded anew, so that the fault gets past the
- * checks of spelling.
+ * under it, or in one part of one token and then encoded anew, so that the fault passes the checks
+ * of spelling.
  */
 export function damaged(header: string, chance: Chance): Damaged {
   const level = chance.below(3);
@@ -33,7 +33,7 @@ interface Envelope {
   readonly payment_mandate?: string;
 }
 
-/** A part of a token or a disclosure: what stands between dots and tildes. */
+/** A part of a token or a disclosure: the text between dots and tildes. */
 function damagedPart(presentation: string, chance: Chance): { readonly text: string; readonly where: string } {
   const pieces = presentation.split(/([.~]+)/);
   const full = [...pieces.keys()].filter((at) => at % 2 === 0 && pieces[at] !== '');

@@ -11,15 +11,15 @@ import { damaged } from './damage.ts';
 export interface Hunt {
   readonly seed: number;
   readonly count: number;
-  /** Ends after so many milliseconds; what was tried until then counts. */
+  /** The time limit, milliseconds; headers tried until then count. */
   readonly withinMs?: number;
 }
 
 export interface Findings {
   readonly tried: number;
-  /** How often which reason refused. */
+  /** The number of refusals by reason. */
   readonly refused: ReadonlyMap<string, number>;
-  /** Accepted as what they are: the mandate that was presented before. */
+  /** Accepted as the mandate that was presented before. */
   readonly replayed: number;
   /** Accepted as new mandates. There must be none. */
   readonly found: readonly string[];
@@ -40,9 +40,9 @@ export function headersOf(mint: Mint = createMint()): readonly string[] {
 }
 
 /**
- * Presents headers with one small fault each after the right ones were used. Whatever is accepted
- * must be the mandate that was used, by its identities, and the register must say so. @throws when
- * a right header is refused, or the verifier throws
+ * Presents headers with one small fault each after the right ones were used. An accepted header
+ * must be the used mandate, by its identities, and the register must report it as used. @throws
+ * when a right header is refused, or the verifier throws
  */
 export async function hunted(
   verify: Verify,

@@ -1,6 +1,6 @@
 /**
- * Mutants that no test can tell from the code, by the name that the run prints, and why: another
- * check after it gives the same answer, or only the cost changes.
+ * Mutants that no test can detect, by the name that the run prints, and why: a later check gives
+ * the same answer, or only the cost changes.
  */
 export const HARMLESS: Readonly<Record<string, string>> = {
   "src/mandates/ap2/token/jws.ts: header.kind !== 'read' || !isObject(header.value) || claims.kind !== 'read' => (header.kind !== 'read' || !isObject(header.value))":
@@ -12,11 +12,11 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   "src/mandates/ap2/token/jws.ts: error instanceof JsonError && error.reason === 'number_out_of_range' => (error.reason === 'number_out_of_range')":
     'for the types: the parser throws nothing else',
   'src/mandates/ap2/checkout/checkout-mint.ts: ends.use(hash) ?? 0 => (ends.use(hash))':
-    'for the types: nothing is later than nothing',
+    'for the types: no time is later than undefined',
   "src/mandates/ap2/model/readers.ts: typeof value === 'number' && Number.isInteger(value) => (Number.isInteger(value))":
-    'for the types: what is an integer is a number',
+    'for the types: an integer is a number',
   'src/mandates/ap2/model/readers.ts: isTime(begins) && begins > now + skew => (begins > now + skew)':
-    'for the types: nothing that is no number is greater than one',
+    'for the types: only a number is greater than a number',
   'src/mandates/ap2/trust/x5c.ts: x5c.length === 0 || x5c.length > MAX_CHAIN => (x5c.length > MAX_CHAIN)':
     'no certificates have no leaf',
   'src/mandates/ap2/trust/x5c.ts: known === undefined => (known !== undefined)':
@@ -27,11 +27,11 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/x5c.ts: chain.length !== x5c.length || leaf === undefined => (chain.length !== x5c.length)':
     'for the types: a list that is not empty has a first one',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => false':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => (authority === undefined)':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: authority === undefined || below === undefined => (below === undefined)':
-    'for the types: both places are within the list',
+    'for the types: both positions are within the list',
   'src/mandates/ap2/trust/x5c.ts: key === undefined => false':
     'for the types: what is remembered then gives no key either',
   'src/mandates/ap2/trust/x5c.ts: reading.ok ? reading.key : undefined => (reading.key)':
@@ -39,7 +39,7 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/certificate-limits.ts: rest[2] ?? -1 => (rest[2])': 'for the types: it is three bytes long',
   'src/mandates/ap2/trust/certificate-limits.ts: rest[3] ?? 0 => (rest[3])': 'for the types: no certificate ends there',
   'src/mandates/ap2/trust/did-key.ts: jwk === undefined => false':
-    'for the types: nothing is no JWK for the reader either',
+    'for the types: undefined is no JWK for the reader either',
   'src/mandates/ap2/trust/did-key.ts: text.length > MAX_LENGTH => (text.length >= MAX_LENGTH)':
     'no key takes 64 characters',
   'src/mandates/ap2/trust/did-key.ts: kind === undefined => false':
@@ -49,15 +49,15 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     'a zero byte more or less: neither is a key',
   "src/mandates/ap2/trust/did-web.ts: ids[index] ?? '' => (ids[index])": 'for the types: both lists are as long',
   'src/mandates/ap2/trust/did-web.ts: jwk && { kid, jwk } => ({ kid, jwk })':
-    'for the types: nothing is no JWK for the reader either',
+    'for the types: undefined is no JWK for the reader either',
   'src/mandates/ap2/verify/verify.ts: ends.length === 0 => false': 'steps 8 and 10 have refused what has no end',
-  'src/mandates/ap2/trust/jwks.ts: timer.unref(); => ;': 'only when a process ends whose trust nobody closed',
+  'src/mandates/ap2/trust/jwks.ts: timer.unref(); => ;': 'only when a process ends without closing its trust',
   'src/mandates/ap2/chain/verify-chain.ts: root === undefined => false':
     'for the types: a text has at least one segment',
   'src/mandates/register/register-table.ts: rows.usedUntil(id) ?? 0 => (rows.usedUntil(id))':
-    'for the types: nothing is not later than now',
+    'for the types: undefined is not later than now',
   'src/mandates/register/register-table.ts: periodStart !== undefined && uses > 0 => (uses > 0)':
-    'for the types: no time is at or after nothing',
+    'for the types: no time is at or after undefined',
   'src/mandates/register/register-table.ts: puses === 0 || state.plast === at => (state.plast === at)':
     'when the last pending use ends, the time is its own or gone already',
   'src/mandates/ap2/trust/key-fetch.ts: !(error instanceof JsonError) => false':
@@ -78,9 +78,9 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/certificate-limits.ts: at >= 0 && der.subarray(at, at + EXTENSION.length).equals(EXTENSION) => (der.subarray(at, at + EXTENSION.length).equals(EXTENSION))':
     'so near the beginning nothing lies behind the name that is looked for from the end',
   "src/mandates/ap2/checkout/checkout-claims.ts: isText(type) && typeof amount === 'number' => (isText(type))":
-    'for the types: what is an integer is a number',
+    'for the types: an integer is a number',
   "src/mandates/ap2/checkout/checkout-claims.ts: typeof value === 'number' && Number.isSafeInteger(value) => (Number.isSafeInteger(value))":
-    'for the types: what is an integer is a number',
+    'for the types: an integer is a number',
   "src/mandates/ap2/checkout/checkout.ts: alg !== 'ES256' || !TYPES.has(typ) || typeof kid !== 'string' => (alg !== 'ES256' || !TYPES.has(typ))":
     'for the types: no key is known by anything but a text',
   "src/mandates/ap2/token/disclosures.ts: read.kind !== 'read' || !Array.isArray(read.value) => (!Array.isArray(read.value))":
@@ -88,49 +88,49 @@ export const HARMLESS: Readonly<Record<string, string>> = {
   'src/mandates/ap2/trust/issuers.ts: !(error instanceof KeysUnavailable) => false':
     'for the types: looking for a key throws nothing else',
   'src/mandates/ap2/trust/issuers.ts: kid === undefined ? undefined : keys.get(kid) => (keys.get(kid))':
-    'for the types: no key is known by nothing',
+    'for the types: no key has the id undefined',
   'src/mandates/ap2/trust/keys.ts: curve === undefined || signature.length !== 2 * curve.octets => (signature.length !== 2 * curve.octets)':
     'for the types: every algorithm has a curve',
   'src/mandates/ap2/constraints/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line])':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: this.#free[line] ?? 0 => (this.#free[line]) #2':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: given[line] ?? 0 => (given[line])':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/checkout-constraints.ts: given[line] ?? 0 => (given[line]) #2':
-    'for the types: every line has a place there',
+    'for the types: every line has a position there',
   'src/mandates/ap2/constraints/payment-check.ts: profile.exponents.get(rule.currency) ?? 0 => (profile.exponents.get(rule.currency))':
     'for the types: it is the currency of the payment, which was looked up before',
   'src/mandates/ap2/constraints/payment-check.ts: budget !== undefined && payment.amount > budget => (payment.amount > budget)':
-    'for the types: nothing is greater than nothing',
+    'for the types: no number is greater than undefined',
   'src/mandates/ap2/constraints/payment-check.ts: recurs === undefined || budget === undefined => (recurs === undefined)':
     'for the types: uses again without a budget were refused when the constraints were read',
   "src/mandates/ap2/constraints/payment-constraints.ts: typeof max !== 'number' || !(max >= 0) => (typeof max !== 'number')":
-    'what has no units is refused when they are counted, with the same reason',
+    'an amount without units is refused when they are counted, with the same reason',
   "src/mandates/ap2/token/disclosures.ts: MEMBERS.get(`${object}.${name}`) ?? 'elsewhere' => (MEMBERS.get(`${object}.${name}`))":
-    'for the types: no place is like nothing either',
+    'for the types: undefined is equal to no position',
   "src/mandates/ap2/token/disclosures.ts: ELEMENTS.get(array) ?? 'elsewhere' => (ELEMENTS.get(array))":
-    'for the types: no place is like nothing either',
+    'for the types: undefined is equal to no position',
   'src/mandates/ap2/constraints/payment-check.ts: value !== undefined && canonicalJson(preset) === canonicalJson(value) => (canonicalJson(preset) === canonicalJson(value))':
-    'for the types: nothing has no canonical form',
+    'for the types: undefined has no canonical form',
   'src/mandates/ap2/model/reasons.ts: reason === undefined || !isReason(reason) => (!isReason(reason))':
-    'for the types: nothing is no reason either',
+    'for the types: undefined is no reason either',
   'src/mandates/ap2/model/reasons.ts: cause === undefined ? {} : { cause } => ({ cause })':
-    'for the log alone, which shows no cause that is nothing',
+    'only for the log, which omits an undefined cause',
   'src/mandates/ap2/verify/receipt.ts: transaction === undefined ? {} : { network_confirmation_id: transaction } => ({ network_confirmation_id: transaction })':
-    'what is not there is not written as JSON either',
+    'JSON omits undefined members as well',
   'src/mandates/ap2/verify/receipt.ts: ap2Error === undefined ? {} : { error: ap2Error } => ({ error: ap2Error })':
-    'what is not there is not written as JSON either',
+    'JSON omits undefined members as well',
   "src/mandates/ap2/model/readers.ts: typeof value !== 'number' || !Number.isSafeInteger(value) => (!Number.isSafeInteger(value))":
-    'for the types: what is an integer is a number',
+    'for the types: an integer is a number',
   'src/mandates/ap2/chain/verify-chain.ts: before[at + 1] ?? last => (before[at + 1])':
     'for the types: one more than the others stands before',
   'src/mandates/ap2/chain/verify-chain.ts: pending[at] ?? {} => (pending[at])': 'for the types: both lists are as long',
   'src/mandates/ap2/trust/x5c.ts: curve !== undefined && NAMED_CURVES.has(curve) => (NAMED_CURVES.has(curve))':
-    'for the types: nothing is no name of a curve',
+    'for the types: undefined is no name of a curve',
   'src/mandates/register/register-table.ts: maxOccurrences !== undefined && uses >= maxOccurrences => (uses >= maxOccurrences)':
-    'for the types: nothing is as many as nothing',
-  'src/mandates/register/register-table.ts: left < 0n => (left <= 0n)': 'nothing is nothing, however it is written',
+    'for the types: no number is as many as undefined',
+  'src/mandates/register/register-table.ts: left < 0n => (left <= 0n)': 'zero is zero in every notation',
   "src/mandates/stored-mandate.ts: typeof value !== 'object' || value === null || Array.isArray(value) => (typeof value !== 'object' || value === null)":
     'for the types: a list has no member of any shape',
 };

@@ -3,7 +3,7 @@
 /** A part of a file and its replacement. */
 export interface Mutant {
   readonly file: string;
-  /** Offsets of what is replaced, UTF-16. */
+  /** Offsets of the replaced text, UTF-16. */
   readonly start: number;
   readonly end: number;
   readonly replacement: string;
@@ -12,7 +12,7 @@ export interface Mutant {
   readonly line: number;
   /** Whether all of a check or of a call is left out, not a part of it. */
   readonly whole: boolean;
-  /** File, old and new text, and a number for equal ones: it outlives changes elsewhere. */
+  /** File, old and new text, and a number for equal ones: it survives changes elsewhere. */
   readonly name: string;
 }
 

@@ -20,9 +20,9 @@ const FLIPPED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Every way to take one check out of a source file: a condition that leads to a way out becomes
- * false, a call without a used result is left out, one side of `&&` and `||` is, a comparison is
- * turned round or moved by one. Types are not looked at: they do not run.
+ * Every way to remove one check from a source file: a condition of an exit becomes false, a call
+ * without a used result or one side of `&&` and `||` is removed, a comparison is reversed or moved
+ * by one. Types are skipped: they do not run.
  */
 export function mutantsOf(file: string, source: string): readonly Mutant[] {
   const found: Omit<Mutant, 'name'>[] = [];
@@ -60,7 +60,7 @@ function named(found: readonly Omit<Mutant, 'name'>[]): readonly Mutant[] {
   });
 }
 
-/** Throws, returns or goes on with the next: what a check does when it fails. */
+/** Whether it throws, returns, continues or breaks, as a failing check does. */
 function leaves(statement: Node): boolean {
   if (statement.type !== 'BlockStatement') return /^(?:Throw|Return|Continue|Break)Statement$/.test(statement.type);
   const last = (statement['body'] as readonly Node[]).at(-1);
@@ -71,12 +71,12 @@ function isBareCall(node: Node): boolean {
   return node.type === 'CallExpression' || (node.type === 'AwaitExpression' && isBareCall(node['argument'] as Node));
 }
 
-function walk(node: Node, visit: (node: Node) => void): void {
+function walk(node: Node, onNode: (node: Node) => void): void {
   if (node.type.startsWith('TS') && node.type !== 'TSAsExpression' && node.type !== 'TSSatisfiesExpression') return;
-  visit(node);
+  onNode(node);
   for (const value of Object.values(node))
     for (const child of Array.isArray(value) ? (value as readonly unknown[]) : [value])
-      if (isNode(child)) walk(child, visit);
+      if (isNode(child)) walk(child, onNode);
 }
 
 function isNode(value: unknown): value is Node {

@@ -6,15 +6,15 @@ import type { Mutant } from './mutant.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const HOOK = path.join(import.meta.dirname, 'hook.ts');
-/** How a failed test looks in TAP. */
+/** A failed test in TAP. */
 const FAILED = /^\s*not ok /m;
 
 export type Fate = 'killed' | 'timeout' | 'survived';
 
 /**
  * Runs these specs in one process in which the mutant is loaded (undefined: the code as it is), and
- * ends it with the first test that fails. A mutant may loop for ever: then it is ended after
- * `timeoutMs`. @throws never; a process that dies killed the mutant
+ * ends it with the first test that fails. A mutant that loops is ended after `timeoutMs`. @throws
+ * never; a process that dies killed the mutant
  */
 export function tried(mutant: Mutant | undefined, specs: readonly string[], timeoutMs: number): Promise<Fate> {
   const load = [

@@ -11,7 +11,7 @@ import type { Presentation } from '../../../spec/support/ap2/wishes.ts';
 export const ALGORITHMS = ['ES256', 'ES384', 'EdDSA'] as const;
 export type OracleAlgorithm = (typeof ALGORITHMS)[number];
 
-/** A mandate all of whose signers use one algorithm. */
+/** A mandate with one algorithm for all its signers. */
 export interface SignedChain {
   readonly kind: string;
   readonly alg: OracleAlgorithm;

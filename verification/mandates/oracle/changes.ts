@@ -1,4 +1,6 @@
-/** Changes single characters of right tokens and lets `jose` and this verifier judge them. */
+/**
+ * Changes single characters of right tokens and compares the verdicts of `jose` and this verifier.
+ */
 
 import { createHash } from 'node:crypto';
 import { compactVerify, importJWK } from 'jose';
@@ -28,11 +30,11 @@ export interface Trials {
   /** Changed tokens that `jose` refused and that were accepted here. There must be none. */
   readonly disagreed: readonly string[];
   readonly refusedThere: number;
-  /** How often which reason refused here. */
+  /** The number of refusals here by reason. */
   readonly reasons: ReadonlyMap<string, number>;
 }
 
-/** The tokens of a mandate; each is judged in its place in the whole presentation. */
+/** The tokens of a mandate; each is judged at its position in the whole presentation. */
 export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain): readonly Alterable[] {
   const envelope = Buffer.from(made.header, 'base64url').toString();
   return tokens.map(({ jwt, jwk }, at) => ({
@@ -47,7 +49,7 @@ export function tokensToAlter({ kind, alg, made, tokens, verify }: SignedChain):
   }));
 }
 
-/** Checkouts of the merchant, with a mandate that agrees to each as it is. */
+/** Checkouts of the merchant, each with a mandate for it. */
 export function checkoutsToAlter(mint: Mint): readonly Alterable[] {
   const { checkout } = mint.parties;
   const keys = createCheckoutKeys([publishedJwk(checkout)]);
@@ -100,7 +102,7 @@ const OTHERS = [...'.=~+/ "\\\0é'];
 
 function altered(jwt: string, chance: Chance): string {
   const parts = jwt.split('.');
-  // Each part as often as the others, however long it is.
+  // Each part equally often, independent of its length.
   const part = chance.below(parts.length);
   const text = parts[part] ?? '';
   const at = chance.below(text.length);

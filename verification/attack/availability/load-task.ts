@@ -1,17 +1,17 @@
-/** What runs and load generator say to each other. */
+/** The messages between a run and the load generator. */
 
 import type { CallKind } from './blend.ts';
 
 /**
- * What the load generator is told to do. `closed`: each connection asks again when it was answered.
- * `open`: so many a second, come what may.
+ * A task of the load generator. `closed`: each connection sends its next call after an answer.
+ * `open`: a fixed rate.
  */
-export interface LoadOrder {
+export interface LoadTask {
   readonly origin: string;
   /** Of the free resource. */
   readonly path: string;
   readonly body: string;
-  /** What else is asked; only the free resource unless given. */
+  /** Calls of a priced resource; without it only the free one is called. */
   readonly priced?: PricedCalls;
   readonly connections: number;
   readonly seconds: number;
@@ -30,7 +30,7 @@ export interface PricedCalls {
   readonly proofs: number;
 }
 
-/** What came of the calls of one kind. Times as below. */
+/** The results of the calls of one kind. Times as below. */
 export interface KindReport {
   readonly kind: CallKind;
   readonly sent: number;
@@ -40,8 +40,7 @@ export interface KindReport {
 }
 
 /**
- * What it measured. Times in milliseconds, of calls that were served; in an open loop since they
- * were meant to be sent.
+ * The measurements. Times in milliseconds, of served calls; in an open loop since they were due.
  */
 export interface LoadReport {
   readonly seconds: number;
@@ -51,7 +50,7 @@ export interface LoadReport {
   readonly busy: number;
   /** Anything else: another status, a 503 without Retry-After, a broken connection. */
   readonly wrong: number;
-  /** The first of them. */
+  /** The first wrong answer. */
   readonly wrongest: string | undefined;
   /** Calls that no connection was free for when the run ended. */
   readonly unsent: number;
@@ -64,8 +63,8 @@ export interface LoadReport {
 }
 
 /**
- * What the load generator says: connections and proofs are there, and it waits for `go`; what it
- * measured; why it could do nothing.
+ * A message of the load generator: connections and proofs are ready, and it waits for `go`; its
+ * report; why it failed.
  */
 export type LoadWord =
   | { readonly word: 'prepared' }

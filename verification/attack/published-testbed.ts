@@ -1,38 +1,38 @@
-/** The gateway against which published attacks are played. */
+/** The gateway that published attacks run against. */
 
 import { decode, encode } from '../../spec/e2e/proofs.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
-import { ALL_CHANNELS, CHANNELS, order, type Seen } from './payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './payments/channels.ts';
 
 /** What the published attacks buy. */
 export const INPUT = { city: 'Berlin' };
 export const RESOURCE = { resourceId: 'market_report', input: INPUT };
 
-/** The shop that they are played against, on every channel. */
-export interface PublishedShop {
-  readonly seller: Testbed;
-  /** A proof as the chain shows it to everyone: without the token that its buyer was given. */
+/** A gateway that sells over every channel, with a buyer and a chain. */
+export interface PublishedTestbed {
+  readonly testbed: Testbed;
+  /** A proof as the chain shows it: without the token that the gateway issued to its buyer. */
   proofOf(): Promise<string>;
   /** Brings a proof over one of the channels, by its number. */
   bring(proof: string, channel?: number, headers?: Readonly<Record<string, string>>): Promise<Seen>;
-  /** What a deed brought the merchant: units that he was paid, requests that he was sent. */
-  came(deed: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
+  /** What an action caused: units paid to the merchant, requests sent to the backend. */
+  came(action: () => Promise<void>): Promise<readonly [units: bigint, executions: number]>;
 }
 
-export async function openPublishedShop(): Promise<PublishedShop> {
+export async function openPublishedTestbed(): Promise<PublishedTestbed> {
   const testbed = await openTestbed({ overrides: ALL_CHANNELS });
   return {
-    seller: testbed,
+    testbed,
     async proofOf() {
       const proof = decode(await testbed.proof('market_report', INPUT));
       delete proof.extensions;
       return encode(proof);
     },
     bring: (proof, channel = 0, headers = {}) =>
-      order(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
-    async came(deed) {
+      buy(testbed.gateway.url, CHANNELS[channel % CHANNELS.length] ?? 'http', { ...RESOURCE, proof, headers }),
+    async came(action) {
       const [income, executions] = [await testbed.income(), testbed.backend.requests.length];
-      await deed();
+      await action();
       return [(await testbed.income()) - income, testbed.backend.requests.length - executions];
     },
   };

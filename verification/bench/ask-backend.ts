@@ -2,18 +2,15 @@
 
 import { Pool } from 'undici';
 
-/**
- * How the tool of a peer asks the merchant: INPUT, or what came instead of it, against the
- * merchant's answer.
- */
-export type AskMerchant = (input: unknown) => Promise<Record<string, unknown>>;
+/** Calls the backend from the tool of a peer with its input; resolves to the answer. */
+export type AskBackend = (input: unknown) => Promise<Record<string, unknown>>;
 
-/** Connections to the merchant that a peer may have: one for each request that is in flight. */
+/** Connections to the backend that a peer may have: one for each request that is in flight. */
 const CONNECTIONS = 32;
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' };
 
-/** The cheapest client there is. */
-export function pooledMerchant(backendUrl: string): AskMerchant {
+/** The cheapest client. */
+export function pooledBackend(backendUrl: string): AskBackend {
   const pool = new Pool(backendUrl, { connections: CONNECTIONS, pipelining: 1 });
   return async (input) => {
     const sent = JSON.stringify(input);
@@ -22,8 +19,8 @@ export function pooledMerchant(backendUrl: string): AskMerchant {
   };
 }
 
-/** What agents are written with: the samples of the A2A SDK ask with the `fetch` of the runtime. */
-export function fetchedMerchant(backendUrl: string): AskMerchant {
+/** The client of usual agents: the samples of the A2A SDK use the `fetch` of the runtime. */
+export function fetchedBackend(backendUrl: string): AskBackend {
   const url = `${backendUrl}/report`;
   return async (input) => {
     const answer = await fetch(url, { method: 'POST', headers: HEADERS, body: JSON.stringify(input) });
@@ -32,6 +29,6 @@ export function fetchedMerchant(backendUrl: string): AskMerchant {
 }
 
 function answered(status: number, report: unknown): Record<string, unknown> {
-  if (status !== 200) throw new Error(`the merchant answered ${status}`);
+  if (status !== 200) throw new Error(`the backend answered ${status}`);
   return report as Record<string, unknown>;
 }

@@ -20,10 +20,10 @@ import {
 } from './hostile-answer.ts';
 import { wellFormed } from './stage.ts';
 
-const NOBODY = 'content-length: 0\r\n\r\n';
+const NO_BODY = 'content-length: 0\r\n\r\n';
 const SECRETS = `<h1>500</h1><pre>at /srv/${CANARY}/db.js:7 postgres://root:${CANARY}@10.0.0.5/</pre>`;
 
-/** Headers that an agent must never get from a merchant. */
+/** Headers of a backend that must never reach an agent. */
 const FORBIDDEN = [
   `set-cookie: session=${CANARY}`,
   `www-authenticate: Basic realm="${CANARY}"`,
@@ -50,7 +50,7 @@ const FORGED = [
   `x-request-id: ${CANARY}`,
   `request-id: ${CANARY}`,
 ].join('\r\n');
-const HOPS = [
+const HOP_BY_HOP = [
   `connection: keep-alive, x-hop, payment-response, x-request-id`,
   `x-hop: ${CANARY}`,
   `keep-alive: timeout=5, max=${CANARY}`,
@@ -61,9 +61,9 @@ const HOPS = [
 ].join('\r\n');
 
 const WHOLE: readonly HostileAnswer[] = [
-  answer('headers that only a server of its own may set', `${OK}${FORBIDDEN}\r\n${HELLO}`, hello),
+  answer('headers that only the gateway itself may set', `${OK}${FORBIDDEN}\r\n${HELLO}`, hello),
   answer('forged words of the gateway', `${OK}${FORGED}\r\n${HELLO}`, hello),
-  answer('hop-by-hop headers and nominations', `${OK}${HOPS}\r\n${HELLO}`, hello),
+  answer('hop-by-hop headers and nominations', `${OK}${HOP_BY_HOP}\r\n${HELLO}`, hello),
   answer('a reason phrase with words of its own', `HTTP/1.1 200 ${CANARY}\r\n${HELLO}`, hello),
   answer('early hints, 500 of them', `${`HTTP/1.1 103 ${CANARY}\r\n\r\n`.repeat(500)}${OK}${HELLO}`, hello),
   answer('trailers', `${CHUNKED}${chunk('hello')}0\r\npayment-response: ${CANARY}\r\n\r\n`, hello),
@@ -85,7 +85,7 @@ const STATUSES: readonly HostileAnswer[] = [
   ...[301, 302, 303, 307, 308].map((status) =>
     answer(
       `${status} to an address of the inside`,
-      `HTTP/1.1 ${status} Go\r\nlocation: http://169.254.169.254/${CANARY}\r\n${NOBODY}`,
+      `HTTP/1.1 ${status} Go\r\nlocation: http://169.254.169.254/${CANARY}\r\n${NO_BODY}`,
       { kind: 'failed', reason: 'redirect_not_followed', status },
     ),
   ),
@@ -104,11 +104,11 @@ const STATUSES: readonly HostileAnswer[] = [
   ),
   answer(
     '401 with a challenge',
-    `HTTP/1.1 401 No\r\nwww-authenticate: Bearer ${CANARY}\r\n${NOBODY}`,
+    `HTTP/1.1 401 No\r\nwww-authenticate: Bearer ${CANARY}\r\n${NO_BODY}`,
     refusedStatus(401),
   ),
-  answer('407', `HTTP/1.1 407 No\r\nproxy-authenticate: Basic ${CANARY}\r\n${NOBODY}`, refusedStatus(407)),
-  answer('429 that waits for a year', `HTTP/1.1 429 No\r\nretry-after: 31536000\r\n${NOBODY}`, refusedStatus(429)),
+  answer('407', `HTTP/1.1 407 No\r\nproxy-authenticate: Basic ${CANARY}\r\n${NO_BODY}`, refusedStatus(407)),
+  answer('429 that waits for a year', `HTTP/1.1 429 No\r\nretry-after: 31536000\r\n${NO_BODY}`, refusedStatus(429)),
   answer(
     '500 with a page of secrets',
     wellFormed(SECRETS, 'HTTP/1.1 500 No\r\ncontent-type: text/html'),
@@ -116,12 +116,12 @@ const STATUSES: readonly HostileAnswer[] = [
   ),
   answer('503 with an endless page', flood('HTTP/1.1 503 No\r\n\r\n', CANARY.repeat(100)), refusedStatus(503)),
   answer('status 999', `HTTP/1.1 999 ${CANARY}\r\n${HELLO}`, refusedStatus(999)),
-  answer('101 nobody asked for', `HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: ${CANARY}\r\n\r\n`, broken),
-  answer('100 nobody asked for', `HTTP/1.1 100 Continue\r\n\r\n${OK}${HELLO}`, broken),
+  answer('101 without an upgrade', `HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: ${CANARY}\r\n\r\n`, broken),
+  answer('100 without an expectation', `HTTP/1.1 100 Continue\r\n\r\n${OK}${HELLO}`, broken),
   answer('early hints without end', trickle('', `HTTP/1.1 103 ${CANARY}\r\n\r\n`), late),
 ];
 
-/** Folds to less than the cap; nobody on the way unfolds it. */
+/** Compressed below the cap; the gateway must not decompress it. */
 export const BOMB = gzipSync(Buffer.alloc(2_000_000));
 
 export const HOSTILE_ANSWERS: readonly HostileAnswer[] = [

@@ -6,7 +6,7 @@ import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY, type Outcome } from './hostile-answer.ts';
 import { GOOD, type HostileStage, openHostileStage, PRICE_UNITS, wellFormed } from './stage.ts';
 
-/** The whole list of headers that an agent can meet, whoever speaks. */
+/** All headers that an answer to an agent can have. */
 const NAMES: ReadonlySet<string> = new Set([
   'cache-control',
   'connection',
@@ -22,23 +22,23 @@ const NAMES: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-describe('a merchant that answers what no merchant should', () => {
+describe('a backend that sends hostile answers', () => {
   let stage: HostileStage;
   before(async () => {
     stage = await openHostileStage();
   });
   after(() => stage.close());
 
-  attack(['H6', 'P6'], 'there are forty of them at least', (context) => {
+  attack(['H6', 'P6'], 'at least forty hostile answers are tried', (context) => {
     assert.equal(new Set(HOSTILE_ANSWERS.map(({ name }) => name)).size, HOSTILE_ANSWERS.length);
-    measured(context, 'hostile merchant answers', HOSTILE_ANSWERS.length);
+    measured(context, 'hostile backend answers', HOSTILE_ANSWERS.length);
   });
 
-  for (const { name, deed, outcome } of HOSTILE_ANSWERS)
+  for (const { name, action, outcome } of HOSTILE_ANSWERS)
     attack(['H6', 'P2', 'P6'], `${name}: ${outcome.kind}, over every channel, free and paid`, async (context) => {
       const proofs = await Promise.all(CHANNELS.map(() => stage.proof('goods')));
       const before = await stage.income();
-      stage.behave(deed);
+      stage.behave(action);
       const [free, paid] = await Promise.all([
         Promise.all(CHANNELS.map((channel) => stage.call(channel, 'gift'))),
         Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at]))),
@@ -57,8 +57,7 @@ describe('a merchant that answers what no merchant should', () => {
       const collected = await Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at])));
       for (const seen of collected) {
         closed(seen);
-        // The answer that was delivered is kept for the buyer's token; what was not is handed over
-        // now.
+        // A delivered answer is kept for the buyer's token; an undelivered one is delivered now.
         if (outcome.kind === 'delivered')
           assert.deepEqual([seen.outcome, seen.bytes.toString('latin1')], ['delivered', outcome.body]);
         else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
@@ -68,12 +67,12 @@ describe('a merchant that answers what no merchant should', () => {
       measured(context, 'double settlements', Number(settled) - CHANNELS.length);
     });
 
-  attack('O7', 'nothing of it is in the log', () => {
-    for (const line of stage.shop.logLines) assert.ok(!line.includes(CANARY), line);
+  attack('O7', 'no canary is in the log', () => {
+    for (const line of stage.gateway.logLines) assert.ok(!line.includes(CANARY), line);
   });
 });
 
-/** Nothing is passed on that is not on the list, wherever the merchant put it. */
+/** Fails when a header is not on the list or any part holds the canary. */
 function closed({ names, everything }: Seen): void {
   assert.ok(!everything.includes(CANARY), everything);
   assert.deepEqual(
@@ -95,8 +94,7 @@ function expected(seen: Seen, outcome: Outcome, streamed: boolean, what: string)
   }
   assert.equal(seen.outcome, 'failed', what);
   assert.ok(seen.code === 'BACKEND_ERROR' || (seen.code === 'BACKEND_TIMEOUT' && outcome.reason === 'timeout'), what);
-  // A merchant who broke off three times is not asked by the next call, which waits for him until
-  // its deadline.
+  // After three broken connections the next call sends no request, and waits until its deadline.
   const reasons: readonly unknown[] = outcome.reason === 'transport' ? ['transport', 'timeout'] : [outcome.reason];
   if (outcome.reason !== undefined) assert.ok(reasons.includes(seen.reason), what);
   if (outcome.kind === 'failed') assert.equal(seen.details['status'], outcome.status, what);

@@ -17,7 +17,7 @@ import {
 } from './hostile-answer.ts';
 import { CAP_BYTES } from './stage.ts';
 
-/** Heads that no client may take. */
+/** Heads that no client may accept. */
 export const HEADS: readonly HostileAnswer[] = [
   answer('HTTP/0.9', ends(`<html>${CANARY}</html>`), broken),
   answer('a status of two digits', `HTTP/1.1 20 OK\r\n${HELLO}`, broken),

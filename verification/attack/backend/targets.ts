@@ -1,6 +1,6 @@
 /**
- * Values that lead a request elsewhere in some proxy or URL library. `CANARY`: host and port of a
- * server that must not be called.
+ * Values that redirect a request in some proxy or URL library. `CANARY`: host and port of a server
+ * that must not be called.
  */
 export const ESCAPES: readonly string[] = [
   '..',
@@ -61,10 +61,7 @@ export const ESCAPES: readonly string[] = [
   '%zz',
 ];
 
-/**
- * Backends that stand for the cloud's metadata, or for everything, in every spelling that a URL
- * has.
- */
+/** URLs of cloud metadata and of any address, in every spelling of a URL. */
 export const FORBIDDEN_BACKENDS: readonly string[] = [
   'http://169.254.169.254',
   'http://169.254.169.254.',

@@ -7,36 +7,36 @@ import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
-import { ALL_CHANNELS, type Channel, order, type Seen } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, type Channel, type Seen } from '../payments/channels.ts';
 
-/** What a merchant does with a request: bytes to write, or a deed. */
-export type Deed = string | ((socket: Socket, request: RawRequest) => void);
+/** The answer of a backend: bytes to write, or an action. */
+export type Action = string | ((socket: Socket, request: RawRequest) => void);
 
 /**
- * Short, so that a merchant who is slow holds no test up; long enough for one who is not, on a busy
- * machine. Milliseconds.
+ * Short, so that a slow backend delays no test; long enough for a fast one on a busy machine.
+ * Milliseconds.
  */
 export const TIMEOUT_MS = 1_000;
 /** Largest answer of the resources here, bytes. */
 export const CAP_BYTES = 4_096;
-/** The same of `bulk`: as much as a message can carry. */
+/** The same of `bulk`: the most that a message can carry. */
 export const BULK_BYTES = 1_048_576;
-/** What every resource here costs, base units. */
+/** The price of every resource here, base units. */
 export const PRICE_UNITS = 1_000n;
-/** What the merchant answers while he behaves. */
+/** The answer of an honest backend. */
 export const GOOD = '{"good":true}';
 
-/** A shop with a merchant that speaks raw bytes, a real chain behind it, and a buyer. */
+/** A gateway with a backend that writes raw bytes, a real chain and a buyer. */
 export interface HostileStage {
-  readonly shop: TestGateway;
-  readonly merchant: RawBackend;
+  readonly gateway: TestGateway;
+  readonly backend: RawBackend;
   readonly buyer: Buyer;
-  /** What the merchant does from now on. */
-  behave(deed: Deed): void;
+  /** Sets what the backend does from now on. */
+  behave(action: Action): void;
   /** A fresh proof for a resource. */
   proof(resourceId: string): Promise<string>;
   call(channel: Channel, resourceId: string, proof?: string): Promise<Seen>;
-  /** Base units that the payee has. */
+  /** The balance of the payee, base units. */
   income(): Promise<bigint>;
   close(): Promise<void>;
 }
@@ -47,41 +47,41 @@ export function wellFormed(body: string, head = 'HTTP/1.1 200 OK\r\ncontent-type
 }
 
 export async function openHostileStage(): Promise<HostileStage> {
-  let deed: Deed = wellFormed(GOOD);
+  let action: Action = wellFormed(GOOD);
   const chain: Chain = await startChain();
-  const merchant = await rawBackend((socket, request) => {
-    if (typeof deed === 'string') socket.write(deed, 'latin1');
-    else deed(socket, request);
+  const backend = await rawBackend((socket, request) => {
+    if (typeof action === 'string') socket.write(action, 'latin1');
+    else action(socket, request);
   });
-  const backend = { timeoutMs: TIMEOUT_MS, maxResponseBytes: CAP_BYTES };
+  const limits = { timeoutMs: TIMEOUT_MS, maxResponseBytes: CAP_BYTES };
   const gateway = await openGateway({
     chain,
-    backendUrl: merchant.origin,
+    backendUrl: backend.origin,
     facilitator: { mode: 'local' },
     overrides: {
       ...ALL_CHANNELS,
       resources: {
-        gift: resource({ ...backend, method: 'GET', path: '/gift' }, false),
-        goods: resource({ ...backend, method: 'GET', path: '/goods' }, true),
-        bulk: resource({ ...backend, maxResponseBytes: BULK_BYTES, method: 'GET', path: '/bulk' }, true),
-        order: resource({ ...backend, method: 'POST', path: '/order' }, true),
+        gift: resource({ ...limits, method: 'GET', path: '/gift' }, false),
+        goods: resource({ ...limits, method: 'GET', path: '/goods' }, true),
+        bulk: resource({ ...limits, maxResponseBytes: BULK_BYTES, method: 'GET', path: '/bulk' }, true),
+        single: resource({ ...limits, method: 'POST', path: '/single' }, true),
       },
     },
   });
   const buyer = await createBuyer(chain);
   return {
-    shop: gateway,
-    merchant,
+    gateway,
+    backend,
     buyer,
     behave: (next) => {
-      deed = next;
+      action = next;
     },
     proof: (resourceId) => proofFor(gateway, buyer, resourceId),
-    call: (channel, resourceId, proof) => order(gateway.url, channel, { resourceId, proof }),
+    call: (channel, resourceId, proof) => buy(gateway.url, channel, { resourceId, proof }),
     income: () => chain.balanceOf(gateway.config.x402?.payTo ?? ''),
     async close() {
       await gateway.close();
-      await Promise.all([merchant.close(), chain.stop()]);
+      await Promise.all([backend.close(), chain.stop()]);
     },
   };
 }

@@ -7,11 +7,11 @@ import { changed, problemsOfText } from '../../../spec/config/document/document.
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_CHANNELS, CHANNELS, order } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, CHANNELS } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
 import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
 
-describe('a caller who wants to reach more than what is sold', () => {
+describe('a caller that tries to reach other paths or hosts', () => {
   let chain: Chain;
   let backend: RawBackend;
   let canary: RawBackend;
@@ -47,7 +47,7 @@ describe('a caller who wants to reach more than what is sold', () => {
     await Promise.all([backend.close(), canary.close(), chain.stop()]);
   });
 
-  /** Target and host of every request that came since. */
+  /** Target and host of every request since then. */
   const targets = (since: number): readonly (readonly [target: string, host: string])[] =>
     backend.requests.slice(since).map(({ head }) => {
       const [line = '', ...fields] = head.split('\r\n');
@@ -60,7 +60,7 @@ describe('a caller who wants to reach more than what is sold', () => {
   for (const spelled of ESCAPES)
     attack(
       'P1',
-      `${JSON.stringify(spelled)} in path and query, over every channel: stays where it is sold`,
+      `${JSON.stringify(spelled)} in path and query, over every channel: the request keeps its host and path`,
       async () => {
         const value = spelled.replace('CANARY', new URL(canary.origin).host);
         for (const [resourceId, path, search] of [
@@ -70,7 +70,7 @@ describe('a caller who wants to reach more than what is sold', () => {
         ] as const) {
           const since = backend.requests.length;
           const seen = await Promise.all(
-            CHANNELS.map((channel) => order(gateway.url, channel, { resourceId, input: { value } })),
+            CHANNELS.map((channel) => buy(gateway.url, channel, { resourceId, input: { value } })),
           );
           const sent = targets(since);
           for (const { outcome, code } of seen) {
@@ -94,13 +94,13 @@ describe('a caller who wants to reach more than what is sold', () => {
 
   proven('P1', 'spec/resources/backend-request.spec.ts', 'whatever the value');
 
-  attack('P3', 'no header of the caller chooses the merchant or his path', async () => {
+  attack('P3', 'no header of the caller changes the host or path of the backend', async () => {
     const { host } = new URL(canary.origin);
     const since = backend.requests.length;
     const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
     const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
     for (const channel of CHANNELS) {
-      const seen = await order(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
+      const seen = await buy(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
       assert.equal(seen.outcome, 'delivered');
     }
     for (const [target, to] of targets(since)) {
@@ -121,7 +121,7 @@ describe('a caller who wants to reach more than what is sold', () => {
     ['a protocol of its own', 'Connection: upgrade\r\nUpgrade: tunnel\r\n'],
   ];
   for (const [what, fields] of UPGRADES)
-    attack('P7', `an upgrade to ${what}: no tunnel, and the merchant hears nothing of it`, async () => {
+    attack('P7', `an upgrade to ${what}: no tunnel, and the backend receives nothing of it`, async () => {
       const since = backend.requests.length;
       const body = '{"value":"x"}';
       const head = `POST /api/resources/at_end/invoke HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
@@ -136,7 +136,7 @@ describe('a caller who wants to reach more than what is sold', () => {
       assert.equal(text.split('HTTP/1.1 200').length, 2, 'one answer, to the request that was priced');
     });
 
-  attack('P7', 'CONNECT opens no way to anybody', async () => {
+  attack('P7', 'CONNECT opens no tunnel', async () => {
     const since = backend.requests.length;
     const { host } = new URL(canary.origin);
     const text = await conversation(
@@ -150,7 +150,7 @@ describe('a caller who wants to reach more than what is sold', () => {
   proven('P8', 'spec/e2e/relay.spec.ts', 'nothing of the caller but what is on the list reaches the merchant');
 });
 
-describe('a configuration that names another merchant', () => {
+describe('a configuration that names a foreign backend', () => {
   for (const url of FORBIDDEN_BACKENDS)
     attack('P4', `${JSON.stringify(url)} is refused, also where other hosts are allowed`, () => {
       for (const allowNonLoopback of [false, true]) {
@@ -175,10 +175,7 @@ describe('a configuration that names another merchant', () => {
     });
 });
 
-/**
- * Everything that comes back for these bytes until the gateway ends the connection, or has been
- * silent for a while.
- */
+/** All bytes of the answer, until the gateway ends the connection or is silent for a while. */
 const SILENCE_MS = 300;
 
 async function conversation(base: string, bytes: string): Promise<string> {

@@ -3,7 +3,7 @@
 import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 
 /**
- * The only fields that a call without payment may have at the merchant, however it came (contract
+ * The only fields that the backend may get for a call without payment, over any channel (contract
  * 3, headers to the backend).
  */
 export const FIELDS_TO_THE_MERCHANT: ReadonlySet<string> = new Set([
@@ -19,7 +19,7 @@ export const FIELDS_TO_THE_MERCHANT: ReadonlySet<string> = new Set([
   'agent-commerce-resource',
 ]);
 
-/** Names as they stood on the wire, in lower case. */
+/** Names as on the wire, in lower case. */
 export function fieldNames({ rawHeaders }: SampleRequest): readonly string[] {
   return rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
 }

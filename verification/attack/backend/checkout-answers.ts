@@ -3,17 +3,17 @@
 import type { JsonObject } from '../../../src/json/types.ts';
 import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY } from './hostile-answer.ts';
-import type { Deed } from './stage.ts';
+import type { Action } from './stage.ts';
 
-/** An answer to a checkout call that must reach no agent as it is. */
+/** An answer to a checkout call that must not reach an agent unchanged. */
 export interface CheckoutLeak {
   readonly name: string;
-  readonly deed: Deed;
-  /** What the agent is told in place of it. */
-  readonly told: readonly number[];
+  readonly action: Action;
+  /** The statuses that the agent may get instead. */
+  readonly statuses: readonly number[];
 }
 
-/** Wherever it failed: the merchant's own fault, or his slowness. */
+/** A fault of the backend, or a timeout. */
 const FAILED = [502, 504];
 
 const answer = (status: string, body: string, type = 'application/json', more = ''): string =>
@@ -29,7 +29,7 @@ const HEADERS = [
   '',
 ].join('\r\n');
 
-/** A session with nothing in it. */
+/** An empty session. */
 const session = (more: JsonObject = {}): JsonObject => ({
   id: 'cs_1',
   status: 'ready_for_payment',
@@ -42,14 +42,18 @@ const session = (more: JsonObject = {}): JsonObject => ({
   capabilities: {},
   ...more,
 });
-/** An Error document, valid by the schema, with secrets wherever it may have words. */
+/** An Error document, valid by the schema, with secrets in every text. */
 const error = (code: string): string =>
   JSON.stringify({ type: 'invalid_request', code, message: CANARY, param: `$.${CANARY.replace('-', '_')}` });
 
 /** An answer that is right but for its headers. */
 export const RIGHT = answer('200', JSON.stringify(session()), 'application/json', HEADERS);
 
-const leak = (name: string, deed: Deed, ...told: readonly number[]): CheckoutLeak => ({ name, deed, told });
+const leak = (name: string, action: Action, ...statuses: readonly number[]): CheckoutLeak => ({
+  name,
+  action,
+  statuses,
+});
 const document = (name: string, more: JsonObject): CheckoutLeak =>
   leak(`a session with ${name}`, answer('200', JSON.stringify(session(more))), 502);
 
@@ -71,7 +75,7 @@ const OWN: readonly CheckoutLeak[] = [
     leak(`${status} with words`, answer(`${status}`, error(CANARY), undefined, HEADERS), 422),
   ),
   ...[400, 422].map((status) => leak(`${status} requires_3ds`, answer(`${status}`, error('requires_3ds')), 422)),
-  // A cancel that is not possible any more is no fault of the merchant's.
+  // A cancel that is not possible any more is no fault of the backend.
   leak('405 with words', answer('405', error(CANARY), undefined, HEADERS), 502, 405),
   ...[404, 409].map((status) =>
     leak(`${status} with words`, answer(`${status}`, error(CANARY), undefined, HEADERS), status),
@@ -84,8 +88,8 @@ const OWN: readonly CheckoutLeak[] = [
   ),
 ];
 
-/** Every answer that is hostile on any channel, and those that only a checkout can be given. */
+/** The hostile answers of every channel, and those of checkouts only. */
 export const CHECKOUT_LEAKS: readonly CheckoutLeak[] = [
-  ...HOSTILE_ANSWERS.map(({ name, deed }) => ({ name, deed, told: FAILED })),
+  ...HOSTILE_ANSWERS.map(({ name, action }) => ({ name, action, statuses: FAILED })),
   ...OWN,
 ];

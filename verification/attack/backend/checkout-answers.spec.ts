@@ -12,11 +12,11 @@ import { OPERATIONS } from '../../../src/checkouts/operations.ts';
 import { attack, proven } from '../catalogue.ts';
 import { CHECKOUT_LEAKS, RIGHT } from './checkout-answers.ts';
 import { CANARY } from './hostile-answer.ts';
-import type { Deed } from './stage.ts';
+import type { Action } from './stage.ts';
 
-/** Short, so that a merchant who is slow holds nothing up. Milliseconds. */
+/** Short, so that a slow backend delays no test. Milliseconds. */
 const TIMEOUT_MS = 500;
-/** The whole list of headers that an agent can meet. */
+/** All headers that an answer to an agent can have. */
 const NAMES: ReadonlySet<string> = new Set([
   'x-request-id',
   'request-id',
@@ -30,7 +30,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
 ]);
-/** The operations on a session that the merchant answers with 200. */
+/** The operations on a session that the backend answers with 200. */
 const CALLS = [
   { name: 'read', method: 'GET', path: '' },
   { name: 'update', method: 'POST', path: '', body: '{}' },
@@ -38,14 +38,14 @@ const CALLS = [
   { name: 'cancel', method: 'POST', path: '/cancel', body: '{}' },
 ] as const;
 
-describe('a merchant of checkouts that leaks', () => {
+describe('a checkout backend that leaks', () => {
   let backend: RawBackend;
   let open: CheckoutTestbed;
-  let deed: Deed = RIGHT;
+  let action: Action = RIGHT;
   before(async () => {
     backend = await rawBackend((socket, request) => {
-      if (typeof deed === 'string') socket.write(deed, 'latin1');
-      else deed(socket, request);
+      if (typeof action === 'string') socket.write(action, 'latin1');
+      else action(socket, request);
     });
     const operations = Object.fromEntries(OPERATIONS.map((operation) => [operation, { timeoutMs: TIMEOUT_MS }]));
     open = await openCheckoutTestbed({
@@ -63,7 +63,7 @@ describe('a merchant of checkouts that leaks', () => {
       CALLS.map(({ name, path, ...asked }) =>
         askAcp(open.gateway.url, {
           ...asked,
-          // Each on a session of its own: complete and cancel would exclude one another.
+          // Each on a session of its own: complete and cancel exclude each other.
           path: `/checkout_sessions/${encodeURIComponent(`${key} ${name}`)}${path}`,
           headers: { 'request-id': 'mine', ...(asked.method === 'POST' ? { 'idempotency-key': 'key' } : {}) },
         }),
@@ -71,24 +71,28 @@ describe('a merchant of checkouts that leaks', () => {
     );
 
   for (const [at, leak] of CHECKOUT_LEAKS.entries())
-    attack('A7', `${leak.name}: ${leak.told.join(' or ')} in our own words, for every operation`, async () => {
-      deed = leak.deed;
-      const answers = await callAll(`leak ${at}`);
-      for (const answer of answers) {
-        closed(answer);
-        assert.ok(leak.told.includes(answer.status), `${answer.status} ${answer.text}`);
-        assertAcpError(answer, answer.status, codeOf(answer));
-      }
-      // What is kept of a refusal is our own words as well.
-      deed = RIGHT;
-      for (const [nth, again] of (await callAll(`leak ${at}`)).entries()) {
-        closed(again);
-        if (again.headers['idempotent-replayed'] === 'true') assert.equal(again.text, answers[nth]?.text);
-      }
-    });
+    attack(
+      'A7',
+      `${leak.name}: ${leak.statuses.join(' or ')} in a text of the gateway, for every operation`,
+      async () => {
+        action = leak.action;
+        const answers = await callAll(`leak ${at}`);
+        for (const answer of answers) {
+          closed(answer);
+          assert.ok(leak.statuses.includes(answer.status), `${answer.status} ${answer.text}`);
+          assertAcpError(answer, answer.status, codeOf(answer));
+        }
+        // The kept refusal has only texts of the gateway as well.
+        action = RIGHT;
+        for (const [nth, again] of (await callAll(`leak ${at}`)).entries()) {
+          closed(again);
+          if (again.headers['idempotent-replayed'] === 'true') assert.equal(again.text, answers[nth]?.text);
+        }
+      },
+    );
 
-  attack(['A7', 'H6'], 'headers of its own beside a right answer: none of them goes out', async () => {
-    deed = RIGHT;
+  attack(['A7', 'H6'], 'its headers beside a right answer do not reach the agent', async () => {
+    action = RIGHT;
     for (const answer of await callAll('right')) {
       closed(answer);
       assert.equal(answer.status, 200);
@@ -97,7 +101,7 @@ describe('a merchant of checkouts that leaks', () => {
     }
   });
 
-  attack(['A7', 'O7'], 'nothing of it is in the log, the metrics, the events or the receipts', async () => {
+  attack(['A7', 'O7'], 'no canary is in the log, the metrics, the events or the receipts', async () => {
     const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
     const [events, receipts] = await Promise.all(
       ['/api/events', '/api/receipts'].map(async (path) => (await open.gateway.operator(path)).text()),
@@ -126,7 +130,7 @@ describe('a merchant of checkouts that leaks', () => {
   );
 });
 
-/** Nothing is passed on that is not on the list, wherever the merchant put it. */
+/** Fails when a header is not on the list or any part holds the canary. */
 function closed({ headers, text }: Answered): void {
   assert.ok(!`${JSON.stringify(headers)}${text}`.includes(CANARY), text);
   assert.deepEqual(
