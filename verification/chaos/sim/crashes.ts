@@ -7,24 +7,24 @@ import { plannedFate, type Script } from './planned.ts';
 import type { RailKind } from './rail.ts';
 import { type BuyerSketch, NO_MUTANT, simulate } from './run.ts';
 
-/** One call, and what goes wrong with it apart from the crash. */
+/** One call, and its faults other than the crash. */
 export interface Case {
   readonly name: string;
   readonly rail: RailKind;
   readonly method: 'GET' | 'POST';
   readonly key: string | undefined;
   readonly faults: Omit<Script, 'blows'>;
-  /** Whoever brings the same proof beside the buyer. */
+  /** Other clients with the same proof. */
   readonly others?: readonly BuyerSketch[];
-  /** When the buyer comes, milliseconds after he signed; 0 unless given. */
+  /** When the buyer sends the call, milliseconds after its signature; 0 unless given. */
   readonly startMs?: number;
   /** 60 unless given. */
   readonly lifeSeconds?: number;
-  /** Whether it takes a mandate; no unless given. */
+  /** Whether it needs a mandate; no unless given. */
   readonly mandated?: boolean;
 }
 
-/** The same call for a resource that is sold under a mandate only. */
+/** The same call for a resource that requires a mandate. */
 export function underMandate(one: Case): Case {
   return { ...one, name: `${one.name}, under a mandate`, mandated: true };
 }
@@ -38,7 +38,7 @@ export interface Sweep {
 
 export interface Failure {
   readonly case: Case;
-  /** Point and blow. */
+  /** Point and fault. */
   readonly blows: readonly (readonly [number, Blow])[];
   readonly violations: readonly string[];
 }
@@ -79,11 +79,11 @@ export function copiesInTheLastSeconds(rail: RailKind, method: 'GET' | 'POST'): 
   };
 }
 
-/** Copies at the same time, one of them by somebody who only found the proof. */
+/** Copies at the same time, one of them by a client that only found the proof. */
 export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: string): Case {
   const copy = { purchase: 0, input: 'zurich', key, mayPay: true, gateway: 1, startMs: 0 };
   return {
-    name: `${method}, ${rail} rail: two copies at once, and somebody who found the proof`,
+    name: `${method}, ${rail} rail: two copies at once, and a client that found the proof`,
     rail,
     method,
     key,
@@ -96,7 +96,7 @@ export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: strin
 }
 
 export const CRASH: Blow = { kind: 'crash' };
-/** Shorter than a lease: nobody notices, but others come first. */
+/** Shorter than a lease: the lease stays, but others come first. */
 export const HICCUP: Blow = { kind: 'pause', ms: 1_500 };
 /** Longer than a lease, so that others take over before the process goes on. */
 export const STANDSTILL: Blow = { kind: 'pause', ms: 20_000 };
@@ -119,8 +119,8 @@ export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): r
 }
 
 /**
- * The case undisturbed, then with each blow at each of its points; with `second`, that blow at each
- * point after each crash as well.
+ * The case without faults, then with each fault at each of its points; with `second`, that fault at
+ * each point after each crash as well.
  */
 export async function sweep(
   cases: readonly Case[],
@@ -152,7 +152,7 @@ export async function sweep(
   return seen;
 }
 
-/** One run of a case with given blows. */
+/** One run of a case with given faults. */
 export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mutant = NO_MUTANT, traced = false) {
   const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60, mandated = false } = one;
   const fate = plannedFate({ ...faults, blows: new Map(blows) });
@@ -169,8 +169,8 @@ export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mut
   return { ...outcome, points: fate.points() };
 }
 
-/** What a reader needs of a failure: the case, where it was struck, what broke, and every step. */
-export async function tellFailure(
+/** The report of a failure: the case, the point of the fault, the broken laws, and every step. */
+export async function failureReport(
   { case: one, blows, violations }: Failure,
   mutant: Mutant = NO_MUTANT,
 ): Promise<string> {

@@ -1,31 +1,31 @@
-/** A fate that is written down before the run. */
+/** The faults of a run, listed in advance. */
 
 import type { Blow, Fate } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { SettleFault } from './rail.ts';
 
-/** A fate written down beforehand. What a list does not say goes well. */
+/** Lists of faults. What no list names succeeds. */
 export interface Script {
   /** By number of the point. */
   readonly blows: ReadonlyMap<number, Blow>;
-  /** What becomes of the first attempts to settle. */
+  /** The faults of the first attempts to settle. */
   readonly settle?: readonly SettleFault[];
-  /** What becomes of the first requests to the merchant. */
+  /** The faults of the first requests to the backend. */
   readonly merchant?: readonly MerchantFault[];
-  /** So many times the merchant cannot be reached when a call asks for a connection. */
+  /** How many connections to the backend fail. */
   readonly away?: number;
-  /** So many readings of the chain fail. */
+  /** How many readings of the chain fail. */
   readonly silentReadings?: number;
-  /** So many verdicts fail. */
+  /** How many verdicts of the facilitator fail. */
   readonly failedVerdicts?: number;
 }
 
-/** A fate that keeps to its script and counts the points it saw. */
+/** Applies the lists, and counts the points of the run. */
 export interface PlannedFate extends Fate {
   readonly points: () => number;
 }
 
-const HOP_MS = 1;
+const LATENCY_MS = 1;
 const RESTART_MS = 2_000;
 const ROUND_MS = 450;
 const PATIENCE_MS = 30_000;
@@ -43,10 +43,10 @@ export function plannedFate(script: Script): PlannedFate {
   const takes = (left: number): boolean => left > 0 && !healed;
   return {
     points: () => points,
-    latencyMs: () => HOP_MS,
+    latencyMs: () => LATENCY_MS,
     storeFault: () => undefined,
     strike() {
-      // The calm is not for new blows: it shows what is left of the storm.
+      // After `heal` there are no new faults: the rest of the run shows what the earlier ones left.
       if (healed) return undefined;
       points += 1;
       return script.blows.get(points - 1);

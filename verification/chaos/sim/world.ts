@@ -21,7 +21,7 @@ import { type Conductor, Schedule, type Step } from './schedule.ts';
 import type { Setting } from './setting.ts';
 import { type Change, SimStore } from './store.ts';
 
-/** A world: one chain, one store, one merchant, two gateways. */
+/** One chain, one store, one backend, two gateways. */
 export class World implements Conductor {
   readonly schedule: Schedule;
   readonly chain: SimChain;
@@ -29,17 +29,17 @@ export class World implements Conductor {
   readonly laws: Laws;
   readonly merchant: SimMerchant;
   readonly setting: Setting;
-  /** Events that no transition took along. */
+  /** Events that no transition wrote. */
   readonly flushed: EventDraft[] = [];
   readonly #fate: Fate;
   readonly #mutant: Mutant;
   readonly #facilitator: Facilitator;
   readonly #pods: Pods;
-  /** Whose attempt an owner token is. */
+  /** The attempt of each owner token. */
   readonly #holders = new Map<string, Process>();
   readonly #mandates: Mandates;
   readonly #connections = new Set<Connection>();
-  /** Requests that reached a process, in order; the id is the place. */
+  /** Requests that reached a process, in order; the index makes the request id. */
   readonly served: Process[] = [];
   #lives = 0;
 
@@ -51,10 +51,10 @@ export class World implements Conductor {
     this.#fate = fate;
     this.#mutant = mutant;
     this.chain = new SimChain(now);
-    this.laws = new Laws(this.chain, now, (line) => this.schedule.tell(line));
+    this.laws = new Laws(this.chain, now, (line) => this.schedule.log(line));
     const changed = (change: Change): void => {
       const { payId, after } = change;
-      this.schedule.tell(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
+      this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
       this.laws.mandates(this.store);
       if (this.#robbed(change)) this.laws.broken('an attempt that lives lost its lease');
@@ -76,7 +76,7 @@ export class World implements Conductor {
     this.laws.signed(payId, nonce);
   }
 
-  /** What the merchant did for a payment. */
+  /** What the backend did for a payment. */
   workOf(payId: string): Work {
     return this.merchant.work.get(backendIdempotencyKey(payId)) ?? { requests: 0, executions: 0 };
   }
@@ -90,7 +90,7 @@ export class World implements Conductor {
 
   send(buyer: BuyerPlan, proof: SignedProof, number: number): Promise<Reply> {
     const gateway = this.#pods.at(number);
-    const latency = (): number => this.#fate.latencyMs('front');
+    const latency = (): number => this.#fate.latencyMs('http');
     const connection = new Connection(gateway.process, this.schedule, latency);
     if (!gateway.process.alive) {
       connection.cut();
@@ -106,7 +106,7 @@ export class World implements Conductor {
     return connection.reply.finally(() => this.#connections.delete(connection));
   }
 
-  /** Every process runs, and nothing goes wrong any more. */
+  /** Every process runs, and there are no more faults. */
   heal(): void {
     this.#fate.heal();
     this.#pods.heal();
@@ -120,7 +120,7 @@ export class World implements Conductor {
     const blow = isPoint(label) ? this.#fate.strike(label) : undefined;
     const gateway = [this.#pods.at(0), this.#pods.at(1)].find(({ process }) => process === actor);
     if (blow === undefined || gateway === undefined) return;
-    this.schedule.tell(`${gateway.process.name} BLOW ${JSON.stringify(blow)} before ${label}`);
+    this.schedule.log(`${gateway.process.name} BLOW ${JSON.stringify(blow)} before ${label}`);
     this.#hit(blow, gateway);
   }
 
@@ -195,7 +195,7 @@ export class World implements Conductor {
       guardedBy: secretOf(this.store.records.get(payId)),
       arrivedAt: this.schedule.now,
     };
-    this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
+    this.schedule.log(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
     const responseWriter = connectionWriter(
       connection,
       ({ body }) => this.laws.answered(attempt, body, this.store),
