@@ -1,4 +1,4 @@
-/** The facilitator of a run: settles on the chain, and fails as the weather decides. */
+/** The facilitator of a run: settles on the chain, and fails as `Weather` decides. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
@@ -17,9 +17,9 @@ import { seedOf } from './seed.ts';
 import { type Authorization, transferCall } from './token.ts';
 import type { Weather } from './weather.ts';
 
-/** The facilitator of the world: settles for real, and lies, breaks off and dawdles as told. */
+/** Settles on the chain; gives false replies, disconnects and delays as `Weather` decides. */
 export interface Facilitator extends HttpServer {
-  /** Transactions that it has promised and not sent yet. */
+  /** Transactions that it reported as settled and has not sent yet. */
   readonly owed: number;
   /** Of `/settle`. */
   readonly calls: number;
@@ -32,7 +32,7 @@ const LATE_MS = [100, 4_000] as const;
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 const NETWORK_FAILED = { error: 'unavailable' };
 
-/** What a revert of the token means in the facilitator's words. */
+/** The x402 error of each revert of the token. */
 const REVERTS: readonly (readonly [RegExp, string])[] = [
   [/used or canceled/, NONCE_USED],
   [/expired/, 'invalid_exact_evm_payload_authorization_valid_before'],
@@ -82,7 +82,7 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
       owed += 1;
       void delay(fault.seed.between(...LATE_MS))
         .then(transaction.send)
-        // Somebody else may have settled it meanwhile; the chain says who.
+        // Another settlement may have come first; the chain shows its transaction.
         .catch(() => false)
         .finally(() => {
           weather.felt();

@@ -1,4 +1,4 @@
-/** Proxies between the programs of the world; the weather decides which bytes or calls fail. */
+/** Proxies between the programs of a run; `Weather` decides which bytes or calls fail. */
 
 import type { NetConnectOpts } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,15 +8,15 @@ import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
 import type { Weather } from './weather.ts';
 
-/** A piece of bytes ends the connection, comes late, or arrives in part before the connection ends. */
+/** A chunk ends the connection, comes late, or arrives in part before the connection ends. */
 const PIECE_FAULTS = ['cut', 'delayed', 'truncated'] as const;
 const LATE_MS = [50, 1_500] as const;
 const NODE_FAULTS = ['error', 'cut', 'slow'] as const;
 const LONGEST_SLOW_MS = 1_400;
 
 /**
- * Opens a proxy to a server. Every piece of bytes, in either direction, may fail at this rate by the
- * weather of `party`; the order of bytes never changes.
+ * Opens a proxy to a server. Every chunk, in either direction, may fail at this rate by the faults
+ * of `party`; the order of bytes never changes.
  */
 export function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<TcpProxy> {
   return startTcpProxy(to, (piece) => {

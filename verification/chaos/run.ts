@@ -1,4 +1,4 @@
-/** One chaos run: a world, a storm, calm, and the comparison of the ledgers. */
+/** One chaos run: faults, then none, then the comparison of the ledgers. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { NetConnectOpts } from 'node:net';
@@ -24,16 +24,16 @@ import { createWeather } from './weather.ts';
 
 /** Two replicas over one store. */
 const GATEWAYS = 2;
-/** Between two blocks that nobody needs: a chain's clock goes on. */
+/** Pause between two empty blocks, which advance the chain's clock, milliseconds. */
 const BLOCK_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 
-/** Tells how it goes. */
+/** Reports progress. */
 export type Progress = (line: string) => void;
 
 /**
- * One run: a world, a storm, silence, and the comparison of the ledgers. What was started is ended
- * in any case.
+ * One run: faults, then none, then the comparison of the ledgers. Ends all that it started, in any
+ * case.
  */
 export async function runChaos(plan: Plan, progress: Progress): Promise<Report> {
   const running: (() => Promise<unknown> | unknown)[] = [];
@@ -95,9 +95,9 @@ async function play(
   onEnd(() => clearInterval(timer));
 
   const stormBegan = Date.now();
-  const shopping = crowd.shop(enough);
+  const buying = crowd.buy(enough);
   // Awaited when the storm is over.
-  shopping.catch(() => undefined);
+  buying.catch(() => undefined);
   while (!enough()) await delay(LOOK_EVERY_MS);
   await controller.stop();
   weather.calm();
@@ -107,7 +107,7 @@ async function play(
 
   const reader = openStoreReader(power.redis.socketPath);
   onEnd(() => reader.close());
-  const lastOpenAt = await untilQuiet(reader, shopping, () => facilitator.owed === 0, plan.settleDownMs);
+  const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
   const lastFaultAt = Math.max(controller.lastAt, weather.lastAt);
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
   market.giveUpAt = Date.now() + plan.settleDownMs;
@@ -133,40 +133,40 @@ function peerOf(url: string): NetConnectOpts {
   return { host: hostname, port: Number(port) };
 }
 
-/** Mines now and then, so that the chain's clock goes on when nobody pays. */
+/** Mines empty blocks, so that the chain's clock advances without payments. */
 function breathe(chain: ChainAccess): () => void {
   const timer = setInterval(() => void chain.request('evm_mine', []).catch(() => undefined), BLOCK_EVERY_MS);
   return () => clearInterval(timer);
 }
 
 /**
- * Waits until nobody shops and nothing is open. @returns when something was last seen open, Unix
- * milliseconds
+ * Waits until no buyer has a call and no record is open. @returns when something was last seen
+ * open, Unix milliseconds
  */
 async function untilQuiet(
   reader: StoreReader,
-  shopping: Promise<void>,
+  buying: Promise<void>,
   nothingOwed: () => boolean,
   atMostMs: number,
 ): Promise<number> {
-  let isShopping = true;
+  let isBuying = true;
   const over = (): void => {
-    isShopping = false;
+    isBuying = false;
   };
-  shopping.then(over, over);
+  buying.then(over, over);
   const deadline = Date.now() + atMostMs;
   let lastOpenAt = Date.now();
   for (;;) {
-    const isOpen = (await reader.open()).length > 0 || isShopping || !nothingOwed();
+    const isOpen = (await reader.open()).length > 0 || isBuying || !nothingOwed();
     if (isOpen) lastOpenAt = Date.now();
     if (!isOpen || Date.now() > deadline) break;
     await delay(LOOK_EVERY_MS);
   }
-  await shopping;
+  await buying;
   return lastOpenAt;
 }
 
-/** Buyers who had left come back; what they open must close as well. */
+/** Buyers that left come back; the records they open must close as well. */
 async function comeBack(crowd: Crowd, reader: StoreReader, plan: Plan): Promise<void> {
   await crowd.comeBack();
   await untilQuiet(reader, Promise.resolve(), () => true, plan.settleDownMs);

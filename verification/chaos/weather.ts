@@ -1,12 +1,12 @@
-/** Decides which calls of a run fail, and how. */
+/** Decides by seed which calls of a run fail, and how. */
 
 import { type Seed, seedOf } from './seed.ts';
 
-/** Decides which call of which party goes wrong, and how. */
+/** Decides which call of which party fails, and how. */
 export interface Weather {
   /**
-   * The fault of this visit, or undefined: chosen by seed, subject and the number of the visit, so
-   * that a replay meets the same. `seed` is for the details of the fault.
+   * The fault of this attempt, or undefined: chosen by seed, subject and the number of the attempt,
+   * so that a replay has the same faults. `seed` is for the details of the fault.
    */
   strike<K extends string>(
     party: string,
@@ -16,7 +16,7 @@ export interface Weather {
   ): { readonly kind: K; readonly seed: Seed } | undefined;
   /** A fault that took effect later than it was chosen. */
   felt(): void;
-  /** From now on nothing goes wrong. */
+  /** Ends all faults. */
   calm(): void;
   /** By party and kind. */
   readonly counts: Readonly<Record<string, number>>;
@@ -25,20 +25,20 @@ export interface Weather {
 }
 
 export function createWeather(seed: number): Weather {
-  const visits = new Map<string, number>();
+  const attempts = new Map<string, number>();
   const counts: Record<string, number> = {};
   let lastAt = 0;
   let isCalm = false;
   return {
     strike(party, subject, rate, kinds) {
-      const place = `${party}/${subject}`;
-      const visit = (visits.get(place) ?? 0) + 1;
-      visits.set(place, visit);
-      const own = seedOf(`${seed}/weather/${place}/${visit}`);
+      const key = `${party}/${subject}`;
+      const attempt = (attempts.get(key) ?? 0) + 1;
+      attempts.set(key, attempt);
+      const own = seedOf(`${seed}/weather/${key}/${attempt}`);
       if (isCalm || !own.chance(rate)) return undefined;
       const kind = own.pick(kinds);
-      const counter = `${party}.${kind}`;
-      counts[counter] = (counts[counter] ?? 0) + 1;
+      const name = `${party}.${kind}`;
+      counts[name] = (counts[name] ?? 0) + 1;
       lastAt = Date.now();
       return { kind, seed: own };
     },
