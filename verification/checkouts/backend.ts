@@ -52,7 +52,7 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
   const carriedOut = (call: KeyedCall): FinalAnswer => {
     if (call.operation === 'createCheckoutSession') {
       // A faulty backend gives one id twice. One that deduplicates by keys would always do so.
-      const twice = manner !== 'deduplicates' && opened > 0 && !world.calm && chance.happens(0.15);
+      const twice = manner !== 'deduplicates' && opened > 0 && !world.faultsOver && chance.happens(0.15);
       if (!twice) opened += 1;
       return answerOf(201, `opened ${twice ? 1 + chance.below(opened) : opened}`);
     }
@@ -63,7 +63,7 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
       return answerOf(200, 'canceled');
     }
     if (session.canceled) return answerOf(409, 'canceled');
-    if (!world.calm && chance.happens(0.1)) return answerOf(400, 'declined');
+    if (!world.faultsOver && chance.happens(0.1)) return answerOf(400, 'declined');
     session.orders += 1;
     if (session.orders > 1) laws.broken(`session ${call.sessionId} has ${session.orders} orders`);
     return answerOf(200, `order ${session.orders}`);
@@ -74,14 +74,14 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
     backendKey: string,
     asker: Parameters<World['reply']>[0],
   ): Promise<AttemptEnd<string>> => {
-    if (!world.calm && chance.happens(0.08)) {
+    if (!world.faultsOver && chance.happens(0.08)) {
       await world.reply(asker, 'refused connection', 2);
       return { kind: 'not_executed', failure: 'unreachable' };
     }
-    const slow = !world.calm && chance.happens(0.25);
+    const slow = !world.faultsOver && chance.happens(0.25);
     const effectMs = slow ? chance.below(LATEST_MS[manner]) : 20 + chance.below(500);
-    const acts = world.calm || chance.happens(0.75);
-    const ends = world.calm
+    const acts = world.faultsOver || chance.happens(0.75);
+    const ends = world.faultsOver
       ? 'answer'
       : chance.pick(['answer', 'answer', 'answer', 'status', 'reset', 'hang'] as const);
     const session = sessionOf(call);
@@ -105,9 +105,9 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
   };
 
   const read = async (call: KeyedCall, asker: Parameters<World['reply']>[0]): Promise<ReadBack> => {
-    const slow = !world.calm && chance.happens(0.1);
+    const slow = !world.faultsOver && chance.happens(0.1);
     const lookMs = 2 + chance.below(slow ? READ_TIMEOUT_MS - 100 : 200);
-    const fails = manner !== 'reports' && !world.calm && chance.happens(0.2);
+    const fails = manner !== 'reports' && !world.faultsOver && chance.happens(0.2);
     let found: ReadBack = { kind: 'unreadable' };
     world.later(lookMs, 'backend is read', () => {
       if (!fails) found = standingOf(call);

@@ -15,7 +15,7 @@ const MANNERS: readonly Manner[] = ['reports', 'settles', 'deduplicates'];
  * How long faults happen, and then how long none do, milliseconds: enough for every call to end.
  */
 const STORM_MS = 3_600_000;
-const CALM_MS = 600_000;
+const QUIET_MS = 600_000;
 /** Calls of one connection at most while faults happen. */
 const MOST_CALLS = 12;
 const SESSION = 'cs_1';
@@ -67,10 +67,10 @@ export async function runSeed(
 
   const last = crowd(sim, manner);
   await world.pass(STORM_MS);
-  world.calm = true;
+  world.faultsOver = true;
   const open = new Set(last());
   for (const call of open) void untilAnswered(sim, call).then(() => open.delete(call));
-  await world.pass(CALM_MS);
+  await world.pass(QUIET_MS);
   for (const { key } of open) laws.broken(`${key} never comes to an answer`);
   await checkOwners(sim, claims);
   return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };

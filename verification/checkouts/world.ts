@@ -18,7 +18,7 @@ export interface Process extends Actor {
 export interface World {
   readonly schedule: Schedule;
   /** Ends all faults. */
-  calm: boolean;
+  faultsOver: boolean;
   /** Runs even when the process is dead. */
   later(ms: number, label: string, run: () => void): void;
   /** Resolves when a process gets a reply; never when it has died before. */
@@ -37,9 +37,9 @@ export function createWorld(chance: Chance, traced: boolean): World {
   const schedule = new Schedule(traced);
   const processes = new Map<string, Process>();
 
-  const strike = ({ actor }: Step): void => {
+  const injectFault = ({ actor }: Step): void => {
     const process = processes.get(actor?.name ?? '');
-    if (process === undefined || world.calm) return;
+    if (process === undefined || world.faultsOver) return;
     if (chance.happens(0.04)) {
       process.alive = false;
       schedule.log(`${process.name} dies`);
@@ -52,13 +52,15 @@ export function createWorld(chance: Chance, traced: boolean): World {
 
   const world: World = {
     schedule,
-    calm: false,
+    faultsOver: false,
     later: (ms, label, run) => schedule.after(ms, { kind: 'world', label, actor: undefined, run }),
     reply: (actor, label, ms) =>
       new Promise((resolve) => schedule.after(ms, { kind: 'reply', label, actor, run: resolve })),
     line(process, claims) {
       const over = async <Answer>(label: string, command: () => Promise<Answer>): Promise<Answer> => {
-        const fault = world.calm ? 'none' : chance.pick(['none', 'none', 'none', 'none', 'none', ...FAULTS] as const);
+        const fault = world.faultsOver
+          ? 'none'
+          : chance.pick(['none', 'none', 'none', 'none', 'none', ...FAULTS] as const);
         const lost = fault !== 'none' && chance.happens(0.3) ? fault : 'none';
         const { promise: ran, resolve } = Promise.withResolvers<Answer | undefined>();
         world.later(1 + chance.below(10), `store ${label}${lost === 'none' ? '' : `, ${lost} lost`}`, () =>
@@ -84,7 +86,7 @@ export function createWorld(chance: Chance, traced: boolean): World {
       return made;
     },
     async pass(ms) {
-      const conductor = { strike, arrivesWithoutSender: () => true, nextRound: () => undefined };
+      const conductor = { injectFault, arrivesWithoutSender: () => true, nextRound: () => undefined };
       if (!(await schedule.run(conductor, schedule.now + ms, MOST_STEPS))) throw new Error('the run does not end');
     },
   };

@@ -8,8 +8,8 @@ import {
   copiesAtOnce,
   copiesInTheLastSeconds,
   failureReport,
-  HICCUP,
-  STANDSTILL,
+  LONG_PAUSE,
+  SHORT_PAUSE,
   type Sweep,
   underMandate,
 } from './crashes.ts';
@@ -75,11 +75,11 @@ describe('one paid call, with a process that dies or is paused at every await', 
 
   for (const one of ONCE)
     it(`${one.name}: paid once, and delivered or redeemable`, () =>
-      expectNone(elsewhere('sweep', [one], [CRASH, STANDSTILL]), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH, LONG_PAUSE]), tally));
 
   for (const one of TOGETHER)
     it(`${one.name}: one payment, one purchase`, () =>
-      expectNone(elsewhere('sweep', [one], [CRASH, HICCUP, STANDSTILL]), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH, SHORT_PAUSE, LONG_PAUSE]), tally));
 
   for (const one of TWICE)
     it(`${one.name}: the same when a second process dies at every later await`, () =>

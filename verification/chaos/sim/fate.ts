@@ -8,7 +8,7 @@ import type { RailFaults } from './rail.ts';
  * A fault at a point. `crash` and `pause` affect the process of the step, the others a payment: the
  * store loses its record or the last writes, or the payer uses the nonce elsewhere.
  */
-export type Blow =
+export type PointFault =
   | { readonly kind: 'crash' }
   | { readonly kind: 'pause'; readonly ms: number }
   | { readonly kind: 'lose' }
@@ -21,7 +21,7 @@ export type Blow =
  */
 export interface Fate extends Wire, RailFaults {
   /** At a point, before it happens. */
-  strike(label: string): Blow | undefined;
+  pointFault(label: string): PointFault | undefined;
   /** Whether a request that had left arrives although its sender is dead or stands still. */
   leftAlready(): boolean;
   merchant(): MerchantFault;
@@ -36,7 +36,7 @@ export interface Fate extends Wire, RailFaults {
   /** Between two rounds of a reconciler, milliseconds. */
   roundMs(): number;
   /** Ends all faults. */
-  heal(): void;
+  endFaults(): void;
 }
 
 /**

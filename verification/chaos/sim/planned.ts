@@ -1,13 +1,13 @@
 /** The faults of a run, listed in advance. */
 
-import type { Blow, Fate } from './fate.ts';
+import type { Fate, PointFault } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { SettleFault } from './rail.ts';
 
 /** Lists of faults. What no list names succeeds. */
 export interface Script {
   /** By number of the point. */
-  readonly blows: ReadonlyMap<number, Blow>;
+  readonly pointFaults: ReadonlyMap<number, PointFault>;
   /** The faults of the first attempts to settle. */
   readonly settle?: readonly SettleFault[];
   /** The faults of the first requests to the backend. */
@@ -39,20 +39,20 @@ export function plannedFate(script: Script): PlannedFate {
   let away = script.away ?? 0;
   let failing = script.failedVerdicts ?? 0;
   let points = 0;
-  let healed = false;
-  const takes = (left: number): boolean => left > 0 && !healed;
+  let faultsOver = false;
+  const takes = (left: number): boolean => left > 0 && !faultsOver;
   return {
     points: () => points,
     latencyMs: () => LATENCY_MS,
     storeFault: () => undefined,
-    strike() {
-      // After `heal` there are no new faults: the rest of the run shows what the earlier ones left.
-      if (healed) return undefined;
+    pointFault() {
+      // After `endFaults` there are no new faults: the rest shows the effects of the earlier ones.
+      if (faultsOver) return undefined;
       points += 1;
-      return script.blows.get(points - 1);
+      return script.pointFaults.get(points - 1);
     },
     leftAlready: () => false,
-    settle: () => (healed ? 'ok' : (settle.shift() ?? 'ok')),
+    settle: () => (faultsOver ? 'ok' : (settle.shift() ?? 'ok')),
     verifyFails() {
       if (!takes(failing)) return false;
       failing -= 1;
@@ -65,7 +65,7 @@ export function plannedFate(script: Script): PlannedFate {
     },
     chainLagMs: () => 0,
     lateMs: () => LATE_MS,
-    merchant: () => (healed ? 'ok' : (backend.shift() ?? 'ok')),
+    merchant: () => (faultsOver ? 'ok' : (backend.shift() ?? 'ok')),
     merchantAway() {
       if (!takes(away)) return false;
       away -= 1;
@@ -75,8 +75,8 @@ export function plannedFate(script: Script): PlannedFate {
     patienceMs: () => PATIENCE_MS,
     restartMs: () => RESTART_MS,
     roundMs: () => ROUND_MS,
-    heal() {
-      healed = true;
+    endFaults() {
+      faultsOver = true;
     },
   };
 }

@@ -50,7 +50,7 @@ export class Pods {
   }
 
   /** Every process runs. */
-  heal(): void {
+  endFaults(): void {
     for (const pod of this.#pods) {
       const { process } = pod.gateway;
       if (process.pausedUntil > this.#parts.schedule.now) process.pausedUntil = this.#parts.schedule.now;

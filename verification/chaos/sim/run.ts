@@ -35,7 +35,7 @@ const STORM_MS = 10 * 60 * 1_000;
  * From the end of the storm until nothing may be open: the longest authorization, a lease, a look
  * of the slowest kind, twice.
  */
-const CALM_MS = 15 * 60 * 1_000;
+const QUIET_MS = 15 * 60 * 1_000;
 const LATE_RETRIES_MS = 10 * 60 * 1_000;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A run with more steps than this does not end. */
@@ -88,9 +88,9 @@ export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = 
     };
     begin(ATTEMPTS);
     await pass(STORM_MS);
-    world.heal();
-    await pass(CALM_MS);
-    judge.calm(world);
+    world.endFaults();
+    await pass(QUIET_MS);
+    judge.quiet(world);
     begin(ATTEMPTS);
     await pass(LATE_RETRIES_MS);
     judge.buyers(world, buyers, endings);

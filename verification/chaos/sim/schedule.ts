@@ -45,7 +45,7 @@ interface Scheduled extends Step {
  */
 export interface Conductor {
   /** Before each effect and reply of a process that runs: here it may die or be paused. */
-  strike(step: Step): void;
+  injectFault(step: Step): void;
   /**
    * Whether a request that is on its way arrives although its sender has just died or stands still.
    */
@@ -114,7 +114,7 @@ export class Schedule {
     const { actor, kind } = step;
     if (actor === undefined) return true;
     const runs = (): boolean => actor.alive && actor.pausedUntil <= this.now;
-    if (kind !== 'wake' && runs()) conductor.strike(step);
+    if (kind !== 'wake' && runs()) conductor.injectFault(step);
     if (runs()) return true;
     if (kind === 'effect' && conductor.arrivesWithoutSender(step)) return true;
     if (actor.alive) this.#push({ ...step, at: actor.pausedUntil });

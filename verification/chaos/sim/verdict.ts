@@ -7,13 +7,13 @@ import { requestIdOf } from './gateway.ts';
 import type { World } from './world.ts';
 
 /** What must be true once a run is quiet; each compares the ledgers of chain, store and backend. */
-export const judge = { calm, buyers, end, undecidable };
+export const judge = { quiet, buyers, end, undecidable };
 
 /**
- * Nothing fails any more, every lease and every authorization is over: no payment may be undecided,
- * no reservation left.
+ * No faults any more, all leases and authorizations are over: no payment may be undecided, no
+ * reservation left.
  */
-function calm(world: World): void {
+function quiet(world: World): void {
   for (const record of world.store.records.values()) {
     if (isUnknowable(world, record)) continue;
     const { state } = record;

@@ -6,7 +6,7 @@ import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';
 import { Connection, connectionWriter, type Reply } from './connection.ts';
-import { type Blow, type Fate, isPoint } from './fate.ts';
+import { type Fate, isPoint, type PointFault } from './fate.ts';
 import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
 import { type Attempt, Laws, secretOf } from './laws.ts';
 import { ledgerPort } from './ledger-port.ts';
@@ -57,7 +57,7 @@ export class World implements Conductor {
       this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
       this.laws.mandates(this.store);
-      if (this.#robbed(change)) this.laws.broken('an attempt that lives lost its lease');
+      if (this.#lostLiveLease(change)) this.laws.broken('an attempt that lives lost its lease');
     };
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
@@ -107,21 +107,21 @@ export class World implements Conductor {
   }
 
   /** Every process runs, and there are no more faults. */
-  heal(): void {
-    this.#fate.heal();
-    this.#pods.heal();
+  endFaults(): void {
+    this.#fate.endFaults();
+    this.#pods.endFaults();
   }
 
   nextRound(): ReturnType<Pods['nextRound']> {
     return this.#pods.nextRound();
   }
 
-  strike({ label, actor }: Step): void {
-    const blow = isPoint(label) ? this.#fate.strike(label) : undefined;
+  injectFault({ label, actor }: Step): void {
+    const fault = isPoint(label) ? this.#fate.pointFault(label) : undefined;
     const gateway = [this.#pods.at(0), this.#pods.at(1)].find(({ process }) => process === actor);
-    if (blow === undefined || gateway === undefined) return;
-    this.schedule.log(`${gateway.process.name} BLOW ${JSON.stringify(blow)} before ${label}`);
-    this.#hit(blow, gateway);
+    if (fault === undefined || gateway === undefined) return;
+    this.schedule.log(`${gateway.process.name} FAULT ${JSON.stringify(fault)} before ${label}`);
+    this.#hit(fault, gateway);
   }
 
   arrivesWithoutSender(): boolean {
@@ -132,27 +132,27 @@ export class World implements Conductor {
    * Whether a lease ran out (it was not given up) although its process ran all the time and the
    * store answered all the time.
    */
-  #robbed({ before, after, payId }: Change): boolean {
+  #lostLiveLease({ before, after, payId }: Change): boolean {
     if (before === undefined || after === undefined || before.owner === after.owner) return false;
     const process = this.#holders.get(before.owner);
     if (before.leaseUntil === 0 || process === undefined || this.store.damaged.has(payId)) return false;
     return process.alive && process.pausedUntil === 0 && process.storeFaults === 0;
   }
 
-  #hit(blow: Blow, gateway: SimGateway): void {
+  #hit(fault: PointFault, gateway: SimGateway): void {
     const { process } = gateway;
-    switch (blow.kind) {
+    switch (fault.kind) {
       case 'crash':
         this.#pods.crash(gateway, this.#fate.restartMs());
         for (const connection of this.#connections) if (connection.process === process) connection.cut();
         return;
       case 'pause':
-        process.pausedUntil = this.schedule.now + blow.ms;
+        process.pausedUntil = this.schedule.now + fault.ms;
         return;
       default:
         for (const payId of [...this.store.records.keys()]) {
-          if (blow.kind === 'lose') this.store.lose(payId);
-          else if (blow.kind === 'rollBack') this.store.rollBack(payId, blow.ms);
+          if (fault.kind === 'lose') this.store.lose(payId);
+          else if (fault.kind === 'rollBack') this.store.rollBack(payId, fault.ms);
           else this.chain.spendElsewhere(this.laws.nonceOf(payId));
         }
     }

@@ -3,10 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/transitions.ts';
-import { checkBooks } from './books.ts';
 import { ask, sendUntilCut, signedCall } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { fateOf, purchaseOf } from './purchases.ts';
 import { openSite } from './site.ts';
 
@@ -36,7 +36,7 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
   await store.close();
 
   const response = await ask(call, site.baseUrl);
-  await checkBooks(ground, site, { call, purchase, response, fate: fateOf(kind, step) });
+  await checkLedgers(ground, site, { call, purchase, response, fate: fateOf(kind, step) });
   await gateway.kill();
   return took;
 }

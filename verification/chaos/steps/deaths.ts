@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
-import { checkBooks } from './books.ts';
 import { insist, sendUntilCut, signedCall } from './buyer.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { fateOf, type Kind, later, purchaseOf } from './purchases.ts';
 import { type Launch, openSite, type SiteParts } from './site.ts';
 
@@ -66,7 +66,7 @@ export async function dieAndReturn(
     const restarted = performance.now();
     const response = await insisting;
     const wait = { afterDeath: performance.now() - died, afterRestart: performance.now() - restarted };
-    await checkBooks(ground, site, { call, purchase, response, fate: fateOf(kind, later(step, again)) });
+    await checkLedgers(ground, site, { call, purchase, response, fate: fateOf(kind, later(step, again)) });
     return wait;
   } finally {
     await gateway.kill();

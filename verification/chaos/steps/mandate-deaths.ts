@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { eventually } from '../../../spec/support/records.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { untilAtRest } from './absences.ts';
-import { checkBooks } from './books.ts';
 import { ask, insist, sendUntilCut, signedCall, takeBack } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { readUses, usesOf } from './mandate-uses.ts';
 import { type Mandated, type MandatedSite, openMandatedSite } from './mandated.ts';
 import { type Fate, fateOf, purchaseOf } from './purchases.ts';
@@ -64,7 +64,7 @@ export async function dieUnderMandate(ground: Ground, death: MandateDeath): Prom
     assert.deepEqual([response.status, await site.income()], [200, bought.units], response.text);
   } else {
     const fate: Fate = buyer === undefined ? fateOf('GET', step) : { outcome: 'answer', asked: 1 };
-    await checkBooks(ground, site, { call: bought, purchase, response, fate });
+    await checkLedgers(ground, site, { call: bought, purchase, response, fate });
   }
   const receipt = await eventually(async () => (await site.receipts())[0], 'a receipt');
   assert.equal(receipt.authorization?.reference, call.reference, 'the receipt names the mandate');

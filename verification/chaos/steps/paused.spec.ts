@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { rowsOf } from '../every.ts';
-import { checkBooks } from './books.ts';
 import { type Answer, ask, insist, type PaidCall, signedCall } from './buyer.ts';
 import { type Ground, startGround } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { type Fate, type Kind, type Purchase, purchaseOf } from './purchases.ts';
 import { openSite, type Site } from './site.ts';
 
@@ -49,13 +49,13 @@ describe('a gateway that is paused for longer than its lease', { concurrency: AT
       assert.equal(scene.late.error?.details?.state, 'in_flight', scene.late.text);
       const response = await insist(scene.call, scene.frozen.baseUrl);
       await nothingChanged(scene);
-      await checkBooks(ground, scene.other, { ...scene, response, fate });
+      await checkLedgers(ground, scene.other, { ...scene, response, fate });
     });
 
   it('at "forwarding" sends the backend the same key again, and changes nothing', async () => {
     const scene = await pause('forwarding', 'GET', undefined, { outcome: 'answer', asked: 1 });
     await nothingChanged(scene);
-    await checkBooks(ground, scene.other, { ...scene, response: scene.late, fate: { outcome: 'answer', asked: 2 } });
+    await checkLedgers(ground, scene.other, { ...scene, response: scene.late, fate: { outcome: 'answer', asked: 2 } });
   });
 
   it('at "forwarding" of a call that must not be repeated is the only one that sends it, and delivers it', async () => {
@@ -63,7 +63,7 @@ describe('a gateway that is paused for longer than its lease', { concurrency: AT
     assert.ok(scene.purchase.answers(scene.late.text), scene.late.text);
     await scene.end();
     const response = await ask(scene.call, scene.other.baseUrl);
-    await checkBooks(ground, scene.other, { ...scene, response, fate: { outcome: 'answer', asked: 1 } });
+    await checkLedgers(ground, scene.other, { ...scene, response, fate: { outcome: 'answer', asked: 1 } });
   });
 
   async function nothingChanged({ before, end, record }: Scene): Promise<void> {
@@ -85,7 +85,7 @@ describe('a gateway that is paused for longer than its lease', { concurrency: AT
     await sleeper.logged((line) => line['halt'] === at);
 
     const response = await insist(call, other.baseUrl);
-    await checkBooks(ground, other, { call, purchase, response, fate });
+    await checkLedgers(ground, other, { call, purchase, response, fate });
     const store = await other.openStore();
     ground.keep(() => store.close());
     const record = () => store.ledger.read(call.payId);

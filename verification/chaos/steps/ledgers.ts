@@ -11,7 +11,7 @@ import type { Ground } from './ground.ts';
 import type { Fate, Purchase } from './purchases.ts';
 import type { Site } from './site.ts';
 
-export async function checkBooks(
+export async function checkLedgers(
   ground: Ground,
   site: Site,
   { call, purchase, response, fate }: { call: PaidCall; purchase: Purchase; response: Answer; fate: Fate },
