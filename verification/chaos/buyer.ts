@@ -17,7 +17,7 @@ export interface Market {
   readonly chain: ChainAccess;
   readonly plan: Plan;
   /** Buyers no longer disconnect or leave. */
-  calm: boolean;
+  faultsOver: boolean;
   /** Until when buyers go on trying, Unix milliseconds. */
   giveUpAt: number;
 }
@@ -92,7 +92,7 @@ export class Buyer {
   async redeem(call: CallStory, line: Line, seed: Seed): Promise<Challenge | undefined> {
     const { plan } = this.#market;
     while (Date.now() < this.#market.giveUpAt) {
-      const aborting = !this.#market.calm && seed.chance(plan.aborts);
+      const aborting = !this.#market.faultsOver && seed.chance(plan.aborts);
       const reply = await this.#bring(call, line, seed, aborting);
       if (reply.kind === 'lost' && aborting && seed.chance(plan.leavers)) return undefined;
       if (reply.kind === 'again' || reply.kind === 'lost') await this.#pause(reply, seed);

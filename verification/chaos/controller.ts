@@ -7,14 +7,14 @@ import type { Power } from './power.ts';
 import { type Seed, seedOf } from './seed.ts';
 
 /** What was done to which program, milliseconds since the start of the run. */
-export interface Blow {
+export interface Action {
   readonly atMs: number;
   readonly what: string;
 }
 
 /** Kills and pauses until `stop`. */
 export interface Controller {
-  readonly blows: readonly Blow[];
+  readonly actions: readonly Action[];
   readonly kills: Readonly<Record<Kind, number>>;
   /** Whether all kills and pauses of the plan have happened. */
   done(): boolean;
@@ -35,14 +35,14 @@ const REDIS_AWAY_MS: Span = [20, 700];
 /** Starts the kills and pauses. */
 export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
   const began = Date.now();
-  const blows: Blow[] = [];
+  const actions: Action[] = [];
   const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0, clockJump: 0 };
   const over = new AbortController();
   const restarts = new Set<Promise<void>>();
   let lastAt = began;
   const note = (what: string): void => {
     lastAt = Date.now();
-    blows.push({ atMs: lastAt - began, what });
+    actions.push({ atMs: lastAt - began, what });
   };
 
   const killGateway = async (seed: Seed): Promise<void> => {
@@ -116,7 +116,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
   loops.catch(() => undefined);
 
   return {
-    blows,
+    actions,
     kills,
     done: () =>
       kills.gateway >= plan.least.gatewayKills &&

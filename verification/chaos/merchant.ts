@@ -1,11 +1,11 @@
 /**
- * The backend of a run: honours idempotency keys, counts its work, and fails as `Weather` decides.
+ * The backend of a run: honours idempotency keys, counts its work, and fails as `Faults` decides.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
+import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
-import type { Weather } from './weather.ts';
 
 /** What the backend did for one Idempotency-Key. */
 export interface Work {
@@ -19,7 +19,7 @@ export interface Work {
 }
 
 /**
- * The backend of a run: honours idempotency keys, counts its work, and fails as `Weather` decides.
+ * The backend of a run: honours idempotency keys, counts its work, and fails as `Faults` decides.
  */
 export interface Merchant extends HttpServer {
   readonly work: ReadonlyMap<string, Work>;
@@ -37,7 +37,7 @@ const SLOW_MS = [100, 1_600] as const;
 const FAULTS = ['error', 'executed_cut', 'executed_slow', 'cut'] as const;
 
 /** Starts the backend: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`. */
-export async function openMerchant(plan: Plan, weather: Weather): Promise<Merchant> {
+export async function openMerchant(plan: Plan, faults: Faults): Promise<Merchant> {
   const work = new Map<string, Work>();
   let executions = 0;
 
@@ -57,7 +57,7 @@ export async function openMerchant(plan: Plan, weather: Weather): Promise<Mercha
     const [, resource = '', last = ''] = (request.url ?? '').split('/');
     const input =
       request.method === 'GET' ? decodeURIComponent(last) : (JSON.parse(body.toString()) as { input: string }).input;
-    const fault = weather.strike('merchant', key, plan.faults.merchant, FAULTS);
+    const fault = faults.next('merchant', key, plan.faults.merchant, FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 500, { error: 'refused by the backend' });
     if (fault?.kind === 'cut') return resetConnection(response);
     const delivered = execute(key, resource, input);

@@ -1,6 +1,6 @@
 /** The report of a run. */
 
-import type { Blow, Controller } from './controller.ts';
+import type { Action, Controller } from './controller.ts';
 import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
 import { isPaid } from './judge.ts';
 import type { Plan } from './plan.ts';
@@ -11,7 +11,7 @@ export interface Outcome extends Evidence {
   readonly violations: readonly Violation[];
   readonly excused: Excused;
   readonly kills: Controller['kills'];
-  readonly blows: readonly Blow[];
+  readonly actions: readonly Action[];
   readonly faults: Readonly<Record<string, number>>;
   readonly settleCalls: number;
   /** From the last fault to the last open record, milliseconds. */
@@ -45,13 +45,25 @@ export interface Report {
   readonly recoveryMs: number;
   /** Present after a violation, for a replay. */
   readonly violations?: readonly Violation[];
-  readonly blows?: readonly Blow[];
+  readonly actions?: readonly Action[];
   readonly complaints?: readonly string[];
 }
 
 export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
-  const { calls, chain, store, violations, excused, kills, blows, faults, settleCalls, cuts, recoveryMs, complaints } =
-    outcome;
+  const {
+    calls,
+    chain,
+    store,
+    violations,
+    excused,
+    kills,
+    actions,
+    faults,
+    settleCalls,
+    cuts,
+    recoveryMs,
+    complaints,
+  } = outcome;
   const goals = Object.fromEntries(
     GOALS.map((goal) => [goal, violations.filter((violation) => violation.goal === goal).length]),
   ) as Record<Goal, number>;
@@ -72,7 +84,7 @@ export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
     goals,
     excused,
     recoveryMs,
-    ...(violations.length === 0 ? {} : { violations, blows, complaints }),
+    ...(violations.length === 0 ? {} : { violations, actions, complaints }),
   };
 }
 

@@ -12,6 +12,7 @@ import { readChain } from './chain-ledger.ts';
 import { startController } from './controller.ts';
 import { type Crowd, gatherCrowd } from './crowd.ts';
 import { openFacilitator } from './facilitator.ts';
+import { createFaults } from './faults.ts';
 import { openFleet, PRICE_UNITS } from './fleet.ts';
 import { judge } from './judge.ts';
 import { openLine, openNodeLine } from './line.ts';
@@ -20,7 +21,6 @@ import type { Plan } from './plan.ts';
 import { openPower } from './power.ts';
 import { type Outcome, type Report, reportOf } from './report.ts';
 import { openStoreReader, type StoreReader } from './store-ledger.ts';
-import { createWeather } from './weather.ts';
 
 /** Two replicas over one store. */
 const GATEWAYS = 2;
@@ -58,18 +58,18 @@ async function play(
   onEnd(breathe(chain));
   const power = await openPower();
   onEnd(power.stop);
-  const weather = createWeather(plan.seed);
+  const faults = createFaults(plan.seed);
   const [facilitator, backend, nodeLine] = await Promise.all([
-    openFacilitator(chain, plan, weather),
-    openMerchant(plan, weather),
-    openNodeLine(chain.rpcUrl, plan, weather),
+    openFacilitator(chain, plan, faults),
+    openMerchant(plan, faults),
+    openNodeLine(chain.rpcUrl, plan, faults),
   ]);
   for (const { stop } of [facilitator, backend, nodeLine]) onEnd(stop);
   const { lines, redisLine: redisRate } = plan.faults;
   const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
-    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, weather),
-    openLine(peerOf(facilitator.url), 'facilitator-line', lines, weather),
-    openLine(peerOf(backend.url), 'merchant-line', lines, weather),
+    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, faults),
+    openLine(peerOf(facilitator.url), 'facilitator-line', lines, faults),
+    openLine(peerOf(backend.url), 'merchant-line', lines, faults),
   ]);
   for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
   const payTo = privateKeyToAddress(generatePrivateKey());
@@ -83,7 +83,7 @@ async function play(
   onEnd(() => Promise.all(posts.map((post) => post.stop())));
 
   const disturbUntil = Date.now() + plan.disturbAtMostMs;
-  const market: Market = { posts, chain, plan, calm: false, giveUpAt: disturbUntil + plan.settleDownMs };
+  const market: Market = { posts, chain, plan, faultsOver: false, giveUpAt: disturbUntil + plan.settleDownMs };
   const crowd = await gatherCrowd(market, chain);
   const controller = startController(plan, posts, power);
   onEnd(() => controller.stop().catch(() => undefined));
@@ -100,15 +100,15 @@ async function play(
   buying.catch(() => undefined);
   while (!enough()) await delay(LOOK_EVERY_MS);
   await controller.stop();
-  weather.calm();
-  market.calm = true;
+  faults.end();
+  market.faultsOver = true;
   market.giveUpAt = Date.now() + plan.settleDownMs;
-  progress(`calm after ${Date.now() - stormBegan} ms`);
+  progress(`no more faults after ${Date.now() - stormBegan} ms`);
 
   const reader = openStoreReader(power.redis.socketPath);
   onEnd(() => reader.close());
   const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
-  const lastFaultAt = Math.max(controller.lastAt, weather.lastAt);
+  const lastFaultAt = Math.max(controller.lastAt, faults.lastAt);
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
   market.giveUpAt = Date.now() + plan.settleDownMs;
   await comeBack(crowd, reader, plan);
@@ -120,8 +120,8 @@ async function play(
     ...evidence,
     ...judge(evidence),
     kills: controller.kills,
-    blows: controller.blows,
-    faults: weather.counts,
+    actions: controller.actions,
+    faults: faults.counts,
     settleCalls: facilitator.calls,
     recoveryMs: Math.max(0, lastOpenAt - lastFaultAt),
     complaints: posts.flatMap(({ complaints }) => complaints),

@@ -14,7 +14,7 @@ export interface StoredPayment {
   readonly hasToken: boolean;
 }
 
-/** The store's three books. */
+/** The records, receipts and events of the store. */
 export interface StoreLedger {
   /** By payId. */
   readonly payments: ReadonlyMap<string, StoredPayment>;
