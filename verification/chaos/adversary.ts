@@ -1,4 +1,4 @@
-/** Buyers that want something they have not paid for. */
+/** Buyers that want more than they paid for. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
@@ -10,13 +10,15 @@ import type { Seed } from './seed.ts';
 import type { CallStory, Kind } from './story.ts';
 import { cancelCall, signTransfer, transferCall } from './token.ts';
 
-/** Lifetimes of the hasty, milliseconds: the gateway wants 6 seconds to be left. */
+/**
+ * Lifetimes of authorizations of `hasty` buyers, milliseconds: the gateway requires 6 s to be left.
+ */
 const HASTE_MS = [7_000, 12_000] as const;
-/** When the payer takes his nonce away, milliseconds after he has paid with it. */
+/** When the payer spends or cancels its nonce, milliseconds after it sent the proof. */
 const TAKE_BACK_WITHIN_MS = 150;
 const COPIES = [3, 6] as const;
 
-/** Plays a call out as its kind of buyer would. */
+/** Makes a call as its kind of buyer does. */
 export const PLAYS: Readonly<
   Record<Kind, (market: Market, buyer: Buyer, call: CallStory, seed: Seed) => Promise<void>>
 > = {
@@ -29,7 +31,7 @@ export const PLAYS: Readonly<
   async two_inputs(_market, buyer, call, seed) {
     const challenge = await buyer.ask(call, seed);
     if (challenge === undefined) return;
-    // An echo of the resource would tie it to one purchase; nobody is obliged to send it.
+    // An echo of the resource would bind the proof to one purchase; the echo is optional.
     const proof = withoutResource(await buyer.sign(call, challenge, seed.fork('proof')));
     const resource = seed.chance(0.5) ? call.target.resource : seed.pick(RESOURCES);
     const other = { resource, input: `${call.target.input}-other` };
@@ -42,7 +44,7 @@ export const PLAYS: Readonly<
   cancel: (market, buyer, call, seed) =>
     takeBack(market, buyer, call, seed, (nonce) => cancelCall(buyer.account, market.chain, nonce)),
 
-  /** Pays and spends the nonce on himself. */
+  /** Pays and spends the nonce on itself. */
   to_self: (market, buyer, call, seed) =>
     takeBack(market, buyer, call, seed, async (nonce, validBefore) => {
       const { address } = buyer.account;
@@ -78,6 +80,6 @@ async function takeBack(
   const data = await write(proof.authorization.nonce, proof.authorization.validBefore);
   const transaction = await prepareTransaction(chain, data, seed.fork('relayer'));
   const taken = delay(seed.between(0, TAKE_BACK_WITHIN_MS)).then(() => transaction.send());
-  // When it comes too late it reverts: both outcomes are his.
+  // Sent too late, it reverts; the judge accepts both outcomes.
   await Promise.all([buyer.redeem(call, buyer.line(call, proof), seed), taken]);
 }

@@ -6,7 +6,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 import type { Seed } from './seed.ts';
 
-/** A signed transaction that nobody has seen yet. */
+/** A signed transaction that is not sent yet. */
 export interface Prepared {
   readonly hash: Hex;
   /** Sends it; resolves when mined, to whether it succeeded. */
@@ -19,8 +19,8 @@ const RECEIPT_POLL_MS = 10;
 const RECEIPT_TIMEOUT_MS = 10_000;
 
 /**
- * A transaction to the token from a relayer that sends this one only: each has a nonce line of its
- * own, so one that is held back, or never sent, does not stop those behind it.
+ * A transaction to the token from a relayer of its own. Each relayer has its own account nonces, so
+ * a transaction that is late or never sent does not block another one.
  */
 export async function prepareTransaction(chain: ChainAccess, data: Hex, seed: Seed): Promise<Prepared> {
   const relayer = privateKeyToAccount(seed.bytes32());

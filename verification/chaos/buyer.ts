@@ -1,4 +1,4 @@
-/** A buyer of a chaos run, who repeats a call until it has an end. */
+/** A buyer of a chaos run, which repeats a call until it has an end. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PrivateKeyAccount } from 'viem/accounts';
@@ -16,25 +16,24 @@ export interface Market {
   readonly posts: readonly Post[];
   readonly chain: ChainAccess;
   readonly plan: Plan;
-  /** Buyers no longer break off, and nobody leaves. */
-  calm: boolean;
+  /** Buyers no longer disconnect or leave. */
+  faultsOver: boolean;
   /** Until when buyers go on trying, Unix milliseconds. */
   giveUpAt: number;
 }
 
-/** Longest obedience to Retry-After, milliseconds: a run must stay short. */
+/** Longest wait for a Retry-After, milliseconds: a run must stay short. */
 const LONGEST_PAUSE_MS = 500;
 /**
- * Between two attempts in any case, milliseconds: a gateway that is being started again needs the
- * processor more.
+ * Between two attempts in any case, milliseconds: a gateway that restarts needs the processor more.
  */
 const PAUSE_MS = [40, 200] as const;
 const ABORT_WITHIN_MS = 60;
 /** New proofs for one call. */
 const MOST_PROOFS = 8;
-/** Of the attempts: by another channel than the buyer's own. */
+/** Share of attempts on another channel than the buyer's own. */
 const DETOURS = 0.15;
-/** Of the answered lines: sent once more, out of forgetfulness. */
+/** Share of answered lines that are sent once more. */
 const ENCORES = 0.1;
 
 /**
@@ -50,7 +49,7 @@ export class Buyer {
     this.account = account;
   }
 
-  /** Buys once, signing anew as often as it is told that the old proof is worthless. */
+  /** Buys once; signs a new proof after each 402. */
   async buy(call: CallStory, seed: Seed, lifetimeMs?: number): Promise<void> {
     let challenge = await this.ask(call, seed);
     for (let signed = 0; challenge !== undefined && signed < MOST_PROOFS; signed += 1) {
@@ -59,14 +58,14 @@ export class Buyer {
     }
   }
 
-  /** The challenge, or undefined when there is none to be had. */
+  /** The challenge, or undefined when none came. */
   async ask(call: CallStory, seed: Seed): Promise<Challenge | undefined> {
     while (Date.now() < this.#market.giveUpAt) {
       const reply = await send(this.#gateway(seed), call.target, {}, channelOf(call, seed));
       if (reply.kind === 'challenge') return reply.challenge;
-      if (reply.kind === 'answer' || reply.kind === 'told') {
+      if (reply.kind === 'answer' || reply.kind === 'refusal') {
         call.oddities.push(
-          reply.kind === 'answer' ? 'answered without a proof' : `${reply.told.status} ${reply.told.code}`,
+          reply.kind === 'answer' ? 'answered without a proof' : `${reply.refusal.status} ${reply.refusal.code}`,
         );
         return undefined;
       }
@@ -89,11 +88,11 @@ export class Buyer {
     return line;
   }
 
-  /** Brings a proof until it has an end. @returns the challenge, when that is the end */
+  /** Sends a proof until it has an end. @returns the challenge, when that is the end */
   async redeem(call: CallStory, line: Line, seed: Seed): Promise<Challenge | undefined> {
     const { plan } = this.#market;
     while (Date.now() < this.#market.giveUpAt) {
-      const aborting = !this.#market.calm && seed.chance(plan.aborts);
+      const aborting = !this.#market.faultsOver && seed.chance(plan.aborts);
       const reply = await this.#bring(call, line, seed, aborting);
       if (reply.kind === 'lost' && aborting && seed.chance(plan.leavers)) return undefined;
       if (reply.kind === 'again' || reply.kind === 'lost') await this.#pause(reply, seed);
@@ -106,13 +105,13 @@ export class Buyer {
     return undefined;
   }
 
-  /** Once more, although the answer is there. */
+  /** Sends an answered proof once more. */
   async #encore(call: CallStory, line: Line, seed: Seed): Promise<void> {
     const reply = await this.#bring(call, line, seed, false);
     if (reply.kind === 'answer')
       line.proof.answers.push({ at: Date.now(), target: line.target, delivered: deliveredOf(reply) });
     if (reply.kind === 'challenge') line.proof.challenges.push(reply.reason);
-    if (reply.kind === 'told') line.proof.told.push(reply.told);
+    if (reply.kind === 'refusal') line.proof.refusals.push(reply.refusal);
   }
 
   async #bring(call: CallStory, line: Line, seed: Seed, aborting: boolean): Promise<Reply> {
@@ -133,8 +132,8 @@ export class Buyer {
   }
 
   async #pause(reply: Reply, seed: Seed): Promise<void> {
-    const told = reply.kind === 'again' ? reply.afterMs : 0;
-    await delay(Math.min(told, LONGEST_PAUSE_MS) + seed.between(...PAUSE_MS));
+    const asked = reply.kind === 'again' ? reply.afterMs : 0;
+    await delay(Math.min(asked, LONGEST_PAUSE_MS) + seed.between(...PAUSE_MS));
   }
 }
 
@@ -142,7 +141,7 @@ function channelOf({ channel }: CallStory, seed: Seed): Channel {
   return seed.chance(DETOURS) ? seed.pick(CHANNELS) : channel;
 }
 
-function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' | 'told' }>): void {
+function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' | 'refusal' }>): void {
   const { proof, target } = line;
   switch (reply.kind) {
     case 'answer':
@@ -153,9 +152,9 @@ function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' |
       line.end = 'challenged';
       proof.challenges.push(reply.reason);
       break;
-    case 'told':
-      line.end = 'told';
-      proof.told.push(reply.told);
+    case 'refusal':
+      line.end = 'refused';
+      proof.refusals.push(reply.refusal);
   }
 }
 

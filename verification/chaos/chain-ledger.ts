@@ -1,15 +1,15 @@
-/** What the chain knows of the payments of a run. */
+/** What the chain shows of the payments of a run. */
 
 import type { ChainAccess } from '../../spec/support/chain.ts';
 
-/** What the chain says about one nonce. */
+/** What the chain shows of one nonce. */
 export type Spent = 'paid' | 'elsewhere' | 'cancelled';
 
-/** Nonces (lower case) that can never be used again, and on which transaction. */
+/** Used nonces (lower case) and their transactions. */
 export interface ChainLedger {
   readonly spent: ReadonlyMap<string, { readonly how: Spent; readonly transaction: string }>;
   /**
-   * Of all transfers to the payee, base units: whoever sent them, with or without an authorization.
+   * Sum of all transfers to the payee, base units: by any sender, with or without an authorization.
    */
   readonly income: bigint;
 }
@@ -17,7 +17,7 @@ export interface ChainLedger {
 const USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
 const CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81';
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-/** Blocks asked for at a time. */
+/** Blocks for each request. */
 const RANGE = 2_000;
 
 interface Log {
@@ -26,7 +26,7 @@ interface Log {
   readonly transactionHash: string;
 }
 
-/** Reads the whole history of the token: what has happened, not what anybody claims. */
+/** Reads the whole history of the token from the chain alone. */
 export async function readChain(chain: ChainAccess, payTo: string, priceUnits: bigint): Promise<ChainLedger> {
   const payee = payTo.toLowerCase().slice(2);
   const isPayment = (log: Log | undefined): boolean =>

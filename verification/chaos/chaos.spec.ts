@@ -4,36 +4,36 @@ import { shortPlan } from './plan.ts';
 import type { Report } from './report.ts';
 import { shortStorm } from './storm.ts';
 
-/** The same storm in every run; CHAOS_SEED chooses another one. */
+/** Every run uses the same seed; CHAOS_SEED chooses another one. */
 const SEED = Number(process.env['CHAOS_SEED'] ?? 20_260_921);
 /** Longest time from the last fault until no payment is open, milliseconds. */
 const RECOVERY_GOAL_MS = 10_000;
 
-describe('money under kill -9, pauses, power cuts, broken lines and lies', () => {
+describe('payments under kill -9, pauses, power cuts, broken connections and false replies', () => {
   const plan = shortPlan(SEED);
   let report: Report;
 
   before(async () => {
     report = await shortStorm(SEED);
-    // One line for whoever reads the log of a build, and everything that a replay needs.
+    // One line for the log of a build, with all that a replay needs.
     console.log(JSON.stringify(report));
   });
 
-  it('breaks no goal: nothing is taken twice, lost, given away or made up', () => {
+  it('breaks no goal: no payment is taken twice, lost or invented, nothing is delivered unpaid', () => {
     const broken = Object.entries(report.goals).filter(([, count]) => count > 0);
     assert.deepEqual(broken, [], `seed ${SEED}: node verification/chaos/main.ts --short --seed ${SEED}`);
   });
 
-  it('is quiet again within ten seconds of the last fault', () => {
+  it('has no open payment ten seconds after the last fault', () => {
     assert.ok(report.recoveryMs <= RECOVERY_GOAL_MS, `${report.recoveryMs} ms`);
   });
 
-  it('loses no more books than the seconds that the power cuts took', () => {
+  it('loses only records, receipts and events of the seconds before a power cut', () => {
     const { receiptsLost, moneyEventsLost, marksLost, bound } = report.excused;
     assert.ok(Math.max(receiptsLost, moneyEventsLost, marksLost) <= bound, JSON.stringify(report.excused));
   });
 
-  it('was a storm: enough calls over every channel, kills, pauses, power cuts and faults of every kind', () => {
+  it('has enough calls on every channel, and enough kills, pauses, power cuts and faults of every kind', () => {
     const { kills, paidCalls, faults, kinds, cuts } = report;
     assert.ok(paidCalls >= 320, `${paidCalls} paid calls`);
     assert.ok(report.calls >= plan.calls, `${report.calls} calls`);

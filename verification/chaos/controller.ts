@@ -6,46 +6,43 @@ import type { Plan, Span } from './plan.ts';
 import type { Power } from './power.ts';
 import { type Seed, seedOf } from './seed.ts';
 
-/** What was done to whom, milliseconds since the begin of the run. */
-export interface Blow {
+/** What was done to which program, milliseconds since the start of the run. */
+export interface Action {
   readonly atMs: number;
   readonly what: string;
 }
 
-/** Kills and pauses until it is told to stop. */
+/** Kills and pauses until `stop`. */
 export interface Controller {
-  readonly blows: readonly Blow[];
+  readonly actions: readonly Action[];
   readonly kills: Readonly<Record<Kind, number>>;
-  /** Whether everything that the plan wants has happened. */
+  /** Whether all kills and pauses of the plan have happened. */
   done(): boolean;
-  /** Of the last blow or restart, Unix milliseconds. */
+  /** Time of the last kill, pause or restart, Unix milliseconds. */
   readonly lastAt: number;
-  /** No more blows; resolves when everything runs again. */
+  /** Ends kills and pauses; resolves when everything runs again. */
   stop(): Promise<void>;
 }
 
-/** What is done, as it is counted. */
+/** The kinds of faults, as the report counts them. */
 type Kind = 'gateway' | 'redis' | 'powerCut' | 'gatewayPause' | 'redisPause' | 'clockJump';
 
-/**
- * How often the last gateway that stands is killed as well: a shop that is always shut sells
- * nothing.
- */
+/** How often the last running gateway is killed too; always would leave no gateway to buy from. */
 const LAST_ONE_TOO = 0.25;
-/** How long Redis stays away, milliseconds. */
+/** How long Redis stays down, milliseconds. */
 const REDIS_AWAY_MS: Span = [20, 700];
 
-/** Begins to kill. */
+/** Starts the kills and pauses. */
 export function startController(plan: Plan, posts: readonly Post[], power: Power): Controller {
   const began = Date.now();
-  const blows: Blow[] = [];
+  const actions: Action[] = [];
   const kills = { gateway: 0, redis: 0, powerCut: 0, gatewayPause: 0, redisPause: 0, clockJump: 0 };
   const over = new AbortController();
   const restarts = new Set<Promise<void>>();
   let lastAt = began;
   const note = (what: string): void => {
     lastAt = Date.now();
-    blows.push({ atMs: lastAt - began, what });
+    actions.push({ atMs: lastAt - began, what });
   };
 
   const killGateway = async (seed: Seed): Promise<void> => {
@@ -58,7 +55,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     await post.kill();
     const restart = post.start().then(() => note(`up ${post.name}`));
     restarts.add(restart);
-    // One that failed stays, for whoever stops the controller.
+    // A failed restart stays in the set, so that `stop` throws its error.
     restart.then(
       () => restarts.delete(restart),
       () => undefined,
@@ -66,7 +63,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
   };
   const killRedis = async (seed: Seed): Promise<void> => {
     const { least } = plan;
-    // The kind that lags behind its share of the plan.
+    // The kind that is furthest behind its share of the plan.
     const behind = leastBy([
       ['redis', kills.redis / least.redisKills],
       ['powerCut', kills.powerCut / least.powerCuts],
@@ -99,7 +96,7 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     note(`pause ${post.name}`);
     post.pause();
     await delay(seed.between(...plan.pauseMs));
-    // Another one may stand there by now: it was never stopped.
+    // A new process may run there by now: it was never stopped.
     post.wake();
     note(`wake ${post.name}`);
   };
@@ -115,11 +112,11 @@ export function startController(plan: Plan, posts: readonly Post[], power: Power
     every(plan.clockJumpEveryMs, seedOf(`${plan.seed}/clock-jumps`), over.signal, jumpClock),
     every(plan.redisKillEveryMs, seedOf(`${plan.seed}/redis-kills`), over.signal, killRedis),
   ]);
-  // Whoever stops the controller hears of it.
+  // `stop` awaits it, and throws the error.
   loops.catch(() => undefined);
 
   return {
-    blows,
+    actions,
     kills,
     done: () =>
       kills.gateway >= plan.least.gatewayKills &&

@@ -9,22 +9,22 @@ import { seedOf } from './seed.ts';
 import { ADVERSARIES, type CallStory, type Kind, type Line } from './story.ts';
 import { CHANNELS } from './wire.ts';
 
-/** All buyers and what they lived through. */
+/** All buyers and the stories of their calls. */
 export interface Crowd {
   readonly calls: readonly CallStory[];
   /**
-   * Buys, as many at a time as planned, until `enough` says so. Resolves when the last one has come
-   * to an end or left.
+   * Buys, as many at a time as planned, until `enough` is true. Resolves when the last call has
+   * ended or its buyer has left.
    */
-  shop(enough: () => boolean): Promise<void>;
-  /** Those without an answer come again with what they have. */
+  buy(enough: () => boolean): Promise<void>;
+  /** Buyers without an answer send their proofs again. */
   comeBack(): Promise<void>;
 }
 
 /** Base units for each buyer: more than a run can cost. */
 const FUNDS_UNITS = 10n ** 12n;
 
-/** Gives every buyer a key and money. */
+/** Gives every buyer a key and tokens. */
 export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<Crowd> {
   const { plan } = market;
   const calls: CallStory[] = [];
@@ -48,7 +48,7 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
   };
   return {
     calls,
-    async shop(enough) {
+    async buy(enough) {
       const one = async (buyer: Buyer): Promise<void> => {
         while (!enough()) {
           const call = open();
@@ -69,12 +69,9 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
   };
 }
 
-/**
- * Without an end, or without an answer: what was said in a second that a power cut took must be
- * said again.
- */
+/** Without an end, or without an answer: a refusal of a lost second may no longer hold. */
 function isOpen({ end, proof }: Line): boolean {
-  return end === undefined || (end === 'told' && proof.answers.length === 0);
+  return end === undefined || (end === 'refused' && proof.answers.length === 0);
 }
 
 async function inTurns<T>(all: readonly T[], atOnce: number, act: (one: T) => Promise<void>): Promise<void> {

@@ -1,7 +1,6 @@
 /**
  * `CHAOS=all make test SPEC=verification/chaos`: every kind of call at every step, on each store,
- * with each rail. A test run has those deaths at which something else is written or asked than at
- * the others.
+ * with each rail. A test run has one death for each different set of writes and calls.
  */
 export const EVERY = process.env['CHAOS'] === 'all';
 

@@ -1,4 +1,4 @@
-/** The facilitator of a run: settles on the chain, and fails as the weather decides. */
+/** The facilitator of a run: settles on the chain, and fails as `Faults` decides. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
@@ -12,14 +12,14 @@ import {
 } from '../../spec/support/http-server.ts';
 import { RpcError } from '../../spec/support/rpc.ts';
 import { prepareTransaction } from './broadcast.ts';
+import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
 import { seedOf } from './seed.ts';
 import { type Authorization, transferCall } from './token.ts';
-import type { Weather } from './weather.ts';
 
-/** The facilitator of the world: settles for real, and lies, breaks off and dawdles as told. */
+/** Settles on the chain; gives false replies, disconnects and delays as `Faults` decides. */
 export interface Facilitator extends HttpServer {
-  /** Transactions that it has promised and not sent yet. */
+  /** Transactions that it reported as settled and has not sent yet. */
   readonly owed: number;
   /** Of `/settle`. */
   readonly calls: number;
@@ -32,7 +32,7 @@ const LATE_MS = [100, 4_000] as const;
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 const NETWORK_FAILED = { error: 'unavailable' };
 
-/** What a revert of the token means in the facilitator's words. */
+/** The x402 error of each revert of the token. */
 const REVERTS: readonly (readonly [RegExp, string])[] = [
   [/used or canceled/, NONCE_USED],
   [/expired/, 'invalid_exact_evm_payload_authorization_valid_before'],
@@ -47,13 +47,13 @@ interface Asked {
 }
 
 /** Starts the facilitator over a chain. */
-export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: Weather): Promise<Facilitator> {
+export async function openFacilitator(chain: ChainAccess, plan: Plan, faults: Faults): Promise<Facilitator> {
   let owed = 0;
   let calls = 0;
   const network = `eip155:${chain.chainId}`;
 
   const verify = async ({ response }: HttpExchange, { authorization, signature }: Payment): Promise<void> => {
-    const fault = weather.strike('verify', authorization.nonce, plan.faults.verify, VERIFY_FAULTS);
+    const fault = faults.next('verify', authorization.nonce, plan.faults.verify, VERIFY_FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 500, NETWORK_FAILED);
     if (fault?.kind === 'cut') return resetConnection(response);
     if (fault?.kind === 'slow') await delay(fault.seed.between(...SLOW_MS));
@@ -69,7 +69,7 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
   const settle = async ({ response }: HttpExchange, { authorization, signature }: Payment): Promise<void> => {
     calls += 1;
     const { from: payer, nonce } = authorization;
-    const fault = weather.strike('settle', nonce, plan.faults.settle, SETTLE_FAULTS);
+    const fault = faults.next('settle', nonce, plan.faults.settle, SETTLE_FAULTS);
     if (fault?.kind === 'error_before') return answerJson(response, 500, NETWORK_FAILED);
     const data = transferCall(authorization, signature);
     const errorReason = await reverted(chain, data);
@@ -82,10 +82,10 @@ export async function openFacilitator(chain: ChainAccess, plan: Plan, weather: W
       owed += 1;
       void delay(fault.seed.between(...LATE_MS))
         .then(transaction.send)
-        // Somebody else may have settled it meanwhile; the chain says who.
+        // Another settlement may have come first; the chain shows its transaction.
         .catch(() => false)
         .finally(() => {
-          weather.felt();
+          faults.late();
           owed -= 1;
         });
     }

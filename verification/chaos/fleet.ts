@@ -14,7 +14,7 @@ import {
 import { freePorts } from '../../spec/support/ports.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 
-/** What the configuration of the gateways names. */
+/** What the configuration of the gateways refers to. */
 export interface Surroundings {
   readonly chain: Chain;
   readonly rpcUrl: string;
@@ -50,11 +50,11 @@ export const MERCHANT_ID = 'chaos-shop';
 /** The price of every resource, base units. */
 export const PRICE_UNITS = 1_000n;
 
-/** The resources on sale. `job` alone may not be repeated. */
+/** The resources for sale. `job` alone may not be repeated. */
 export const RESOURCES = ['report', 'order', 'job'] as const;
 export type ResourceId = (typeof RESOURCES)[number];
 
-/** Which requests the merchant may be sent twice. */
+/** Whether the backend may get a request twice. */
 export function isRepeatable(resource: ResourceId): boolean {
   return resource !== 'job';
 }

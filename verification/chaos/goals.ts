@@ -1,4 +1,4 @@
-/** What must never happen in a run; each goal is a number that has to be 0. */
+/** What must never happen in a run; each goal counts its violations. */
 
 import type { ChainLedger } from './chain-ledger.ts';
 import type { Work } from './merchant.ts';
@@ -6,11 +6,11 @@ import type { PowerCut } from './power.ts';
 import type { StoreLedger } from './store-ledger.ts';
 import type { CallStory } from './story.ts';
 
-/** What must never happen. Each is a number of the report that has to be 0. */
+/** Each goal is a number of the report that has to be 0. */
 export const GOALS = [
   'doubleSettled',
   'settledNotDeliveredNorRedeemable',
-  'deliveredToNobody',
+  'deliveryLost',
   'deliveredUnpaid',
   'challengedAfterSettle',
   'executionsNotOne',
@@ -32,14 +32,14 @@ export const GOALS = [
 ] as const;
 export type Goal = (typeof GOALS)[number];
 
-/** One broken goal, with the call it happened to; 0 where it is nobody's in particular. */
+/** One broken goal, with its call; 0 where it belongs to no call. */
 export interface Violation {
   readonly goal: Goal;
   readonly call: number;
   readonly what: string;
 }
 
-/** The three ledgers and the buyers' own. */
+/** The ledgers of chain, backend and store, and what the buyers saw. */
 export interface Evidence {
   readonly calls: readonly CallStory[];
   readonly chain: ChainLedger;
@@ -50,10 +50,7 @@ export interface Evidence {
   readonly open: readonly string[];
 }
 
-/**
- * What a power cut may take and nothing else may: counted, and bounded by the payments that were
- * under way in the lost seconds.
- */
+/** What only a power cut may lose: counted, and bounded by the payments in the lost seconds. */
 export interface Excused {
   receiptsLost: number;
   moneyEventsLost: number;
@@ -63,5 +60,5 @@ export interface Excused {
   bound: number;
 }
 
-/** Says that a goal is broken. */
+/** Reports a broken goal. */
 export type Accuse = (goal: Goal, what: string) => void;

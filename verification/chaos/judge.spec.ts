@@ -15,7 +15,7 @@ const TARGET = { resource: 'report', input: 'call-1' } as const;
 const SENT_AT = 1_000_000;
 const DELIVERED = { resource: 'reports', input: TARGET.input, execution: 1 };
 const ANSWER = { at: SENT_AT + 500, target: TARGET, delivered: DELIVERED };
-const TOLD = {
+const REFUSAL = {
   at: SENT_AT + 900,
   status: 409,
   code: 'PAYMENT_REPLAYED',
@@ -23,9 +23,9 @@ const TOLD = {
   hasPayment: true,
 } as const;
 
-/** What a run left behind of one paid call whose last receipt says that nothing was delivered. */
+/** The evidence of one paid call whose last receipt has `delivered: false`. */
 function undelivered(
-  seen: Partial<Pick<ProofStory, 'answers' | 'told' | 'lostAt'>>,
+  seen: Partial<Pick<ProofStory, 'answers' | 'refusals' | 'lostAt'>>,
   marked: boolean,
   { cuts = [] }: Partial<Pick<Evidence, 'cuts'>> = {},
 ): Evidence {
@@ -37,12 +37,12 @@ function undelivered(
     firstSentAt: SENT_AT,
     lastSentAt: SENT_AT,
     answers: [],
-    told: [],
+    refusals: [],
     lostAt: [],
     challenges: [],
     ...seen,
   };
-  const end = proof.answers.length > 0 ? 'answered' : 'told';
+  const end = proof.answers.length > 0 ? 'answered' : 'refused';
   const call: CallStory = {
     id: 1,
     kind: 'honest',
@@ -90,16 +90,16 @@ function undelivered(
 const broken = (evidence: Evidence): readonly string[] => judge(evidence).violations.map(({ goal }) => goal);
 const excusedBy = (evidence: Evidence): Excused => judge(evidence).excused;
 
-describe('the judge of a receipt that says: not delivered', () => {
-  it('accuses one without the mark whose buyer has the whole answer', () => {
+describe('the judge, for a receipt with `delivered: false`', () => {
+  it('reports a missing mark when the buyer has the whole answer', () => {
     assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, false)), ['deliveredUnmarked']);
   });
 
-  it('accepts it with the mark', () => {
+  it('accepts the mark when the buyer has the whole answer', () => {
     assert.deepEqual(broken(undelivered({ answers: [ANSWER] }, true)), []);
   });
 
-  it('excuses it where a power cut may have taken the mark, and only there', () => {
+  it('excuses a missing mark where a power cut may have lost it, and only there', () => {
     const cut = { sampledAt: ANSWER.at - 100, killedAt: ANSWER.at + 100, lostBytes: 1 };
     const lost = undelivered({ answers: [ANSWER] }, false, { cuts: [cut] });
     assert.deepEqual([broken(lost), excusedBy(lost).marksLost], [[], 1]);
@@ -107,12 +107,12 @@ describe('the judge of a receipt that says: not delivered', () => {
     assert.deepEqual(broken(undelivered({ answers: [early, ANSWER] }, false, { cuts: [cut] })), ['deliveredUnmarked']);
   });
 
-  it('accuses a mark where every request was refused in full', () => {
-    assert.deepEqual(broken(undelivered({ told: [TOLD] }, true)), ['markedUnsent']);
-    assert.deepEqual(broken(undelivered({ told: [TOLD] }, false)), []);
+  it('reports a mark when every request got a complete refusal', () => {
+    assert.deepEqual(broken(undelivered({ refusals: [REFUSAL] }, true)), ['markedUnsent']);
+    assert.deepEqual(broken(undelivered({ refusals: [REFUSAL] }, false)), []);
   });
 
-  it('accepts a mark where a request was lost', () => {
-    assert.deepEqual(broken(undelivered({ told: [TOLD], lostAt: [SENT_AT + 200] }, true)), []);
+  it('accepts a mark when a request was lost', () => {
+    assert.deepEqual(broken(undelivered({ refusals: [REFUSAL], lostAt: [SENT_AT + 200] }, true)), []);
   });
 });

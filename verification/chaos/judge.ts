@@ -7,7 +7,7 @@ import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
 import { type Losses, lossesOf } from './losses.ts';
 import type { Work } from './merchant.ts';
 import type { StoredPayment } from './store-ledger.ts';
-import type { Answered, CallStory, ProofStory, Told } from './story.ts';
+import type { Answered, CallStory, ProofStory, Refusal } from './story.ts';
 
 /** States in which the money has moved. */
 const FUNDED = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
@@ -53,8 +53,8 @@ function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse):
   if (call.lines.length === 0) accuse('unfinished', 'never got a challenge');
   for (const line of call.lines) if (line.end === undefined) accuse('unfinished', line.proof.nonce);
   for (const oddity of call.oddities) accuse('unexpectedAnswers', oddity);
-  for (const { told, payId } of call.proofs)
-    for (const one of told) {
+  for (const { refusals, payId } of call.proofs)
+    for (const one of refusals) {
       if (!isExpected(one, call)) accuse('unexpectedAnswers', describe(one));
       if (one.state === 'delivered' && hasSecret(call, store.payments.get(payId)))
         accuse('keyHolderRefused', describe(one));
@@ -62,24 +62,24 @@ function judgeCall(call: CallStory, { chain, store }: Evidence, accuse: Accuse):
 }
 
 /**
- * Whether its buyer is given a delivered answer again (contract 4.5). A token opens it where the
- * record keeps its digest, which one that was made again from the chain may not (contract 4.3).
+ * Whether its buyer gets a delivered answer again (contract 4.5). A token suffices where the record
+ * keeps its digest; a record made again from the chain may lack it (contract 4.3).
  */
 function hasSecret({ key, echoes }: CallStory, record: StoredPayment | undefined): boolean {
   return key !== undefined || (echoes && record?.hasToken === true);
 }
 
-function isExpected({ status, code, state }: Told, { kind }: CallStory): boolean {
+function isExpected({ status, code, state }: Refusal, { kind }: CallStory): boolean {
   if (status === 409 && (state === 'used' || code === 'IDEMPOTENCY_CONFLICT')) return kind === 'two_inputs';
   if (status === 409) return state === 'delivered' || state === 'undelivered';
   return status === 502 && code === 'BACKEND_ERROR' && state === 'undelivered';
 }
 
-function describe({ status, code, state }: Told): string {
+function describe({ status, code, state }: Refusal): string {
   return `${status} ${code} ${state ?? ''}`;
 }
 
-/** What buyer and merchant saw of one proof. */
+/** What buyer and backend saw of one proof. */
 function judgeAnswers(
   call: CallStory,
   proof: ProofStory,
@@ -91,10 +91,10 @@ function judgeAnswers(
   for (const answer of proof.answers)
     if (!isRight(answer, work))
       accuse('wrongAnswers', `${answer.target.input} got ${JSON.stringify(answer.delivered)}`);
-  if (isDeliveredToNobody(proof, work)) accuse('deliveredToNobody', proof.nonce);
+  if (isDeliveryLost(proof, work)) accuse('deliveryLost', proof.nonce);
   const bought = new Set(proof.answers.map(({ target }) => `${target.resource} ${target.input}`));
   if (bought.size > 1 || (work !== undefined && work.inputs.size > 1)) {
-    // Without its record nothing tells what a payment had bought, so a second answer is excused.
+    // Only the record holds what a payment bought; without it a second answer is excused.
     if (losses.mayHaveForgotten([...proof.answers.map(({ at }) => at), ...(work?.asked ?? [])]))
       excused.secondAnswers += 1;
     else accuse('secondAnswers', `${proof.nonce} bought ${[...bought, ...(work?.inputs ?? [])].join(', ')}`);
@@ -115,12 +115,12 @@ function isRight({ target, delivered }: Answered, work: Work | undefined): boole
   );
 }
 
-/** From the moment a buyer breaks off until his bytes are gone, at most, milliseconds. */
+/** Longest time from a buyer's disconnect until its bytes are lost, milliseconds. */
 const LEAVING_MS = 100;
 
-/** The gateway says delivered, and whoever had asked was gone before the merchant was. */
-function isDeliveredToNobody({ answers, told, lostAt }: ProofStory, work: Work | undefined): boolean {
-  if (answers.length > 0 || work === undefined || !told.some(({ state }) => state === 'delivered')) return false;
+/** The state is `delivered`, and every client disconnected before the backend was called. */
+function isDeliveryLost({ answers, refusals, lostAt }: ProofStory, work: Work | undefined): boolean {
+  if (answers.length > 0 || work === undefined || !refusals.some(({ state }) => state === 'delivered')) return false;
   const askedAt = Math.min(...work.asked);
   return lostAt.every((at) => at < askedAt - LEAVING_MS);
 }
@@ -161,30 +161,31 @@ function judgeBooks(
     accuse('executionsNotOne', `${nonce} was paid and never done`);
   const delivered = receipts.at(0)?.delivered ?? false;
   if (record !== undefined && (!isFunded || delivered !== (record.state === 'delivered')))
-    accuse('stateUntrue', `${payId} is ${record.state}, its receipt says delivered ${delivered}`);
+    accuse('stateUntrue', `${payId} is ${record.state}, its receipt has delivered: ${delivered}`);
   const lost = losses.mayHaveTaken(proof);
   if (receipts.length === 0 || record === undefined) {
     if (lost) excused.receiptsLost += 1;
     else accuse('receiptsMissing', `${payId} ${nonce}`);
   }
-  const told = settled.get(chain.spent.get(nonce)?.transaction ?? '')?.length ?? 0;
-  if (told > 1) accuse('duplicateMoneyEvents', `${nonce} ${told} times`);
-  if (told > 0) return;
+  const count = settled.get(chain.spent.get(nonce)?.transaction ?? '')?.length ?? 0;
+  if (count > 1) accuse('duplicateMoneyEvents', `${nonce} ${count} times`);
+  if (count > 0) return;
   if (lost) excused.moneyEventsLost += 1;
   else accuse('moneyEventsMissing', nonce);
 }
 
-/** The answer, or a receipt and the word of the gateway that the payment was taken. */
-function isRedeemable({ answers, told }: ProofStory, receipts: number): boolean {
+/** Whether the buyer has the answer, or a receipt and a 409 with the state of the payment. */
+function isRedeemable({ answers, refusals }: ProofStory, receipts: number): boolean {
   if (answers.length > 0) return true;
   return (
-    receipts > 0 && told.some(({ status, state, hasPayment }) => status === 409 && hasPayment && REDEEMABLE.has(state))
+    receipts > 0 &&
+    refusals.some(({ status, state, hasPayment }) => status === 409 && hasPayment && REDEEMABLE.has(state))
   );
 }
 
 /**
  * The receipt of a proof that was not delivered has `deliveryUncertain` where bytes may have
- * reached the buyer, and only there: a refund without it would be paid beside the goods.
+ * reached the buyer, and only there: a refund without it would come on top of a delivery.
  */
 function judgeMark(
   { nonce, payId, answers, lostAt }: ProofStory,

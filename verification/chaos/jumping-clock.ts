@@ -1,7 +1,7 @@
 /**
  * Loaded before a gateway (`node --import`): at each SIGUSR2 its wall clock jumps, in turn ahead,
- * behind and back to the truth. The jumps stay below the 30 s from which on a gateway calls its own
- * clock wrong.
+ * behind and back to the real time. The jumps stay below 30 s, from which on a gateway reports its
+ * own clock as wrong.
  */
 
 import { shiftDate } from './shifted-date.ts';

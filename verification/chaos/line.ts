@@ -1,29 +1,30 @@
-/** Proxies between the programs of the world; the weather decides which bytes or calls fail. */
+/** Proxies between the programs of a run; `Faults` decides which bytes or calls fail. */
 
 import type { NetConnectOpts } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
 import { type Piece, startTcpProxy, type TcpProxy } from '../../spec/support/tcp-proxy.ts';
+import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
-import type { Weather } from './weather.ts';
 
 /**
  * A piece of bytes ends the connection, comes late, or arrives in part before the connection ends.
  */
+/** A chunk ends the connection, comes late, or arrives in part before the connection ends. */
 const PIECE_FAULTS = ['cut', 'delayed', 'truncated'] as const;
 const LATE_MS = [50, 1_500] as const;
 const NODE_FAULTS = ['error', 'cut', 'slow'] as const;
 const LONGEST_SLOW_MS = 1_400;
 
 /**
- * Opens a proxy to a server. Every piece of bytes, in either direction, may fail at this rate by
- * the weather of `party`; the order of bytes never changes.
+ * Opens a proxy to a server. Every chunk, in either direction, may fail at this rate by the faults
+ * of `party`; the order of bytes never changes.
  */
-export function openLine(to: NetConnectOpts, party: string, rate: number, weather: Weather): Promise<TcpProxy> {
+export function openLine(to: NetConnectOpts, party: string, rate: number, faults: Faults): Promise<TcpProxy> {
   return startTcpProxy(to, (piece) => {
     const { bytes, from, into } = piece;
-    const fault = weather.strike(party, '', rate, PIECE_FAULTS);
+    const fault = faults.next(party, '', rate, PIECE_FAULTS);
     if (fault === undefined) piece.pass();
     else if (fault.kind === 'cut') from.destroy();
     else if (fault.kind === 'delayed') delayPiece(piece, fault.seed);
@@ -44,9 +45,9 @@ function delayPiece({ bytes, from, into }: Piece, seed: Seed): void {
 }
 
 /** Opens a proxy to the chain's node, which fails call by call. */
-export function openNodeLine(rpcUrl: string, plan: Plan, weather: Weather): Promise<HttpServer> {
+export function openNodeLine(rpcUrl: string, plan: Plan, faults: Faults): Promise<HttpServer> {
   return serveHttp(async ({ response, body }) => {
-    const fault = weather.strike('rpc', '', plan.faults.rpc, NODE_FAULTS);
+    const fault = faults.next('rpc', '', plan.faults.rpc, NODE_FAULTS);
     if (fault?.kind === 'error') return answerJson(response, 503, { error: 'unavailable' });
     if (fault?.kind === 'cut') return resetConnection(response);
     if (fault?.kind === 'slow') await delay(fault.seed.between(0, LONGEST_SLOW_MS));

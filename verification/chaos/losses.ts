@@ -3,18 +3,16 @@
 import type { Evidence } from './goals.ts';
 import type { ProofStory } from './story.ts';
 
-/**
- * What the power cuts can be blamed for: writes of the seconds that they took, and nothing else.
- */
+/** What the power cuts excuse: writes of the lost seconds, and nothing else. */
 export interface Losses {
   /**
-   * Whether the whole record of a proof may be gone: it can have been made in a lost second, and
-   * its buyer asked for the last time before the power was back. Who comes later makes it again
-   * from the chain.
+   * Whether the whole record of a proof may be gone: it may have been made in a lost second, and
+   * its buyer's last request came before the restart. A later request makes it again from the
+   * chain.
    */
   mayHaveTaken(proof: ProofStory): boolean;
   /**
-   * Whether something was done in a lost second and done again, because nobody could know. Unix
+   * Whether something was done in a lost second and done again, because its record was lost. Unix
    * milliseconds.
    */
   mayHaveForgotten(times: readonly number[]): boolean;
@@ -30,9 +28,9 @@ const SLACK_MS = 2_000;
 
 export function lossesOf({ cuts }: Pick<Evidence, 'cuts'>): Losses {
   return {
-    mayHaveTaken({ firstSentAt, lastSentAt, answers, told }) {
+    mayHaveTaken({ firstSentAt, lastSentAt, answers, refusals }) {
       if (firstSentAt === undefined || lastSentAt === undefined) return false;
-      const lastAt = Math.max(...[...answers, ...told].map(({ at }) => at));
+      const lastAt = Math.max(...[...answers, ...refusals].map(({ at }) => at));
       return cuts.some(
         ({ sampledAt, killedAt }) =>
           firstSentAt <= killedAt && lastAt >= sampledAt && lastSentAt <= killedAt + SLACK_MS,

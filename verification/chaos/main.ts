@@ -34,5 +34,5 @@ const plan = {
 };
 process.stderr.write(`seed ${seed}\n`);
 const report = await runChaos(plan, (line) => process.stderr.write(`${line}\n`));
-// Everything it started has been ended by now; whatever handle is left over is no reason to stay.
+// All that the run started has ended; an open handle must not keep the process alive.
 process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(report.violations === undefined ? 0 : 1));

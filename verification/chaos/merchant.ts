@@ -1,44 +1,43 @@
-/** The backend of a run: honours keys, counts work, and fails as the weather decides. */
+/**
+ * The backend of a run: honours idempotency keys, counts its work, and fails as `Faults` decides.
+ */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type HttpServer, resetConnection, serveHttp } from '../../spec/support/http-server.ts';
+import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
-import type { Weather } from './weather.ts';
 
-/** What the merchant did for one Idempotency-Key. */
+/** What the backend did for one Idempotency-Key. */
 export interface Work {
   /** Number of its one execution, over all keys. */
   readonly execution: number;
   readonly resource: string;
   /** The inputs it was asked for under this key; more than one is a substitution. */
   readonly inputs: Set<string>;
-  /**
-   * Requests that would have run the operation at a merchant that does not honour the key, Unix
-   * milliseconds.
-   */
+  /** Requests that a backend without idempotency keys would have executed, Unix milliseconds. */
   readonly asked: number[];
 }
 
-/** The merchant of the world: honours the key, counts everything, and fails as told. */
+/**
+ * The backend of a run: honours idempotency keys, counts its work, and fails as `Faults` decides.
+ */
 export interface Merchant extends HttpServer {
   readonly work: ReadonlyMap<string, Work>;
 }
 
-/** The answer of every operation, tied to the call it belongs to. */
+/** The answer of every operation; it names its call. */
 export interface Delivered {
   readonly resource: string;
   readonly input: string;
   readonly execution: number;
 }
 
-/** Below the deadline that the gateway gives it, and above. */
+/** Delays below and above the gateway's deadline for the backend, milliseconds. */
 const SLOW_MS = [100, 1_600] as const;
 const FAULTS = ['error', 'executed_cut', 'executed_slow', 'cut'] as const;
 
-/**
- * Starts the merchant: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`.
- */
-export async function openMerchant(plan: Plan, weather: Weather): Promise<Merchant> {
+/** Starts the backend: `GET /reports/{input}`, `POST /orders` and `POST /jobs` with `{ input }`. */
+export async function openMerchant(plan: Plan, faults: Faults): Promise<Merchant> {
   const work = new Map<string, Work>();
   let executions = 0;
 
@@ -58,8 +57,8 @@ export async function openMerchant(plan: Plan, weather: Weather): Promise<Mercha
     const [, resource = '', last = ''] = (request.url ?? '').split('/');
     const input =
       request.method === 'GET' ? decodeURIComponent(last) : (JSON.parse(body.toString()) as { input: string }).input;
-    const fault = weather.strike('merchant', key, plan.faults.merchant, FAULTS);
-    if (fault?.kind === 'error') return answerJson(response, 500, { error: 'the merchant says no' });
+    const fault = faults.next('merchant', key, plan.faults.merchant, FAULTS);
+    if (fault?.kind === 'error') return answerJson(response, 500, { error: 'refused by the backend' });
     if (fault?.kind === 'cut') return resetConnection(response);
     const delivered = execute(key, resource, input);
     if (fault?.kind === 'executed_cut') return resetConnection(response);

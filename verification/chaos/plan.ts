@@ -1,7 +1,7 @@
 /** From and to, milliseconds. */
 export type Span = readonly [from: number, to: number];
 
-/** What a run is to do. Rates are probabilities, 0 to 1. */
+/** The plan of a run. Rates are probabilities, 0 to 1. */
 export interface Plan {
   readonly seed: number;
   /** Logical paid calls, at least; more when the kills are not done yet. */
@@ -26,8 +26,8 @@ export interface Plan {
   readonly clockJumpEveryMs: Span;
   readonly redisKillEveryMs: Span;
   /**
-   * Of `/settle`, of `/verify`, of the merchant, of the chain node; of the pieces that cross the
-   * lines to Redis and to the others.
+   * Of `/settle`, of `/verify`, of the backend, of the chain node; of the chunks on the connections
+   * to Redis and to the others.
    */
   readonly faults: {
     readonly settle: number;
@@ -37,20 +37,20 @@ export interface Plan {
     readonly redisLine: number;
     readonly lines: number;
   };
-  /** Of the requests with a proof: cut by the buyer, who comes again at once. */
+  /** Of the requests with a proof: cut by the buyer, which sends them again at once. */
   readonly aborts: number;
-  /** Of those: buyers who come again only when all is over. */
+  /** Of those: buyers that come back only after the last fault. */
   readonly leavers: number;
   /** Of the calls: with an idempotency key. */
   readonly keys: number;
   /**
-   * Of the calls without one: by buyers who echo the token of their challenge. The others have no
+   * Of the calls without one: by buyers that echo the token of their challenge. The others have no
    * secret.
    */
   readonly tokens: number;
   /** Of the calls: by each kind of adversary. */
   readonly adversaries: number;
-  /** After which the run ends whatever is missing, milliseconds. */
+  /** The run ends after this time, whatever is missing, milliseconds. */
   readonly disturbAtMostMs: number;
   /**
    * After which a record that is still open, or a buyer without an end, is a violation,

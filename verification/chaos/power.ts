@@ -16,23 +16,18 @@ export interface PowerCut {
 export interface Power {
   readonly redis: TestRedis;
   readonly cuts: readonly PowerCut[];
-  /** kill -9: what was written is there afterwards. */
+  /** kill -9: writes survive. */
   kill(): Promise<void>;
-  /**
-   * kill -9, and of the append-only file only what it had at least a second before. @returns lost
-   * bytes
-   */
+  /** kill -9; the append-only file keeps only what is at least a second old. @returns lost bytes */
   cut(): Promise<number>;
   restart(): Promise<void>;
-  /**
-   * Stops the server as a whole until it is woken up: it keeps its connections and answers nothing.
-   */
+  /** SIGSTOP until SIGCONT: the server keeps its connections and answers nothing. */
   pause(): void;
   wake(): void;
   stop(): Promise<void>;
 }
 
-/** How long a cut waits for something that it can take, milliseconds. */
+/** How long a cut waits for writes that it can lose, milliseconds. */
 const WAIT_FOR_WRITES_MS = 5_000;
 /** Below this age a write may not be on the disk yet, with `appendfsync everysec`. */
 const UNSYNCED_MS = 1_000;
@@ -54,13 +49,13 @@ export async function openPower(): Promise<Power> {
   const cuts: PowerCut[] = [];
   let samples: Sample[] = [];
   const sample = (): void => {
-    // The time is taken first: what is written while we look counts as later.
+    // The time is read first: a write during the reading counts as later.
     const at = Date.now();
     samples = [...samples.slice(1 - SAMPLES), { at, sizes: sizesOf(directory) }];
   };
   /**
-   * The newest state that a power cut would leave; what is there right after a start had been read
-   * from the disk.
+   * The newest state that a power cut would leave; the state right after a start was read from the
+   * disk.
    */
   const synced = (): Sample => {
     const kept = samples.findLast(({ at }) => at <= Date.now() - UNSYNCED_MS) ?? samples[0];

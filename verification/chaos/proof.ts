@@ -1,4 +1,4 @@
-/** Signs proofs of a run and spells them in different ways. */
+/** Signs proofs of a run and encodes them in different ways. */
 
 import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
@@ -50,8 +50,7 @@ export async function signProof(
 }
 
 /**
- * The rules of contract 4.3 and 4.4, written a second time: a mistake in the gateway's own must not
- * hide here.
+ * A second implementation of contract 4.3 and 4.4, so that a mistake in the gateway's own shows.
  */
 function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization): ProofStory {
   const subject = `x402|${chainId}|${token.address}|${from}|${nonce}`.toLowerCase();
@@ -65,7 +64,7 @@ function storyOf({ chainId, token }: ChainAccess, { from, nonce }: Authorization
     firstSentAt: undefined,
     lastSentAt: undefined,
     answers: [],
-    told: [],
+    refusals: [],
     lostAt: [],
     challenges: [],
   };

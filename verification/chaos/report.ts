@@ -1,20 +1,20 @@
 /** The report of a run. */
 
-import type { Blow, Controller } from './controller.ts';
+import type { Action, Controller } from './controller.ts';
 import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
 import { isPaid } from './judge.ts';
 import type { Plan } from './plan.ts';
 import type { CallStory } from './story.ts';
 
-/** Everything that a run has shown. */
+/** The results of a run. */
 export interface Outcome extends Evidence {
   readonly violations: readonly Violation[];
   readonly excused: Excused;
   readonly kills: Controller['kills'];
-  readonly blows: readonly Blow[];
+  readonly actions: readonly Action[];
   readonly faults: Readonly<Record<string, number>>;
   readonly settleCalls: number;
-  /** From the last fault to the last open record. */
+  /** From the last fault to the last open record, milliseconds. */
   readonly recoveryMs: number;
   readonly complaints: readonly string[];
 }
@@ -29,7 +29,7 @@ export interface Report {
   readonly kinds: Readonly<Record<string, number>>;
   /** Calls with an answer, by the channel of their buyer. */
   readonly channels: Readonly<Record<string, number>>;
-  /** How the calls ended for their buyers. */
+  /** How the calls ended for the buyers. */
   readonly endings: Readonly<Record<string, number>>;
   readonly proofs: number;
   readonly settleCalls: number;
@@ -40,18 +40,30 @@ export interface Report {
   readonly cuts: readonly { readonly windowMs: number; readonly lostBytes: number }[];
   /** All have to be 0. */
   readonly goals: Readonly<Record<Goal, number>>;
-  /** What power cuts took, and how much that may be. */
+  /** What power cuts lost, and how much they may lose. */
   readonly excused: Excused;
   readonly recoveryMs: number;
   /** Present after a violation, for a replay. */
   readonly violations?: readonly Violation[];
-  readonly blows?: readonly Blow[];
+  readonly actions?: readonly Action[];
   readonly complaints?: readonly string[];
 }
 
 export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
-  const { calls, chain, store, violations, excused, kills, blows, faults, settleCalls, cuts, recoveryMs, complaints } =
-    outcome;
+  const {
+    calls,
+    chain,
+    store,
+    violations,
+    excused,
+    kills,
+    actions,
+    faults,
+    settleCalls,
+    cuts,
+    recoveryMs,
+    complaints,
+  } = outcome;
   const goals = Object.fromEntries(
     GOALS.map((goal) => [goal, violations.filter((violation) => violation.goal === goal).length]),
   ) as Record<Goal, number>;
@@ -72,14 +84,14 @@ export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
     goals,
     excused,
     recoveryMs,
-    ...(violations.length === 0 ? {} : { violations, blows, complaints }),
+    ...(violations.length === 0 ? {} : { violations, actions, complaints }),
   };
 }
 
 function endingOf({ proofs }: CallStory): string {
   if (proofs.some(({ answers }) => answers.length > 0)) return 'answered';
-  const told = proofs.at(-1)?.told.at(-1);
-  if (told !== undefined) return `told ${told.code} ${told.state ?? ''}`;
+  const refusal = proofs.at(-1)?.refusals.at(-1);
+  if (refusal !== undefined) return `refused ${refusal.code} ${refusal.state ?? ''}`;
   return proofs.some(({ challenges }) => challenges.length > 0) ? 'refused' : 'open';
 }
 

@@ -1,4 +1,4 @@
-/** One chaos run: a world, a storm, calm, and the comparison of the ledgers. */
+/** One chaos run: faults, then none, then the comparison of the ledgers. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { NetConnectOpts } from 'node:net';
@@ -12,6 +12,7 @@ import { readChain } from './chain-ledger.ts';
 import { startController } from './controller.ts';
 import { type Crowd, gatherCrowd } from './crowd.ts';
 import { openFacilitator } from './facilitator.ts';
+import { createFaults } from './faults.ts';
 import { openFleet, PRICE_UNITS } from './fleet.ts';
 import { judge } from './judge.ts';
 import { openLine, openNodeLine } from './line.ts';
@@ -20,20 +21,19 @@ import type { Plan } from './plan.ts';
 import { openPower } from './power.ts';
 import { type Outcome, type Report, reportOf } from './report.ts';
 import { openStoreReader, type StoreReader } from './store-ledger.ts';
-import { createWeather } from './weather.ts';
 
 /** Two replicas over one store. */
 const GATEWAYS = 2;
-/** Between two blocks that nobody needs: a chain's clock goes on. */
+/** Pause between two empty blocks, which advance the chain's clock, milliseconds. */
 const BLOCK_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 
-/** Tells how it goes. */
+/** Reports progress. */
 export type Progress = (line: string) => void;
 
 /**
- * One run: a world, a storm, silence, and the comparison of the ledgers. What was started is ended
- * in any case.
+ * One run: faults, then none, then the comparison of the ledgers. Ends all that it started, in any
+ * case.
  */
 export async function runChaos(plan: Plan, progress: Progress): Promise<Report> {
   const running: (() => Promise<unknown> | unknown)[] = [];
@@ -58,18 +58,18 @@ async function play(
   onEnd(breathe(chain));
   const power = await openPower();
   onEnd(power.stop);
-  const weather = createWeather(plan.seed);
+  const faults = createFaults(plan.seed);
   const [facilitator, backend, nodeLine] = await Promise.all([
-    openFacilitator(chain, plan, weather),
-    openMerchant(plan, weather),
-    openNodeLine(chain.rpcUrl, plan, weather),
+    openFacilitator(chain, plan, faults),
+    openMerchant(plan, faults),
+    openNodeLine(chain.rpcUrl, plan, faults),
   ]);
   for (const { stop } of [facilitator, backend, nodeLine]) onEnd(stop);
   const { lines, redisLine: redisRate } = plan.faults;
   const [redisLine, facilitatorLine, merchantLine] = await Promise.all([
-    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, weather),
-    openLine(peerOf(facilitator.url), 'facilitator-line', lines, weather),
-    openLine(peerOf(backend.url), 'merchant-line', lines, weather),
+    openLine({ path: power.redis.socketPath }, 'redis-line', redisRate, faults),
+    openLine(peerOf(facilitator.url), 'facilitator-line', lines, faults),
+    openLine(peerOf(backend.url), 'merchant-line', lines, faults),
   ]);
   for (const { stop } of [redisLine, facilitatorLine, merchantLine]) onEnd(stop);
   const payTo = privateKeyToAddress(generatePrivateKey());
@@ -83,7 +83,7 @@ async function play(
   onEnd(() => Promise.all(posts.map((post) => post.stop())));
 
   const disturbUntil = Date.now() + plan.disturbAtMostMs;
-  const market: Market = { posts, chain, plan, calm: false, giveUpAt: disturbUntil + plan.settleDownMs };
+  const market: Market = { posts, chain, plan, faultsOver: false, giveUpAt: disturbUntil + plan.settleDownMs };
   const crowd = await gatherCrowd(market, chain);
   const controller = startController(plan, posts, power);
   onEnd(() => controller.stop().catch(() => undefined));
@@ -95,20 +95,20 @@ async function play(
   onEnd(() => clearInterval(timer));
 
   const stormBegan = Date.now();
-  const shopping = crowd.shop(enough);
+  const buying = crowd.buy(enough);
   // Awaited when the storm is over.
-  shopping.catch(() => undefined);
+  buying.catch(() => undefined);
   while (!enough()) await delay(LOOK_EVERY_MS);
   await controller.stop();
-  weather.calm();
-  market.calm = true;
+  faults.end();
+  market.faultsOver = true;
   market.giveUpAt = Date.now() + plan.settleDownMs;
-  progress(`calm after ${Date.now() - stormBegan} ms`);
+  progress(`no more faults after ${Date.now() - stormBegan} ms`);
 
   const reader = openStoreReader(power.redis.socketPath);
   onEnd(() => reader.close());
-  const lastOpenAt = await untilQuiet(reader, shopping, () => facilitator.owed === 0, plan.settleDownMs);
-  const lastFaultAt = Math.max(controller.lastAt, weather.lastAt);
+  const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
+  const lastFaultAt = Math.max(controller.lastAt, faults.lastAt);
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
   market.giveUpAt = Date.now() + plan.settleDownMs;
   await comeBack(crowd, reader, plan);
@@ -120,8 +120,8 @@ async function play(
     ...evidence,
     ...judge(evidence),
     kills: controller.kills,
-    blows: controller.blows,
-    faults: weather.counts,
+    actions: controller.actions,
+    faults: faults.counts,
     settleCalls: facilitator.calls,
     recoveryMs: Math.max(0, lastOpenAt - lastFaultAt),
     complaints: posts.flatMap(({ complaints }) => complaints),
@@ -133,40 +133,40 @@ function peerOf(url: string): NetConnectOpts {
   return { host: hostname, port: Number(port) };
 }
 
-/** Mines now and then, so that the chain's clock goes on when nobody pays. */
+/** Mines empty blocks, so that the chain's clock advances without payments. */
 function breathe(chain: ChainAccess): () => void {
   const timer = setInterval(() => void chain.request('evm_mine', []).catch(() => undefined), BLOCK_EVERY_MS);
   return () => clearInterval(timer);
 }
 
 /**
- * Waits until nobody shops and nothing is open. @returns when something was last seen open, Unix
- * milliseconds
+ * Waits until no buyer has a call and no record is open. @returns when something was last seen
+ * open, Unix milliseconds
  */
 async function untilQuiet(
   reader: StoreReader,
-  shopping: Promise<void>,
+  buying: Promise<void>,
   nothingOwed: () => boolean,
   atMostMs: number,
 ): Promise<number> {
-  let isShopping = true;
+  let isBuying = true;
   const over = (): void => {
-    isShopping = false;
+    isBuying = false;
   };
-  shopping.then(over, over);
+  buying.then(over, over);
   const deadline = Date.now() + atMostMs;
   let lastOpenAt = Date.now();
   for (;;) {
-    const isOpen = (await reader.open()).length > 0 || isShopping || !nothingOwed();
+    const isOpen = (await reader.open()).length > 0 || isBuying || !nothingOwed();
     if (isOpen) lastOpenAt = Date.now();
     if (!isOpen || Date.now() > deadline) break;
     await delay(LOOK_EVERY_MS);
   }
-  await shopping;
+  await buying;
   return lastOpenAt;
 }
 
-/** Buyers who had left come back; what they open must close as well. */
+/** Buyers that left come back; the records they open must close as well. */
 async function comeBack(crowd: Crowd, reader: StoreReader, plan: Plan): Promise<void> {
   await crowd.comeBack();
   await untilQuiet(reader, Promise.resolve(), () => true, plan.settleDownMs);

@@ -4,8 +4,7 @@ import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
 
 /**
- * A stream of choices that depends on its name alone: whatever happens around it, the same name
- * chooses the same.
+ * A stream of choices that depends on its name alone: the same name always makes the same choices.
  */
 export interface Seed {
   /** True with this probability, 0 to 1. */
@@ -14,9 +13,9 @@ export interface Seed {
   between(from: number, to: number): number;
   /** @throws Error for an empty list */
   pick<T>(list: readonly T[]): T;
-  /** 32 bytes, for keys and nonces of a world that holds nothing of worth. */
+  /** 32 bytes, for keys and nonces of a test chain. */
   bytes32(): Hex;
-  /** A stream of its own, untouched by how much was drawn from this one. */
+  /** An independent stream, whatever was drawn from this one. */
   fork(name: string): Seed;
 }
 

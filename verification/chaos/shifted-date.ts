@@ -1,7 +1,4 @@
-/**
- * Puts the wall clock of this process off the truth by as much as `offsetMs` says at each look,
- * milliseconds.
- */
+/** Shifts the wall clock of this process by `offsetMs()` at each reading, milliseconds. */
 export function shiftDate(offsetMs: () => number): void {
   const TrueDate = globalThis.Date;
   const now = (): number => TrueDate.now() + offsetMs();

@@ -1,4 +1,4 @@
-/** What the store knows of the payments of a run. */
+/** What the store holds about the payments of a run. */
 
 import { Redis } from 'ioredis';
 import type { CommerceEvent } from '../../src/events/event.ts';
@@ -14,7 +14,7 @@ export interface StoredPayment {
   readonly hasToken: boolean;
 }
 
-/** The store's three books. */
+/** The records, receipts and events of the store. */
 export interface StoreLedger {
   /** By payId. */
   readonly payments: ReadonlyMap<string, StoredPayment>;
@@ -24,9 +24,9 @@ export interface StoreLedger {
   readonly events: readonly Omit<CommerceEvent, 'id'>[];
 }
 
-/** Looks into Redis from outside, past the gateway's own code. */
+/** Reads Redis directly, without the gateway's code. */
 export interface StoreReader {
-  /** payIds of the records that somebody still has to finish, by state. */
+  /** payIds of unfinished records, by state. */
   open(): Promise<readonly string[]>;
   read(): Promise<StoreLedger>;
   close(): void;
@@ -39,7 +39,7 @@ const PAGE = 1_000;
 /** Connects to a Redis that is not killed any more. */
 export function openStoreReader(socketPath: string): StoreReader {
   const redis = new Redis({ path: socketPath });
-  // A failure shows in the command that meets it.
+  // The failing command reports the error.
   redis.on('error', () => undefined);
   const fields = async (...names: readonly string[]): Promise<readonly (readonly [string, ...(string | null)[]])[]> => {
     const found: [string, ...(string | null)[]][] = [];

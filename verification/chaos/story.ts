@@ -1,14 +1,11 @@
-/** The story of each call of a run, as its buyer saw it. */
+/** What the buyer of each call of a run saw. */
 
 import type { Hex } from 'viem';
 import type { ResourceId } from './fleet.ts';
 import type { Delivered } from './merchant.ts';
 import type { Channel } from './wire.ts';
 
-/**
- * Who the buyer of a call is; all but `honest` and `hasty` want something that they have not paid
- * for.
- */
+/** The kind of a buyer; all but `honest` and `hasty` want more than they paid for. */
 export const ADVERSARIES = ['two_inputs', 'cancel', 'to_self', 'copies', 'hasty'] as const;
 export type Kind = 'honest' | (typeof ADVERSARIES)[number];
 
@@ -18,15 +15,15 @@ export interface Target {
   readonly input: string;
 }
 
-/** An answer with status 200; `delivered` is undefined when it is not the merchant's. */
+/** An answer with status 200; `delivered` is undefined when it is not the backend's. */
 export interface Answered {
   readonly at: number;
   readonly target: Target;
   readonly delivered: Delivered | undefined;
 }
 
-/** What the gateway said that ends a call without an answer. */
-export interface Told {
+/** A reply of the gateway that ends a call without an answer. */
+export interface Refusal {
   readonly at: number;
   readonly status: number;
   readonly code: string;
@@ -39,25 +36,25 @@ export interface ProofStory {
   readonly nonce: Hex;
   readonly payer: string;
   readonly payId: string;
-  /** The Idempotency-Key that the merchant must see for it. */
+  /** The Idempotency-Key that the backend must receive for it. */
   readonly merchantKey: string;
   firstSentAt: number | undefined;
   lastSentAt: number | undefined;
   readonly answers: Answered[];
-  readonly told: Told[];
+  readonly refusals: Refusal[];
   /** When requests with it ended without an answer. */
   readonly lostAt: number[];
   /** Reasons given with a 402. */
   readonly challenges: string[];
 }
 
-/** One client that brings a proof until it has an end. */
+/** One client that sends a proof until it has an end. */
 export interface Line {
   readonly proof: ProofStory;
   readonly target: Target;
-  /** PAYMENT-SIGNATURE in this client's spelling. */
+  /** PAYMENT-SIGNATURE in this client's encoding. */
   readonly header: string;
-  end: 'answered' | 'told' | 'challenged' | undefined;
+  end: 'answered' | 'refused' | 'challenged' | undefined;
 }
 
 /** One logical call: an intent to buy once. */
@@ -65,13 +62,13 @@ export interface CallStory {
   readonly id: number;
   readonly kind: Kind;
   readonly target: Target;
-  /** The one that its buyer prefers; now and then an attempt comes by another. */
+  /** The channel of its buyer; some attempts use another one. */
   readonly channel: Channel;
   /** The caller's own Idempotency-Key. */
   readonly key: string | undefined;
   /**
-   * Whether its proofs echo the extensions of their challenge, so the buyer's token, as official
-   * clients do.
+   * Whether its proofs echo the extensions of their challenge, and with them the buyer's token, as
+   * official clients do.
    */
   readonly echoes: boolean;
   readonly proofs: ProofStory[];

@@ -45,7 +45,7 @@ export function transferCall(authorization: Authorization, signature: Hex): Hex 
   return encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transferWithAuthorization', args });
 }
 
-/** Call data by which a payer makes a nonce useless. */
+/** Call data by which a payer cancels a nonce. */
 export async function cancelCall(account: PrivateKeyAccount, chain: Domain, nonce: Hex): Promise<Hex> {
   const { address } = account;
   const signature = await account.signTypedData({

@@ -1,7 +1,7 @@
 /** Sends a call over each channel and reads the answer as a strict client does. */
 
 import { randomUUID } from 'node:crypto';
-import type { Target, Told } from './story.ts';
+import type { Refusal, Target } from './story.ts';
 
 /** The offer of a challenge, as far as a buyer signs it. */
 export interface Offer {
@@ -19,17 +19,17 @@ export interface Challenge {
   readonly extensions?: object;
 }
 
-/** What came back, in the words of a strict client. */
+/** What came back, as a strict client reads it. */
 export type Reply =
   | { readonly kind: 'answer'; readonly body: unknown }
   | { readonly kind: 'challenge'; readonly challenge: Challenge; readonly reason: string }
   /** The same request may be sent again, after so many milliseconds. */
   | { readonly kind: 'again'; readonly afterMs: number }
-  | { readonly kind: 'told'; readonly told: Told }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal }
   /** No answer, or a part of one. */
   | { readonly kind: 'lost' };
 
-/** By which protocol a call comes. */
+/** The protocol of a call. */
 export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
@@ -43,7 +43,7 @@ interface Envelope {
   readonly payment?: { readonly envelope: Challenge };
 }
 
-/** One request, milliseconds. Longer than everything the gateway may wait for. */
+/** Timeout of one request, milliseconds: longer than all waits of the gateway. */
 const PATIENCE_MS = 20_000;
 
 /** Sends a call once. Never rejects. */
@@ -64,7 +64,7 @@ export async function send(
       signal: abort === undefined ? patience : AbortSignal.any([patience, abort]),
     });
     const answer: unknown = await response.json();
-    // What is refused before the body is read is said in the envelope of HTTP on every channel.
+    // A refusal before the body is read has the HTTP envelope on every channel.
     const { status, document } = response.status === 200 ? read(answer) : { status: response.status, document: answer };
     return replyOf(status, response.headers, document as Envelope);
   } catch {
@@ -72,7 +72,7 @@ export async function send(
   }
 }
 
-/** A call in the words of a protocol, and how its answer is read: as HTTP would have said it. */
+/** A call in the form of a protocol, and a function that reads its answer as an HTTP answer. */
 interface Message {
   readonly path: string;
   readonly extra: Readonly<Record<string, string>>;
@@ -127,7 +127,7 @@ interface Task {
   readonly artifacts: readonly [{ readonly parts: readonly [{ readonly data: Envelope }] }];
 }
 
-/** The HTTP statuses that a buyer has to tell apart; the others say it by `retryable`. */
+/** The HTTP statuses that a buyer handles one by one; for others `retryable` decides. */
 const STATUSES: Readonly<Record<string, number>> = {
   PAYMENT_REQUIRED: 402,
   PAYMENT_REPLAYED: 409,
@@ -149,5 +149,5 @@ function replyOf(status: number, headers: Headers, body: Envelope): Reply {
   if (body.retryable === true) return { kind: 'again', afterMs: Number(headers.get('retry-after') ?? 0) * 1_000 };
   const { code = '', details } = body;
   const hasPayment = details?.payment !== undefined;
-  return { kind: 'told', told: { at: Date.now(), status, code, state: details?.state, hasPayment } };
+  return { kind: 'refusal', refusal: { at: Date.now(), status, code, state: details?.state, hasPayment } };
 }

@@ -14,7 +14,7 @@ export interface SimBackend {
   openedIn(answer: FinalAnswer): string;
   orders(sessionId: string): number;
   /** `asker`: the process that makes the call; its replies end with it. */
-  work(call: KeyedCall, asker: Parameters<World['hear']>[0]): Work<string>;
+  work(call: KeyedCall, asker: Parameters<World['reply']>[0]): Work<string>;
 }
 
 interface Session {
@@ -51,9 +51,8 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
   };
   const carriedOut = (call: KeyedCall): FinalAnswer => {
     if (call.operation === 'createCheckoutSession') {
-      // A backend with faults of its own gives one id twice. One that goes by keys would always do
-      // so.
-      const twice = manner !== 'deduplicates' && opened > 0 && !world.calm && chance.happens(0.15);
+      // A faulty backend gives one id twice. One that deduplicates by keys would always do so.
+      const twice = manner !== 'deduplicates' && opened > 0 && !world.faultsOver && chance.happens(0.15);
       if (!twice) opened += 1;
       return answerOf(201, `opened ${twice ? 1 + chance.below(opened) : opened}`);
     }
@@ -64,7 +63,7 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
       return answerOf(200, 'canceled');
     }
     if (session.canceled) return answerOf(409, 'canceled');
-    if (!world.calm && chance.happens(0.1)) return answerOf(400, 'declined');
+    if (!world.faultsOver && chance.happens(0.1)) return answerOf(400, 'declined');
     session.orders += 1;
     if (session.orders > 1) laws.broken(`session ${call.sessionId} has ${session.orders} orders`);
     return answerOf(200, `order ${session.orders}`);
@@ -73,21 +72,21 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
   const attempt = async (
     call: KeyedCall,
     backendKey: string,
-    asker: Parameters<World['hear']>[0],
+    asker: Parameters<World['reply']>[0],
   ): Promise<AttemptEnd<string>> => {
-    if (!world.calm && chance.happens(0.08)) {
-      await world.hear(asker, 'refused connection', 2);
+    if (!world.faultsOver && chance.happens(0.08)) {
+      await world.reply(asker, 'refused connection', 2);
       return { kind: 'not_executed', failure: 'unreachable' };
     }
-    const slow = !world.calm && chance.happens(0.25);
+    const slow = !world.faultsOver && chance.happens(0.25);
     const effectMs = slow ? chance.below(LATEST_MS[manner]) : 20 + chance.below(500);
-    const acts = world.calm || chance.happens(0.75);
-    const ends = world.calm
+    const acts = world.faultsOver || chance.happens(0.75);
+    const ends = world.faultsOver
       ? 'answer'
       : chance.pick(['answer', 'answer', 'answer', 'status', 'reset', 'hang'] as const);
     const session = sessionOf(call);
     const work = { until: schedule.now + Math.min(effectMs, TIMEOUT_MS) };
-    // Late effects are the backend's own; before them no second call may be at work.
+    // Late effects are the backend's own; before them no second call may run.
     const exclusive = call.operation !== 'createCheckoutSession' && manner !== 'deduplicates';
     if (exclusive && [...session.atWork].some(({ until }) => until > schedule.now))
       laws.broken(`two calls at once on session ${call.sessionId}`);
@@ -98,22 +97,22 @@ export function simBackend(world: World, laws: Laws, manner: Manner, chance: Cha
       if (acts) answer = act(call, backendKey);
     });
     const replyMs = ends === 'hang' ? Number.POSITIVE_INFINITY : effectMs + 5;
-    await world.hear(asker, `backend ${ends}`, Math.min(replyMs, TIMEOUT_MS));
+    await world.reply(asker, `backend ${ends}`, Math.min(replyMs, TIMEOUT_MS));
     if (replyMs > TIMEOUT_MS) return { kind: 'unknown', why: 'timeout', failure: '504' };
     if (ends === 'answer' && answer !== undefined)
       return answer.status === 201 ? { kind: 'answer', answer, opened: openedIn(answer) } : { kind: 'answer', answer };
     return { kind: 'unknown', why: ends === 'reset' ? 'reset' : 'status', failure: '502' };
   };
 
-  const read = async (call: KeyedCall, asker: Parameters<World['hear']>[0]): Promise<ReadBack> => {
-    const slow = !world.calm && chance.happens(0.1);
+  const read = async (call: KeyedCall, asker: Parameters<World['reply']>[0]): Promise<ReadBack> => {
+    const slow = !world.faultsOver && chance.happens(0.1);
     const lookMs = 2 + chance.below(slow ? READ_TIMEOUT_MS - 100 : 200);
-    const fails = manner !== 'reports' && !world.calm && chance.happens(0.2);
+    const fails = manner !== 'reports' && !world.faultsOver && chance.happens(0.2);
     let found: ReadBack = { kind: 'unreadable' };
     world.later(lookMs, 'backend is read', () => {
       if (!fails) found = standingOf(call);
     });
-    await world.hear(asker, 'session read', lookMs + 5);
+    await world.reply(asker, 'session read', lookMs + 5);
     return found;
   };
   const standingOf = (call: KeyedCall): ReadBack => {

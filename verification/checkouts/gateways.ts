@@ -15,7 +15,7 @@ export type CallEnd = KeyedEnd<string> | { readonly kind: 'gone' | 'left' };
 export interface Gateways {
   /** `patienceMs`: how long the caller waits; the gateway does not know it. */
   call(which: number, call: KeyedCall, patienceMs: number): Promise<CallEnd>;
-  /** How often each thing happened. */
+  /** How often each end happened. */
   readonly tally: ReadonlyMap<string, number>;
 }
 
@@ -56,7 +56,7 @@ export function openGateways(
     const line = world.line(process, claims);
     const time = {
       now: () => world.schedule.now,
-      sleep: (ms: number) => world.hear(process, 'wakes', ms),
+      sleep: (ms: number) => world.reply(process, 'wakes', ms),
     };
     const parts = {
       claims: mutant.claims?.(line) ?? line,

@@ -1,6 +1,7 @@
 /**
- * The simulation of keyed calls by hand: `node verification/checkouts/main.ts --seed 7` prints
- * every step of one seed, `--runs 5000` runs so many seeds and prints those that break a law.
+ * The simulation of keyed calls on the command line: `node verification/checkouts/main.ts --seed 7`
+ * prints every step of one seed, `--runs 5000` runs that many seeds and prints those that break a
+ * law.
  */
 import { parseArgs } from 'node:util';
 import { report, runSeed } from './run.ts';

@@ -1,6 +1,6 @@
 import type { Mutant } from './plan.ts';
 
-/** Wrong machines, each with one port that does something else. */
+/** Wrong machines, each with one changed port. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'an unknown end frees the key, as the letter of the specification has it',

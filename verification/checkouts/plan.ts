@@ -4,10 +4,10 @@ import type { IdempotencySettings } from '../../src/checkouts/settings.ts';
 import type { Time } from '../../src/time/time.ts';
 
 /**
- * How the backend behaves, and so what the machine may rely on (acp 12.5). `reports`: looks at no
- * key, acts within the timeout or shows that it works, and can always be read. `settles`: looks at
- * no key, may act long after the timeout without a sign of it, and often cannot be read:
- * read-back-only. `deduplicates`: goes by keys, may act at any time, and often cannot be read.
+ * How the backend behaves, and so what the machine may rely on (acp 12.5). `reports`: ignores keys,
+ * acts within the timeout or shows that it works, and can always be read. `settles`: ignores keys,
+ * may act long after the timeout without a sign of it, and often cannot be read: read-back-only.
+ * `deduplicates`: uses keys, may act at any time, and often cannot be read.
  */
 export type Manner = 'reports' | 'settles' | 'deduplicates';
 

@@ -12,12 +12,11 @@ import { createWorld, type World } from './world.ts';
 
 const MANNERS: readonly Manner[] = ['reports', 'settles', 'deduplicates'];
 /**
- * How long things go wrong, and then how long nothing does, milliseconds: enough for every call to
- * end.
+ * How long faults happen, and then how long none do, milliseconds: enough for every call to end.
  */
 const STORM_MS = 3_600_000;
-const CALM_MS = 600_000;
-/** Calls of one connection at most while things go wrong. */
+const QUIET_MS = 600_000;
+/** Calls of one connection at most while faults happen. */
 const MOST_CALLS = 12;
 const SESSION = 'cs_1';
 const GATEWAYS = 3;
@@ -25,7 +24,7 @@ const GATEWAYS = 3;
 const CLIENTS = ['agent', 'another'];
 const MOST_SESSIONS = 3;
 
-/** What came of one seed. */
+/** The result of one seed. */
 export interface Outcome {
   readonly seed: number;
   readonly manner: Manner;
@@ -34,7 +33,7 @@ export interface Outcome {
   readonly trace: readonly string[];
 }
 
-/** What a run is made with besides its seed. `openClaims`: the store, by its clock. */
+/** The options of a run besides its seed. `openClaims`: the store, by its clock. */
 export interface RunOptions {
   readonly mutant?: Mutant;
   readonly traced?: boolean;
@@ -50,7 +49,7 @@ interface Sim {
 }
 
 /**
- * Buyers on one session, gateways that die, a faulty backend; then calm, in which every key gets an
+ * Buyers on one session, gateways that die, a faulty backend; then no faults, and every key gets an
  * answer.
  */
 export async function runSeed(
@@ -68,10 +67,10 @@ export async function runSeed(
 
   const last = crowd(sim, manner);
   await world.pass(STORM_MS);
-  world.calm = true;
+  world.faultsOver = true;
   const open = new Set(last());
   for (const call of open) void untilAnswered(sim, call).then(() => open.delete(call));
-  await world.pass(CALM_MS);
+  await world.pass(QUIET_MS);
   for (const { key } of open) laws.broken(`${key} never comes to an answer`);
   await checkOwners(sim, claims);
   return { seed, manner, violations: laws.violations, tally: gateways.tally, trace: world.schedule.trace ?? [] };
@@ -96,7 +95,7 @@ function crowd(sim: Sim, manner: Manner): () => readonly KeyedCall[] {
   return () => [...last.values()];
 }
 
-/** A client that wants a session, by one key or the next. */
+/** A client that opens a session, with one key or the next. */
 async function open(sim: Sim, clientId: string, uses: (call: KeyedCall) => void): Promise<void> {
   for (let key = 1; key <= MOST_SESSIONS; key += 1) {
     const call: KeyedCall = {
@@ -166,11 +165,11 @@ async function make(
   const end = await gateways.call(chance.below(GATEWAYS), call, patienceMs);
   if (end.kind === 'answered') laws.answered(call, end, backend.orders(SESSION) > 0);
   if (end.kind === 'answered' && end.answer.status === 201) laws.opened(call, backend.openedIn(end.answer));
-  if (world.schedule.trace !== undefined) world.schedule.tell(`${call.key} gets ${JSON.stringify(end)}`);
+  if (world.schedule.trace !== undefined) world.schedule.log(`${call.key} gets ${JSON.stringify(end)}`);
   return end;
 }
 
-/** As long as Retry-After, or as the caller likes. */
+/** Waits as long as Retry-After, or a random time without one. */
 function pause({ world, chance }: Sim, end: CallEnd): Promise<void> {
   const ms = 'retryAfterS' in end ? end.retryAfterS * 1_000 : chance.pick([10, 1_000, 20_000]);
   return new Promise((resolve) => world.later(ms, 'waits', resolve));
@@ -180,7 +179,7 @@ function callOf(operation: KeyedCall['operation'], key: string): KeyedCall {
   return { clientId: 'agent', operation, sessionId: SESSION, key, body: { key } };
 }
 
-/** What a reader needs of a failed run: what broke, how to see it again, and every step. */
+/** The report of a failed run: the broken laws, the command that repeats it, and every step. */
 export function report({ seed, manner, violations, trace }: Outcome): string {
   return [...violations, `seed ${seed}, the backend ${manner}`, ...trace].join('\n');
 }

@@ -9,7 +9,9 @@ import { report, runSeed } from './run.ts';
 const RUNS = 300;
 /** Runs of which each is made on the embedded store too. */
 const STORED = 25;
-/** The laws must notice a wrong machine within so many seeds: the rarest shows in one of 200. */
+/**
+ * The laws must notice a wrong machine within this number of seeds: the rarest shows in one of 200.
+ */
 const WITHIN = 1_500;
 
 describe('buyers, gateways that die and a faulty backend', () => {
@@ -21,14 +23,14 @@ describe('buyers, gateways that die and a faulty backend', () => {
       for (const [what, times] of run.tally) tally.set(what, (tally.get(what) ?? 0) + times);
     }
     process.stdout.write(`${JSON.stringify({ sim: 'checkouts', runs: RUNS, ...Object.fromEntries(tally) })}\n`);
-    // A storm without faults, or without answers, would prove nothing.
+    // Runs without faults, or without answers, would prove nothing.
     for (const what of ['again', 'lease expired', 'fenced', 'unstored', 'session_busy', 'timeout', 'reset', 'status'])
       assert.ok((tally.get(what) ?? 0) > RUNS / 100, `${what}: ${tally.get(what) ?? 0}`);
     for (const from of ['backend', 'kept', 'session'])
       assert.ok((tally.get(`ended answered ${from}`) ?? 0) > RUNS / 10, from);
   });
 
-  it('a seed is a run: the same steps every time', async () => {
+  it('runs the same steps for the same seed', async () => {
     const [one, other] = [await runSeed(7, { traced: true }), await runSeed(7, { traced: true })];
     assert.ok(one.trace.length > 10);
     assert.deepEqual(other.trace, one.trace);

@@ -3,30 +3,30 @@ import { StoreError } from '../../src/store/port/store.ts';
 import type { Chance } from '../chaos/sim/chance.ts';
 import { type Actor, Schedule, type Step } from '../chaos/sim/schedule.ts';
 
-/** Longest that a command of the store is waited for, milliseconds. */
+/** Timeout of a command of the store, milliseconds. */
 const COMMAND_MS = 500;
 
 /** A process: it ends, or stands still for a while, before any reply that it gets. */
 export interface Process extends Actor {
   alive: boolean;
   pausedUntil: number;
-  /** What else its end means. */
+  /** Called when the process ends. */
   readonly atEnd: Set<() => void>;
 }
 
-/** The time and the line between all that happens. */
+/** The clock, and the connections of all processes. */
 export interface World {
   readonly schedule: Schedule;
-  /** Nothing goes wrong any more. */
-  calm: boolean;
-  /** Happens whichever process lives. */
+  /** Ends all faults. */
+  faultsOver: boolean;
+  /** Runs even when the process is dead. */
   later(ms: number, label: string, run: () => void): void;
   /** Resolves when a process gets a reply; never when it has died before. */
-  hear(process: Process, label: string, ms: number): Promise<void>;
-  /** The store as a process reaches it: over a line that loses commands and replies. */
+  reply(process: Process, label: string, ms: number): Promise<void>;
+  /** The store as a process reaches it: over a connection that loses commands and replies. */
   line(process: Process, claims: CheckoutClaims): CheckoutClaims;
   process(name: string): Process;
-  /** Lets happen what happens within a time, milliseconds. */
+  /** Runs the steps of a time, milliseconds. */
   pass(ms: number): Promise<void>;
 }
 
@@ -37,35 +37,37 @@ export function createWorld(chance: Chance, traced: boolean): World {
   const schedule = new Schedule(traced);
   const processes = new Map<string, Process>();
 
-  const strike = ({ actor }: Step): void => {
+  const injectFault = ({ actor }: Step): void => {
     const process = processes.get(actor?.name ?? '');
-    if (process === undefined || world.calm) return;
+    if (process === undefined || world.faultsOver) return;
     if (chance.happens(0.04)) {
       process.alive = false;
-      schedule.tell(`${process.name} dies`);
-      for (const tell of process.atEnd) tell();
+      schedule.log(`${process.name} dies`);
+      for (const end of process.atEnd) end();
     } else if (chance.happens(0.03)) {
       process.pausedUntil = schedule.now + chance.pick([1_000, 10_000, 40_000, 90_000]);
-      schedule.tell(`${process.name} stands still`);
+      schedule.log(`${process.name} stands still`);
     }
   };
 
   const world: World = {
     schedule,
-    calm: false,
+    faultsOver: false,
     later: (ms, label, run) => schedule.after(ms, { kind: 'world', label, actor: undefined, run }),
-    hear: (actor, label, ms) =>
+    reply: (actor, label, ms) =>
       new Promise((resolve) => schedule.after(ms, { kind: 'reply', label, actor, run: resolve })),
     line(process, claims) {
       const over = async <Answer>(label: string, command: () => Promise<Answer>): Promise<Answer> => {
-        const fault = world.calm ? 'none' : chance.pick(['none', 'none', 'none', 'none', 'none', ...FAULTS] as const);
+        const fault = world.faultsOver
+          ? 'none'
+          : chance.pick(['none', 'none', 'none', 'none', 'none', ...FAULTS] as const);
         const lost = fault !== 'none' && chance.happens(0.3) ? fault : 'none';
         const { promise: ran, resolve } = Promise.withResolvers<Answer | undefined>();
         world.later(1 + chance.below(10), `store ${label}${lost === 'none' ? '' : `, ${lost} lost`}`, () =>
           resolve(lost === 'request' ? undefined : command()),
         );
         const answer = await ran;
-        await world.hear(process, label, lost === 'none' ? 1 + chance.below(10) : chance.pick([1, COMMAND_MS]));
+        await world.reply(process, label, lost === 'none' ? 1 + chance.below(10) : chance.pick([1, COMMAND_MS]));
         if (lost !== 'none' || answer === undefined) throw new StoreError(new Error(`${lost} lost`));
         return answer;
       };
@@ -84,7 +86,7 @@ export function createWorld(chance: Chance, traced: boolean): World {
       return made;
     },
     async pass(ms) {
-      const conductor = { strike, arrivesWithoutSender: () => true, nextRound: () => undefined };
+      const conductor = { injectFault, arrivesWithoutSender: () => true, nextRound: () => undefined };
       if (!(await schedule.run(conductor, schedule.now + ms, MOST_STEPS))) throw new Error('the run does not end');
     },
   };

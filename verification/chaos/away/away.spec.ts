@@ -3,10 +3,10 @@ import { describe, it } from 'node:test';
 import { faults } from './goals.ts';
 import { SCENARIOS, type Shown } from './scenarios.ts';
 
-/** Enough for every scenario to happen; `main.ts` runs as many as it is told. */
+/** Enough for every scenario to happen; `main.ts` takes the number as an option. */
 const CALLS = 90;
 
-describe('a merchant who is away, hangs or breaks connections, among six buyers', () => {
+describe('a backend that is away, hangs or breaks connections, with six buyers', () => {
   for (const { name, run } of SCENARIOS)
     it(name, async () => {
       const shown = await run(CALLS);
@@ -14,7 +14,7 @@ describe('a merchant who is away, hangs or breaks connections, among six buyers'
       assert.ok(shown.calls > 0);
     });
 
-  it('and what is not kept is noticed', () => {
+  it('notices each broken promise', () => {
     const well: Shown = {
       ...{ scenario: 'healthy', calls: 1_000, delivered: 1_000, refusedBeforeMoney: 0, settled: 1_000 },
       ...{ settledAndUndelivered: 0, inHand: 0, others: {}, collected: 0, due: 0, lost: 0, opened: 0 },

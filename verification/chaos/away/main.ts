@@ -1,6 +1,6 @@
 /**
- * The merchant away: `node verification/chaos/away/main.ts [--calls 1000] [--only hangs]`. One JSON
- * line a scenario.
+ * The runs with a backend that is away: `node verification/chaos/away/main.ts [--calls 1000]
+ * [--only hangs]`. One JSON line a scenario.
  */
 import { parseArgs } from 'node:util';
 import { faults } from './goals.ts';

@@ -1,5 +1,5 @@
 /**
- * A merchant as a process of its own, to be killed and stopped: `node merchant-main.ts <port>
+ * A backend in a process of its own, which can be killed and stopped: `node merchant-main.ts <port>
  * <manner>`.
  */
 import { createServer } from 'node:http';
@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** How long an answer takes, milliseconds. */
 const WORK_MS = 0;
-/** Behind the accept of a connection, milliseconds. */
+/** Delay after the accept of a connection, milliseconds. */
 const CLOSE_MS = 0;
 
 const [, , port = '0', manner = 'answers'] = process.argv;

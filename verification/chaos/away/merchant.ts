@@ -12,14 +12,14 @@ import { freePorts } from '../../../spec/support/ports.ts';
  */
 export type Manner = 'answers' | 'closes' | 'cuts';
 
-/** A merchant who can be sent away. */
+/** A backend that can be killed and stopped. */
 export interface AwayMerchant {
   readonly url: string;
-  /** Resolves when he listens. */
+  /** Resolves when it listens. */
   start(manner?: Manner): Promise<void>;
   /** `kill -9`: from now on connections are refused. */
   kill(): Promise<void>;
-  /** SIGSTOP: connections are accepted by the system, and nothing answers. */
+  /** SIGSTOP: the operating system accepts connections, and nothing answers. */
   stop(): void;
   /** SIGCONT. */
   goOn(): void;

@@ -4,16 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Manner } from './merchant.ts';
 import { type AwayWorld, openAwayWorld } from './world.ts';
 
-/** How long the merchant is away each time, milliseconds, and how long he is there in between. */
+/** How long the backend is down each time, and up in between, milliseconds. */
 const AWAY_MS = 1_500;
 const THERE_MS = 1_200;
 const BUYERS = 6;
-/** The backend deadline where the merchant is silent, milliseconds. */
+/** The backend deadline in scenarios with a silent backend, milliseconds. */
 const SHORT_MS = 400;
-/** So long a merchant is silent, milliseconds: several periods of the breaker. */
+/** How long the backend is silent, milliseconds: several periods of the breaker. */
 const SILENT_MS = 6_000;
 
-/** What one scenario showed. Every number counts calls, unless its name says otherwise. */
+/** The results of one scenario. Numbers count calls, unless a comment states another unit. */
 export interface Shown {
   readonly scenario: string;
   readonly calls: number;
@@ -22,8 +22,8 @@ export interface Shown {
   readonly settled: number;
   readonly settledAndUndelivered: number;
   /**
-   * Of those, POSTs that the merchant had in his hands when he died. No method prevents them, and
-   * nobody may send them again.
+   * Of those, POSTs that the backend had when it died. No method prevents them, and they must not
+   * be sent again.
    */
   readonly inHand: number;
   readonly others: Readonly<Record<string, number>>;
@@ -33,9 +33,9 @@ export interface Shown {
   readonly collected: number;
   readonly due: number;
   readonly lost: number;
-  /** Times the breaker opened. */
+  /** How often the breaker opened. */
   readonly opened: number;
-  /** From the merchant's return to the next delivery, milliseconds; the slowest. */
+  /** Longest time from the backend's return to the next delivery, milliseconds. */
   readonly recoveryMs?: number;
 }
 
@@ -49,7 +49,7 @@ type Options = Parameters<typeof openAwayWorld>[0];
 export const SCENARIOS: readonly Scenario[] = [
   scenario('healthy', {}, async (world, calls) => {
     await world.merchant.start();
-    await world.sells();
+    await world.untilNotOpen();
     await world.buy({ buyers: BUYERS, calls });
     return undefined;
   }),
@@ -59,8 +59,8 @@ export const SCENARIOS: readonly Scenario[] = [
   }),
   scenario('away for 1.5 s, again and again', {}, comingAndGoing(false)),
   scenario('away for 1.5 s, what may be repeated', {}, comingAndGoing(true)),
-  scenario('closes what he accepts', {}, inManner('closes')),
-  scenario('cuts what he has read', {}, inManner('cuts')),
+  scenario('closes what it accepts', {}, inManner('closes')),
+  scenario('cuts what it has read', {}, inManner('cuts')),
   scenario('hangs', { timeoutMs: SHORT_MS }, silent),
   scenario('hangs, and may be asked', { timeoutMs: SHORT_MS, probe: true }, silent),
 ];
@@ -79,10 +79,10 @@ function scenario(
         const { opened } = await world.breaker();
         const { seen } = world;
         const settledAndUndelivered = seen.undelivered.size;
-        // What was left behind is collected from a merchant who is well.
+        // Undelivered purchases are collected from a healthy backend.
         await world.merchant.kill();
         await world.merchant.start();
-        await world.sells();
+        await world.untilNotOpen();
         return {
           scenario: name,
           calls: seen.calls,
@@ -106,7 +106,7 @@ function scenario(
 function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) => Promise<number> {
   return async (world, calls) => {
     await world.merchant.start();
-    await world.sells();
+    await world.untilNotOpen();
     let done = false;
     const slowest = comeAndGo(world, () => done, AWAY_MS);
     await world.buy({ buyers: BUYERS, calls, repeatable });
@@ -116,8 +116,8 @@ function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) 
 }
 
 /**
- * Kills the merchant and brings him back until it is done. Resolves with the slowest return to
- * business.
+ * Kills and restarts the backend until it is done. Resolves with the longest time from a restart to
+ * a delivery, milliseconds.
  */
 async function comeAndGo(world: AwayWorld, isDone: () => boolean, awayMs: number): Promise<number> {
   let slowest = 0;
@@ -146,11 +146,11 @@ function inManner(manner: Manner): (world: AwayWorld, calls: number) => Promise<
   };
 }
 
-/** A merchant who is well, stands still for some periods of the breaker, and goes on. */
+/** A healthy backend that stops for some periods of the breaker, and goes on. */
 async function silent(world: AwayWorld, calls: number): Promise<number> {
   const { merchant: backend, seen } = world;
   await backend.start();
-  await world.sells();
+  await world.untilNotOpen();
   const third = Math.floor(calls / 3);
   await world.buy({ buyers: BUYERS, calls: third });
   backend.stop();

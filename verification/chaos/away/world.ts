@@ -1,4 +1,4 @@
-/** A gateway before a backend that comes and goes, and buyers that count what they got. */
+/** A gateway with a backend that is stopped and restarted, and buyers that count their answers. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBuyer } from '../../../spec/support/buyer.ts';
@@ -15,9 +15,9 @@ const SETTLE_MS = 120;
  * Between a call that was refused before money and the next one with the same proof, milliseconds.
  */
 const AGAIN_MS = 100;
-/** `acg_backend_breaker`: nothing is sold. */
+/** `acg_backend_breaker`: the gateway takes no payments. */
 const OPEN = 2;
-/** Nothing here moves a token: a chain is only named. */
+/** No token moves here: the configuration only needs a chain. */
 const CHAIN_ID = 31_337;
 const CHAIN = {
   rpcUrl: 'http://127.0.0.1:9',
@@ -29,26 +29,29 @@ const CHAIN = {
 /** What is bought: GET may be repeated, POST must not be. */
 export type Bought = 'market_report' | 'echo';
 
-/** A shop, a merchant who comes and goes, and buyers, who each make one call after another. */
+/**
+ * A gateway, a backend that is stopped and restarted, and buyers that each make one call after
+ * another.
+ */
 export interface AwayWorld {
-  readonly shop: TestGateway;
+  readonly gateway: TestGateway;
   readonly merchant: AwayMerchant;
   readonly seen: Seen;
-  /** Lets `buyers` buy until `calls` calls are made in all, or `until` says so. */
+  /** Lets `buyers` buy until `calls` calls are made in all, or `until` is true. */
   buy(order: {
     readonly buyers: number;
     readonly calls: number;
     readonly until?: () => boolean;
-    /** Only what may be sent to the merchant twice. */
+    /** Only what the backend may get twice. */
     readonly repeatable?: boolean;
   }): Promise<void>;
   /**
-   * Sends again what was paid and not delivered, and counts what is delivered now, and what is on
-   * the list of refunds for good.
+   * Sends again what was paid and not delivered; counts what is delivered now, and what stays on
+   * the list of refunds.
    */
   collect(): Promise<{ readonly collected: number; readonly due: number; readonly lost: number }>;
-  /** Resolves when the gateway sells to the merchant. */
-  sells(): Promise<void>;
+  /** Resolves when the breaker is not open. */
+  untilNotOpen(): Promise<void>;
   breaker(): Promise<{ readonly state: number; readonly opened: number }>;
   close(): Promise<void>;
 }
@@ -65,10 +68,7 @@ export interface Seen {
   readonly settled: Set<string>;
   /** Of those, the ones whose first answer was no delivery. */
   readonly undelivered: Map<string, { readonly resource: Bought; readonly input: object; readonly header: string }>;
-  /**
-   * Of those, POSTs whose connection broke with the request on it: the merchant had them in his
-   * hands.
-   */
+  /** Of those, POSTs whose connection broke after the backend had the request. */
   inHand: number;
 }
 
@@ -121,7 +121,7 @@ export async function openAwayWorld(
     };
   };
   return {
-    shop: gateway,
+    gateway,
     merchant,
     seen,
     async buy({ buyers, calls, until = () => false, repeatable = false }) {
@@ -165,7 +165,7 @@ export async function openAwayWorld(
       const due = listed.receipts.filter(({ payment }) => payment !== undefined).length;
       return { collected, due, lost: seen.undelivered.size - collected - due };
     },
-    async sells() {
+    async untilNotOpen() {
       while ((await breaker()).state === OPEN) await delay(20);
     },
     breaker,

@@ -4,40 +4,40 @@ import assert from 'node:assert/strict';
 import type { KeyedOperation } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { assertKept, insist, insistUntilCut } from './agent.ts';
-import { asked, type Errand, errandFor, KEYED_OPERATIONS, read } from './errand.ts';
 import type { Ground, Site } from './ground.ts';
+import { asked, callFor, KEYED_OPERATIONS, type KeyedCall, read } from './keyed-call.ts';
 
 /**
- * Where a gateway dies: at a step of its own, or while the merchant has the call and has not acted
- * yet, or has.
+ * Where a gateway dies: at a step of its own, or while the backend has the call, before or after it
+ * acts.
  */
-export type Place = Exclude<CheckoutStep, 'after_read'> | AtMerchant;
-type AtMerchant = 'unacted' | 'acted';
+export type DeathPoint = Exclude<CheckoutStep, 'after_read'> | AtBackend;
+type AtBackend = 'unacted' | 'acted';
 
 /** A call during which the gateway dies. */
-export interface Death<At extends Place = Place> {
+export interface Death<At extends DeathPoint = DeathPoint> {
   readonly operation: KeyedOperation;
   readonly at: At;
 }
 
-/** What the agent and the merchant must see of a death. */
+/** What the agent and the backend must see of a death. */
 interface Fate {
-  /** Whether the agent is told to wait until the lease of the dead one ends. */
+  /** Whether the agent must wait until the lease of the dead gateway ends. */
   readonly waits: boolean;
   /** Whether the answer was kept already. */
   readonly kept: boolean;
-  /** How often the merchant is asked to do it. */
+  /** How often the backend is called for it. */
   readonly asked: number;
 }
 
-/** Every operation, before and after the merchant acts: all of them fit into one death. */
-export const AT_MERCHANT = KEYED_OPERATIONS.flatMap((operation) =>
-  (['unacted', 'acted'] as const).map((at): Death<AtMerchant> => ({ operation, at })),
+/** Every operation, before and after the backend acts: one death covers all of them. */
+export const AT_BACKEND = KEYED_OPERATIONS.flatMap((operation) =>
+  (['unacted', 'acted'] as const).map((at): Death<AtBackend> => ({ operation, at })),
 );
 
 /**
- * What becomes of it: the merchant looks at no key, so what moves money is read back instead of
- * asked again.
+ * The fate of a call: the backend ignores keys, so complete and cancel are read back, not sent
+ * again.
  */
 export function fateOf({ operation, at }: Death): Fate {
   const readsBack = operation === 'completeCheckoutSession' || operation === 'cancelCheckoutSession';
@@ -58,65 +58,64 @@ export function fateOf({ operation, at }: Death): Fate {
   }
 }
 
-/** Starts a gateway that dies at this step of the errand. */
-export async function dieAt(errand: Errand, site: Site, at: CheckoutStep): Promise<void> {
+/** Starts a gateway that dies at this step of the call. */
+export async function dieAt(call: KeyedCall, site: Site, at: CheckoutStep): Promise<void> {
   const gateway = await site.start({ at, signal: 'SIGKILL' });
-  await insistUntilCut(errand, site.baseUrl);
+  await insistUntilCut(call, site.baseUrl);
   assert.deepEqual(await gateway.ended, { code: null, signal: 'SIGKILL' }, gateway.output());
 }
 
 /**
- * Starts a gateway that dies while the merchant has calls of every operation. @returns what the
- * agents wanted, one for each of AT_MERCHANT
+ * Starts a gateway that dies while the backend has calls of every operation. @returns the calls,
+ * one for each of AT_BACKEND
  */
-export async function dieAtMerchant(ground: Ground, site: Site): Promise<ReadonlyMap<Death, Errand>> {
-  const { merchant: backend } = ground;
+export async function dieAtBackend(ground: Ground, site: Site): Promise<ReadonlyMap<Death, KeyedCall>> {
+  const { backend } = ground;
   const gateway = await site.start();
-  const errands = new Map<Death, Errand>();
+  const calls = new Map<Death, KeyedCall>();
   const arrivals: Promise<unknown>[] = [];
-  for (const death of AT_MERCHANT) {
-    const errand = await errandFor(ground, death.operation);
-    errands.set(death, errand);
-    backend.misbehave({ kind: 'hang', acts: death.at === 'acted' }, errand.aim);
-    arrivals.push(backend.arrived(errand.aim));
+  for (const death of AT_BACKEND) {
+    const call = await callFor(ground, death.operation);
+    calls.set(death, call);
+    backend.misbehave({ kind: 'hang', acts: death.at === 'acted' }, call.aim);
+    arrivals.push(backend.arrived(call.aim));
   }
-  const cut = [...errands.values()].map((errand) => insistUntilCut(errand, site.baseUrl));
+  const cut = [...calls.values()].map((call) => insistUntilCut(call, site.baseUrl));
   await Promise.all(arrivals);
   await gateway.kill();
   await Promise.all(cut);
-  return errands;
+  return calls;
 }
 
 /**
- * The agent of a gateway that died insists elsewhere with the same key: it must have happened once,
- * and have one answer.
- * @returns what asked it to come again
+ * The agent repeats the call of a dead gateway at another one with the same key: the call must have
+ * happened once and have one answer. @returns the answers that asked for a retry
  */
 export async function comeBack(
   ground: Ground,
-  errand: Errand,
+  call: KeyedCall,
   { kept, asked: times }: Pick<Fate, 'kept' | 'asked'>,
   baseUrl: string,
 ): Promise<readonly string[]> {
-  const { answer, before } = await insist(errand, baseUrl);
-  assert.equal(answer.status, errand.sessionId === undefined ? 201 : 200, answer.text);
+  const { answer, before } = await insist(call, baseUrl);
+  assert.equal(answer.status, call.sessionId === undefined ? 201 : 200, answer.text);
   assert.equal(answer.headers['idempotent-replayed'], kept ? 'true' : undefined);
-  assertDone(ground, errand, times);
-  const reads = read(ground, errand);
-  await assertKept(errand, answer, baseUrl);
-  assertDone(ground, errand, times);
-  assert.equal(read(ground, errand), reads, 'what is kept is not read again');
+  assertDone(ground, call, times);
+  const reads = read(ground, call);
+  await assertKept(call, answer, baseUrl);
+  assertDone(ground, call, times);
+  assert.equal(read(ground, call), reads, 'what is kept is not read again');
   return before;
 }
 
-/** It has happened, once where that can be told, and the merchant was asked so often. */
-export function assertDone(ground: Ground, errand: Errand, times: number): void {
-  const { operation, sessionId } = errand;
-  assert.equal(asked(ground, errand), times, `times that the merchant was asked for ${operation}`);
+/** The call has happened, once where that can be seen, and the backend was called `times` times. */
+export function assertDone(ground: Ground, call: KeyedCall, times: number): void {
+  const { operation, sessionId } = call;
+  assert.equal(asked(ground, call), times, `calls of the backend for ${operation}`);
   if (sessionId === undefined) return;
-  const session = ground.merchant.session(sessionId);
+  const session = ground.backend.session(sessionId);
   const completed = operation === 'completeCheckoutSession';
-  assert.equal(ground.merchant.orders(sessionId), completed ? 1 : 0);
+  assert.equal(ground.backend.orders(sessionId), completed ? 1 : 0);
   if (completed) assert.equal(session?.status, 'completed');
   if (operation === 'cancelCheckoutSession') assert.equal(session?.status, 'canceled');
   if (operation === 'updateCheckoutSession') assert.deepEqual(session?.items, [{ id: 'item_2', quantity: 1 }]);

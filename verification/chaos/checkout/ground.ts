@@ -10,12 +10,12 @@ import { OPERATIONS } from '../../../src/checkouts/operations.ts';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
 import { type Halt, halted } from '../steps/halted.ts';
 
-/** What runs. */
+/** All that the gateways share. */
 export interface Ground {
-  /** It ignores idempotency keys: every complete that reaches it makes an order. */
-  readonly merchant: CheckoutBackend;
+  /** A backend that ignores idempotency keys: every complete that reaches it makes an order. */
+  readonly backend: CheckoutBackend;
   readonly redis: TestRedis;
-  /** What else has to end with the ground, whatever becomes of the test that began it. */
+  /** Registers an end for `stop`, which runs even when its test fails. */
   keep(end: () => Promise<unknown>): void;
   /** Prepares a gateway; nothing runs yet. */
   site(parts: SiteParts): Promise<Site>;
@@ -27,7 +27,7 @@ export interface SiteParts {
   readonly store: 'redis' | 'sqlite';
   /** Default: the backend of the ground. Each backend has a merchant id of its own. */
   readonly backendUrl?: string;
-  /** How long the backend may take. */
+  /** The gateway's timeout for the backend. */
   readonly timeoutMs?: number;
   /** With two, a session belongs to its client. Default: one. */
   readonly clients?: 'one' | 'two';
@@ -55,7 +55,7 @@ export async function startGround(): Promise<Ground> {
   const shared = { backendUrl: backend.url, redis, directory, keep };
   const started = ends.move();
   return {
-    merchant: backend,
+    backend,
     redis,
     keep,
     site: (parts) => prepare(shared, parts),
@@ -63,8 +63,11 @@ export async function startGround(): Promise<Ground> {
   };
 }
 
-/** The backend acts on the next such call and keeps its answer back until the result is called. */
-export function hold({ merchant: backend }: Ground, { aim }: { readonly aim: Aim }): () => void {
+/**
+ * The backend acts on the next such call and holds its answer until the returned function is
+ * called.
+ */
+export function hold({ backend }: Ground, { aim }: { readonly aim: Aim }): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
   backend.misbehave({ kind: 'wait', acts: 'before', until: promise }, aim);
   return resolve;

@@ -3,16 +3,16 @@ import { after, before, describe, it } from 'node:test';
 import { askAcp, assertAcpError, OTHER_TOKEN } from '../../../spec/adapters/acp/testbed.ts';
 import { insist, insistUntilCut } from './agent.ts';
 import { dieAt } from './deaths.ts';
-import { errandFor } from './errand.ts';
 import { type Ground, startGround } from './ground.ts';
+import { callFor } from './keyed-call.ts';
 
-/** A death that does not come, milliseconds. */
+/** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 120_000;
 const CREATE = 'createCheckoutSession';
 
 /**
- * Of a gateway that serves several clients on Redis. Whose a session is must be known wherever its
- * creator heard of it.
+ * A gateway on Redis with several clients. Every gateway must know the owner of a session once its
+ * client received it.
  */
 describe('a gateway that dies while it opens a session', { concurrency: 4, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
@@ -34,26 +34,26 @@ describe('a gateway that dies while it opens a session', { concurrency: 4, timeo
   };
 
   for (const at of ['after_claim', 'after_merchant', 'after_own', 'after_finish'] as const)
-    it(`at "${at}": the session that its client is told of in the end is this client's`, async () => {
-      const errand = await errandFor(ground, CREATE);
-      await dieAt(errand, await ground.site({ store: 'redis', clients: 'two' }), at);
-      const { answer } = await insist(errand, replica);
+    it(`at "${at}": the session that its client gets in the end belongs to this client`, async () => {
+      const call = await callFor(ground, CREATE);
+      await dieAt(call, await ground.site({ store: 'redis', clients: 'two' }), at);
+      const { answer } = await insist(call, replica);
       assert.equal(answer.status, 201, answer.text);
       await belongsToItsClient(answer.text);
     });
 
   for (const acts of [true, false])
-    it(`while the merchant has the call and ${acts ? 'has' : 'has not'} acted: the same`, async () => {
-      const errand = await errandFor(ground, CREATE);
+    it(`while the backend has the call and ${acts ? 'has' : 'has not'} acted: the same`, async () => {
+      const call = await callFor(ground, CREATE);
       const site = await ground.site({ store: 'redis', clients: 'two' });
       const gateway = await site.start();
-      ground.merchant.misbehave({ kind: 'hang', acts }, errand.aim);
-      const arrived = ground.merchant.arrived(errand.aim);
-      const cut = insistUntilCut(errand, site.baseUrl);
+      ground.backend.misbehave({ kind: 'hang', acts }, call.aim);
+      const arrived = ground.backend.arrived(call.aim);
+      const cut = insistUntilCut(call, site.baseUrl);
       await arrived;
       await gateway.kill();
       await cut;
-      const { answer } = await insist(errand, replica);
+      const { answer } = await insist(call, replica);
       assert.equal(answer.status, 201, answer.text);
       await belongsToItsClient(answer.text);
     });

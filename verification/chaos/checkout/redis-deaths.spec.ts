@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CheckoutStep } from '../../../src/checkouts/steps.ts';
-import { comeBack, type Death, dieAt, dieAtMerchant, fateOf } from './deaths.ts';
-import { errandFor } from './errand.ts';
+import { comeBack, type Death, dieAt, dieAtBackend, fateOf } from './deaths.ts';
 import { type Ground, startGround } from './ground.ts';
+import { callFor } from './keyed-call.ts';
 import { startReplica } from './replica.ts';
 
-/** Most of a death is waiting for a lease to end. */
+/** Most of the time is waiting for a lease to end. */
 const AT_ONCE = 6;
-/** A death that does not come, milliseconds. */
+/** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 120_000;
 const IN_FLIGHT = '409 idempotency_in_flight';
 
@@ -21,7 +21,7 @@ const DEATHS: readonly Death<Exclude<CheckoutStep, 'after_read'>>[] = [
   ),
 ];
 
-/** acp 12.9: a gateway on Redis dies, and the agent goes to its replica. */
+/** acp 12.9: a gateway on Redis dies, and the agent repeats the call at its replica. */
 describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeout: TIMEOUT_MS }, () => {
   let ground: Ground;
   let replica: string;
@@ -35,30 +35,30 @@ describe('a checkout whose gateway on Redis dies', { concurrency: AT_ONCE, timeo
     const { operation, at } = death;
     const fate = fateOf(death);
     const then = fate.kept ? 'a replay at once' : fate.waits ? '409 until the lease ends' : 'a first call';
-    it(`${operation} at "${at}": ${then}, one answer, the merchant asked ${fate.asked}x`, async () => {
-      const errand = await errandFor(ground, operation);
-      await dieAt(errand, await ground.site({ store: 'redis' }), at);
-      const heard = await comeBack(ground, errand, fate, replica);
-      assert.deepEqual([...new Set(heard)], fate.waits ? [IN_FLIGHT] : []);
+    it(`${operation} at "${at}": ${then}, one answer, the backend called ${fate.asked}x`, async () => {
+      const call = await callFor(ground, operation);
+      await dieAt(call, await ground.site({ store: 'redis' }), at);
+      const earlier = await comeBack(ground, call, fate, replica);
+      assert.deepEqual([...new Set(earlier)], fate.waits ? [IN_FLIGHT] : []);
     });
   }
 
-  it('with calls of every operation at the merchant: 409 until the leases end, one answer each, complete and cancel read back', async () => {
-    const errands = await dieAtMerchant(ground, await ground.site({ store: 'redis' }));
+  it('with calls of every operation at the backend: 409 until the leases end, one answer each, complete and cancel read back', async () => {
+    const calls = await dieAtBackend(ground, await ground.site({ store: 'redis' }));
     await Promise.all(
-      [...errands].map(async ([death, errand]) => {
-        const heard = await comeBack(ground, errand, fateOf(death), replica);
-        assert.deepEqual([...new Set(heard)], [IN_FLIGHT]);
+      [...calls].map(async ([death, call]) => {
+        const earlier = await comeBack(ground, call, fateOf(death), replica);
+        assert.deepEqual([...new Set(earlier)], [IN_FLIGHT]);
       }),
     );
   });
 
-  it('complete at "after_merchant", and when the next one has read the session back: one order, one answer', async () => {
+  it('complete at "after_merchant", and again when the next gateway has read the session back: one order, one answer', async () => {
     const death: Death = { operation: 'completeCheckoutSession', at: 'after_merchant' };
-    const errand = await errandFor(ground, death.operation);
+    const call = await callFor(ground, death.operation);
     const site = await ground.site({ store: 'redis' });
-    await dieAt(errand, site, 'after_merchant');
-    await dieAt(errand, site, 'after_read');
-    await comeBack(ground, errand, fateOf(death), replica);
+    await dieAt(call, site, 'after_merchant');
+    await dieAt(call, site, 'after_read');
+    await comeBack(ground, call, fateOf(death), replica);
   });
 });

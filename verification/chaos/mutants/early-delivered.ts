@@ -1,4 +1,4 @@
-/** Mutant: a call counts as delivered when its money has moved, and stays so. */
+/** Mutant: a call counts as delivered from its settlement on. */
 
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { misbehave } from './misbehave.ts';

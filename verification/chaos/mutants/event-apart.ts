@@ -1,4 +1,4 @@
-/** Mutant: the events of a transition are written apart, a moment later. */
+/** Mutant: the events of a transition are written separately, a moment later. */
 
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { Store } from '../../../src/store/port/store.ts';

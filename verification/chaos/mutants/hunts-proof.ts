@@ -23,7 +23,7 @@ export async function sendCopies(stage: Stage): Promise<void> {
   for (const answer of answers) assert.equal(answer.status, 200, 'every copy has the answer');
 }
 
-/** The same authorization in another spelling, after it was delivered. */
+/** The same authorization in another encoding, after it was delivered. */
 export async function respell(stage: Stage): Promise<void> {
   const { ground } = stage;
   const site = await openSite(ground, { store: 'redis', rail: 'local' });
@@ -31,12 +31,12 @@ export async function respell(stage: Stage): Promise<void> {
   const purchase = purchaseOf('plain POST');
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input);
   assert.equal((await insist(call, site.baseUrl)).status, 200);
-  // The buyer has the answer a moment before the books say so; until then the same proof brings it
-  // once more.
+  // The buyer has the answer a moment before the record is `delivered`; until then the same proof
+  // gets it once more.
   await eventually(async () => (await site.receipts('delivered=true'))[0], 'a delivered receipt');
-  const told = await ask({ ...call, proof: respelled(call.proof) }, site.baseUrl);
+  const response = await ask({ ...call, proof: respelled(call.proof) }, site.baseUrl);
   assertAsked(ground, purchase, 1, 'one authorization is one purchase, however it is spelled');
-  assert.equal(told.error?.details?.state, 'delivered', `one authorization is one purchase: ${told.text}`);
+  assert.equal(response.error?.details?.state, 'delivered', `one authorization is one purchase: ${response.text}`);
 }
 
 /** v as 0 or 1 instead of 27 or 28: the same signature. */
@@ -48,7 +48,7 @@ function respelled(proof: string): string {
   return Buffer.from(JSON.stringify(payload)).toString('base64');
 }
 
-/** The facilitator breaks off, and broadcasts afterwards. */
+/** The facilitator disconnects, and broadcasts afterwards. */
 export async function leaveUnanswered(stage: Stage): Promise<void> {
   const { ground } = stage;
   const { calls, unanswered, url } = await brokenOnce(stage);
@@ -60,13 +60,14 @@ export async function leaveUnanswered(stage: Stage): Promise<void> {
   assert.equal(calls(), 1, 'the settlement was asked for');
   await unanswered();
   assert.notEqual(first.status, 402, '402 while the money may move: the buyer would pay twice');
-  const told = await insist(call, site.baseUrl);
-  assert.ok(purchase.answers(told.text));
+  const response = await insist(call, site.baseUrl);
+  assert.ok(purchase.answers(response.text));
   assert.equal(await site.income(), call.units);
 }
 
 /**
- * Settles in the name of the official facilitator, but leaves the first settlement to `unanswered`.
+ * Passes calls to the official facilitator, except the first settlement, which `unanswered`
+ * handles.
  */
 async function brokenOnce({ ground, keep }: Stage) {
   const facilitator = keep(await startHostileFacilitator(`eip155:${ground.chain.chainId}`));
@@ -89,7 +90,7 @@ async function brokenOnce({ ground, keep }: Stage) {
   return { url: facilitator.url, calls: () => settlements, unanswered };
 }
 
-/** The merchant fails once at what must not be repeated, and the buyer tries again. */
+/** The backend fails once at a call that must not be repeated, and the buyer tries again. */
 export async function failOnce(stage: Stage): Promise<void> {
   const { ground } = stage;
   const site = await openSite(ground, { store: 'redis', rail: 'local' });
@@ -97,12 +98,12 @@ export async function failOnce(stage: Stage): Promise<void> {
   const call = await signedCall(ground, site, 'flaky_post', { failures: 1 });
   const first = await ask(call, site.baseUrl);
   assert.equal(first.error?.code, 'BACKEND_ERROR', first.text);
-  const told = await ask(call, site.baseUrl);
+  const response = await ask(call, site.baseUrl);
   assertExecuted(ground, call, 1, 'what must not be repeated is sent once');
-  assert.equal(told.error?.details?.state, 'undelivered', told.text);
+  assert.equal(response.error?.details?.state, 'undelivered', response.text);
 }
 
-/** The buyer takes the authorization back before it is used. */
+/** The buyer cancels the authorization before it is used. */
 export async function cancelNonce(stage: Stage): Promise<void> {
   const { ground } = stage;
   const site = await openSite(ground, { store: 'redis', rail: 'local' });
@@ -110,7 +111,7 @@ export async function cancelNonce(stage: Stage): Promise<void> {
   const purchase = purchaseOf('GET');
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input);
   await takeBack(ground, call);
-  const told = await ask(call, site.baseUrl);
-  assertAsked(ground, purchase, 0, 'nothing is delivered for nothing');
-  assert.equal(told.status, 402, told.text);
+  const response = await ask(call, site.baseUrl);
+  assertAsked(ground, purchase, 0, 'nothing is delivered unpaid');
+  assert.equal(response.status, 402, response.text);
 }

@@ -22,8 +22,8 @@ export async function dropReply(stage: Stage): Promise<void> {
   void line.loseReply('"to":"undelivered"').then(() => {
     isLost = true;
   });
-  const told = await ask(call, site.baseUrl);
-  assert.equal(told.error?.code, 'BACKEND_ERROR', told.text);
+  const response = await ask(call, site.baseUrl);
+  assert.equal(response.error?.code, 'BACKEND_ERROR', response.text);
   assert.ok(isLost, 'the reply was lost');
   const store = await site.openStore();
   const record = await store.ledger.read(call.payId);
@@ -41,10 +41,10 @@ export async function dropReply(stage: Stage): Promise<void> {
 
 const FILLER = Buffer.alloc(50_000);
 const MOST_FILLERS = 5_000;
-/** A little more than Redis needs for itself. */
+/** Memory limit: a little more than Redis itself needs, bytes. */
 const MAXMEMORY = '8mb';
 
-/** Strangers fill the memory of Redis up, and make room again. */
+/** Another client fills the memory of Redis, and frees it again. */
 export async function evict(stage: Stage): Promise<void> {
   const { maxmemoryPolicy = 'noeviction' } = stage.build;
   const args = ['--maxmemory', MAXMEMORY, '--maxmemory-policy', maxmemoryPolicy];
@@ -57,12 +57,12 @@ export async function evict(stage: Stage): Promise<void> {
   assert.equal((await insist(call, site.baseUrl)).status, 200);
 
   await fillUp(redis.socketPath, redisKeys(site.merchantId).payment(call.payId));
-  const told = await insist(call, site.baseUrl);
+  const response = await insist(call, site.baseUrl);
   assertAsked(ground, purchase, 1, 'a full memory forgets no payment');
-  assert.equal(told.error?.details?.state, 'delivered', told.text);
+  assert.equal(response.error?.details?.state, 'delivered', response.text);
 }
 
-/** Writes until Redis refuses or has forgotten the key, and then takes all of it away again. */
+/** Writes until Redis refuses a write or has evicted the key, and then deletes all it wrote. */
 async function fillUp(socketPath: string, key: string): Promise<void> {
   const redis = new Redis(socketPath);
   const names: string[] = [];

@@ -19,7 +19,7 @@ const CLOCK_SHIFT_MS = 30_000;
 export async function wakeLate(stage: Stage): Promise<void> {
   const backend = stage.keep(await startSampleBackend());
   const ground = { ...stage.ground, merchant: backend };
-  // It takes connections, so payments are taken, and breaks them off at the first byte.
+  // It accepts connections, so the gateway takes payments, and closes them at the first byte.
   const silent = stage.keep(await serveHttp(async ({ response }) => resetConnection(response)));
   const overrides = { backend: { baseUrl: silent.url } };
   const frozen = await openSite(ground, { store: 'redis', rail: 'local', overrides });
@@ -39,7 +39,7 @@ export async function wakeLate(stage: Stage): Promise<void> {
   assert.equal((await waiting).error?.code, 'BACKEND_ERROR');
   const again = backend.nextRequest('/held');
   await Promise.race([again, send(call, other.baseUrl)]);
-  assertExecuted(ground, call, 1, 'a stale write gives nobody the lease');
+  assertExecuted(ground, call, 1, 'a stale write does not end the lease');
   backend.release();
   assert.equal((await insist(call, other.baseUrl)).status, 200);
 }

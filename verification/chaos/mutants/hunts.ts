@@ -15,7 +15,7 @@ export interface Hunt {
   /** What the mutant does, after "a build that". */
   readonly mistake: string;
   readonly mutant: Build;
-  /** What the check says that notices it. */
+  /** The message of the check that notices it. */
   readonly notices: RegExp;
   readonly run: (stage: Stage) => Promise<void>;
 }
@@ -50,13 +50,13 @@ export const HUNTS: readonly Hunt[] = [
   {
     mistake: 'takes a spent nonce for a payment',
     mutant: built('trust-nonce-state'),
-    notices: /nothing is delivered for nothing/,
+    notices: /nothing is delivered unpaid/,
     run: cancelNonce,
   },
   {
-    mistake: 'lets anybody write',
+    mistake: 'lets every process write',
     mutant: built('no-fence'),
-    notices: /a stale write gives nobody the lease/,
+    notices: /a stale write does not end the lease/,
     run: wakeLate,
   },
   {
@@ -74,7 +74,7 @@ export const HUNTS: readonly Hunt[] = [
   {
     mistake: 'calls a call delivered before its answer is complete',
     mutant: built('early-delivered'),
-    notices: /the merchant was asked so often/,
+    notices: /calls of the backend, always/,
     run: ({ ground, build }) => die(ground, build, 'relaying'),
   },
   {
@@ -84,7 +84,7 @@ export const HUNTS: readonly Hunt[] = [
     run: dropReply,
   },
   {
-    mistake: 'stands on a Redis that evicts',
+    mistake: 'uses a Redis that evicts',
     mutant: { maxmemoryPolicy: 'allkeys-lru' },
     notices: /a full memory forgets no payment/,
     run: evict,

@@ -15,7 +15,7 @@ export interface Engine {
   readonly keys: RedisKeys;
 }
 
-/** What of a gateway is built wrong; the rest is the real one. */
+/** The wrong parts of a gateway; the rest is the real one. */
 export interface Mistake {
   readonly rail?: (rail: X402Rail) => X402Rail;
   readonly ledger?: (ledger: PaymentLedger, engine: Engine) => PaymentLedger;

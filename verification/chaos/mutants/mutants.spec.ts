@@ -10,7 +10,7 @@ const AT_ONCE = 6;
 /** The true build passes each hunt the first time; a wrong one must be noticed in one of these. */
 const MOST_HUNTS = 4;
 
-describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
+describe('a check for wrong designs', { concurrency: AT_ONCE }, () => {
   let ground: Ground;
   before(async () => {
     ground = await startGround();
@@ -18,13 +18,12 @@ describe('a hunt for wrong designs', { concurrency: AT_ONCE }, () => {
   after(() => ground.stop());
 
   for (const { mistake, mutant, notices, run } of HUNTS) {
-    // What the check must say names the mistake, so a hunt that fails for something else is noticed
-    // without this.
+    // `notices` names the mistake, so a hunt that fails for another reason shows even without this
+    // row.
     if (EVERY) it(`passes the true build, which is none that ${mistake}`, () => onStage(ground, {}, run));
 
     it(`catches a build that ${mistake}`, async () => {
-      // Some mistakes show only when two processes meet: a hunt that missed the moment is sent out
-      // again.
+      // Some mistakes show only when two processes act at the same moment: such a hunt is repeated.
       for (let hunt = 1; hunt <= MOST_HUNTS; hunt += 1) {
         const noticed = await onStage(ground, mutant, run).then(
           () => undefined,

@@ -1,4 +1,4 @@
-/** Mutant: every writer is believed to be the owner. */
+/** Mutant: every writer passes for the owner. */
 
 import type { Holder, PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { misbehave } from './misbehave.ts';

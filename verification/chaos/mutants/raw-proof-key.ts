@@ -1,4 +1,4 @@
-/** Mutant: the replay key is made of the proof as the buyer spelled it. */
+/** Mutant: the replay key is made of the bytes of the proof. */
 
 import { createHash } from 'node:crypto';
 import { misbehave } from './misbehave.ts';

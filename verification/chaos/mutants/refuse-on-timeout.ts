@@ -1,6 +1,6 @@
 /**
- * Mutant: a settlement without an answer counts as refused. The 402 needs a witness, so the rail
- * gives false evidence.
+ * Mutant: a settlement without an answer counts as refused. A 402 needs evidence, so the rail gives
+ * false evidence.
  */
 
 import { misbehave } from './misbehave.ts';

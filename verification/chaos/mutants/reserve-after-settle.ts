@@ -1,4 +1,4 @@
-/** Mutant: each call keeps its record to itself until its money has moved. */
+/** Mutant: a call writes its record only after its settlement. */
 
 import type { Advance, Holder, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { advance, note, type Outcome, reserve } from '../../../src/payments/ledger/table.ts';

@@ -7,11 +7,11 @@ import type { Ground } from '../steps/ground.ts';
 import type { Purchase } from '../steps/purchases.ts';
 import type { Launch, Site } from '../steps/site.ts';
 
-/** What is hunted in: the true build, or one with a mistake. */
+/** The build under test: the true one, or one with a mistake. */
 export interface Build {
   /** Entry file of the gateway; the true one unless given. */
   readonly entry?: string;
-  /** What Redis does when its memory is full. */
+  /** What Redis does when its memory is full (`maxmemory-policy`). */
   readonly maxmemoryPolicy?: 'noeviction' | 'allkeys-lru';
 }
 
@@ -49,7 +49,7 @@ export async function onStage(ground: Ground, build: Build, hunt: (stage: Stage)
   }
 }
 
-/** Compares how often the merchant was asked for a purchase, whatever key it saw. */
+/** Compares how often the backend was called for a purchase, under any key. */
 export function assertAsked({ merchant: backend }: Ground, purchase: Purchase, times: number, why: string): void {
   assert.equal(backend.requests.filter((request) => purchase.asks(request)).length, times, why);
 }

@@ -3,10 +3,7 @@
 import type { Reply } from './connection.ts';
 import { type SignedProof, signProof } from './proof.ts';
 
-/**
- * One thing that somebody wants to buy, with the proofs signed for it so far. Copies of a call
- * share it.
- */
+/** One purchase, with the proofs signed for it so far. Copies of a call share it. */
 export class Purchase {
   readonly proofs: SignedProof[] = [];
   readonly #sign: () => SignedProof;
@@ -39,7 +36,7 @@ export function signer(now: () => number, lifeSeconds: () => number, onSigned: (
   };
 }
 
-/** How a buyer's call ended, in the words of contract 4.3; `open` while it may try again. */
+/** How a buyer's call ended, named as in contract 4.3; `open` while it may try again. */
 export type Ending =
   | 'open'
   | 'answered'
@@ -51,24 +48,24 @@ export type Ending =
   | 'challenged';
 
 /**
- * Who sends a call, again and again, as the strictest client does: the same proof on anything but
- * 402, a new one on 402 alone.
+ * A buyer, which repeats a call as the strictest client does: the same proof on anything but 402, a
+ * new one on 402 alone.
  */
 export interface BuyerPlan {
   readonly name: string;
   readonly purchase: Purchase;
   readonly input: string;
   readonly key: string | undefined;
-  /** False for somebody who only found the proof. */
+  /** False for a client that only found the proof. */
   readonly mayPay: boolean;
   /** Which gateway is asked first. */
   readonly gateway: number;
   readonly startMs: number;
 }
 
-/** What a buyer can do in the world. */
+/** What a buyer can do. */
 export interface BuyerPorts {
-  /** One attempt; resolves with what came back, at the latest when the buyer hangs up. */
+  /** One attempt; resolves with what came back, at the latest when the buyer disconnects. */
   send(buyer: BuyerPlan, proof: SignedProof, gateway: number): Promise<Reply>;
   sleep(ms: number): Promise<void>;
 }

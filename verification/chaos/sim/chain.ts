@@ -2,10 +2,10 @@
 
 import type { Reading } from '../../../src/payments/rail.ts';
 
-/** What an authorization came to on chain. */
+/** The state of an authorization on chain. */
 type Use =
   | { readonly how: 'paid'; readonly at: number; readonly transaction: string }
-  /** Cancelled by the payer, or spent on somebody else: used, and not paid to us. */
+  /** Cancelled by the payer, or paid to another payee. */
   | { readonly how: 'elsewhere'; readonly at: number };
 
 /**
@@ -30,7 +30,7 @@ export class SimChain {
 
   validBefore(nonce: string): number {
     const ends = this.#ends.get(nonce);
-    if (ends === undefined) throw new Error('an authorization that nobody signed');
+    if (ends === undefined) throw new Error('an unsigned authorization');
     return ends;
   }
 
@@ -81,8 +81,8 @@ export class SimChain {
 }
 
 /**
- * The hash under which a transfer is found; the same whoever sent it, which the gateway must not
- * care about.
+ * The hash of a transfer; the same for every sender, because the gateway must not depend on the
+ * sender.
  */
 export function transactionOf(nonce: string): string {
   return `0x${nonce.slice(2).split('').reverse().join('')}`;

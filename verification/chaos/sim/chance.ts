@@ -1,4 +1,4 @@
-/** A source of chance that says the same for the same seed. */
+/** A source of random numbers that repeats for the same seed. */
 export interface Chance {
   /** 0 to below 1. */
   next(): number;

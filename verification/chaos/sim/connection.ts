@@ -7,7 +7,7 @@ import type { Relayed, ResponseWriter } from '../../../src/pipeline/call.ts';
 import type { Process } from './process.ts';
 import type { Schedule } from './schedule.ts';
 
-/** What a buyer gets to see of an attempt. `reset`: nothing, or a connection that broke. */
+/** What a buyer sees of an attempt. `reset`: nothing, or a connection that broke. */
 export type Reply =
   | { readonly kind: 'answer'; readonly body: string; readonly replayed: boolean }
   | { readonly kind: 'challenge' }
@@ -40,8 +40,8 @@ export class Connection {
   }
 
   /**
-   * Bytes are with the operating system: they arrive although the process may die, unless the line
-   * is cut.
+   * The operating system has the bytes: they arrive although the process may die, unless the
+   * connection is cut.
    */
   send(reply: Reply): void {
     if (!this.open) return;
@@ -54,21 +54,21 @@ export class Connection {
     });
   }
 
-  /** The process is gone, the line is cut, or the buyer hangs up. */
+  /** The process is gone, the connection is cut, or the buyer disconnects. */
   cut(): void {
     this.send({ kind: 'reset' });
   }
 }
 
-/** What the laws want to know of an answer. */
+/** What the laws need of an answer. */
 export interface Handing {
   readonly body: string;
   readonly replayed: boolean;
 }
 
 /**
- * Writes outcomes to a connection, as the HTTP response writer does. `onAnswer` is told when the
- * last byte is handed over.
+ * Writes outcomes to a connection, as the HTTP response writer does. Calls `onAnswer` when the last
+ * byte is handed over.
  */
 export function connectionWriter(
   connection: Connection,
@@ -93,7 +93,7 @@ export function connectionWriter(
         return { kind: 'broken', error: read };
       }
       await sending?.();
-      return process.call<Relayed>('front.relay', () => {
+      return process.call<Relayed>('http.relay', () => {
         if (!connection.open) return { kind: 'client_gone' };
         onAnswer({ body: read, replayed });
         if (lineIsCut()) connection.cut();

@@ -7,22 +7,22 @@ import {
   casesOf,
   copiesAtOnce,
   copiesInTheLastSeconds,
-  HICCUP,
-  STANDSTILL,
+  failureReport,
+  LONG_PAUSE,
+  SHORT_PAUSE,
   type Sweep,
-  tellFailure,
   underMandate,
 } from './crashes.ts';
 
 const elsewhere = unwatched<typeof import('./crashes.ts')>(new URL('./crashes.ts', import.meta.url));
 
 /**
- * A facilitator that says no for a minute makes runs of a minute; with the other method they are
- * shorter, and the same.
+ * A facilitator that refuses for a minute makes runs of a minute; the other method makes them
+ * shorter, with the same results.
  */
 const isLong = ({ name }: Case): boolean => /refused for good|hangs for a minute/.test(name);
 
-/** Two calls with a key stand for all: what a key changes does not depend on rail or fault. */
+/** Two calls with a key are enough: the effect of a key does not depend on rail or fault. */
 const ONCE: readonly Case[] = [
   ...casesOf('remote', 'GET').filter((one) => !isLong(one)),
   ...casesOf('remote', 'POST'),
@@ -40,8 +40,8 @@ const ONCE: readonly Case[] = [
   ...casesOf('local', 'POST').map(underMandate),
 ];
 /**
- * A second crash is where recovery itself is interrupted; `node verification/chaos/sim/main.ts
- * --deep` does it for every variant.
+ * A second crash interrupts the recovery; `node verification/chaos/sim/main.ts --deep` does it for
+ * every variant.
  */
 const TWICE: readonly Case[] = [
   ...casesOf('local', 'POST').filter(({ name }) => /all goes well/.test(name)),
@@ -62,10 +62,10 @@ async function expectNone(swept: Promise<Sweep>, tally: { runs: number; steps: n
   tally.runs += runs;
   tally.steps += steps;
   const [first] = failures;
-  if (first !== undefined) assert.fail(`${failures.length} of ${runs} runs; the first:\n${await tellFailure(first)}`);
+  if (first !== undefined) assert.fail(`${failures.length} of ${runs} runs; the first:\n${await failureReport(first)}`);
 }
 
-describe('one paid call, and a process that dies or stands still at every await', () => {
+describe('one paid call, with a process that dies or is paused at every await', () => {
   const tally = { runs: 0, steps: 0 };
   const began = performance.now();
   after(() => {
@@ -75,13 +75,13 @@ describe('one paid call, and a process that dies or stands still at every await'
 
   for (const one of ONCE)
     it(`${one.name}: paid once, and delivered or redeemable`, () =>
-      expectNone(elsewhere('sweep', [one], [CRASH, STANDSTILL]), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH, LONG_PAUSE]), tally));
 
   for (const one of TOGETHER)
     it(`${one.name}: one payment, one purchase`, () =>
-      expectNone(elsewhere('sweep', [one], [CRASH, HICCUP, STANDSTILL]), tally));
+      expectNone(elsewhere('sweep', [one], [CRASH, SHORT_PAUSE, LONG_PAUSE]), tally));
 
   for (const one of TWICE)
-    it(`${one.name}: also when a second one dies at every await after that`, () =>
+    it(`${one.name}: the same when a second process dies at every later await`, () =>
       expectNone(elsewhere('sweep', [one], [CRASH], CRASH), tally));
 });

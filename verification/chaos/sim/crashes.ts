@@ -1,30 +1,30 @@
 /** One call of the simulation, ended at every point and pair of points. */
 
-import type { Blow } from './fate.ts';
+import type { PointFault } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { Mutant } from './mutant.ts';
 import { plannedFate, type Script } from './planned.ts';
 import type { RailKind } from './rail.ts';
 import { type BuyerSketch, NO_MUTANT, simulate } from './run.ts';
 
-/** One call, and what goes wrong with it apart from the crash. */
+/** One call, and its faults other than the crash. */
 export interface Case {
   readonly name: string;
   readonly rail: RailKind;
   readonly method: 'GET' | 'POST';
   readonly key: string | undefined;
-  readonly faults: Omit<Script, 'blows'>;
-  /** Whoever brings the same proof beside the buyer. */
+  readonly faults: Omit<Script, 'pointFaults'>;
+  /** Other clients with the same proof. */
   readonly others?: readonly BuyerSketch[];
-  /** When the buyer comes, milliseconds after he signed; 0 unless given. */
+  /** When the buyer sends the call, milliseconds after its signature; 0 unless given. */
   readonly startMs?: number;
   /** 60 unless given. */
   readonly lifeSeconds?: number;
-  /** Whether it takes a mandate; no unless given. */
+  /** Whether it needs a mandate; no unless given. */
   readonly mandated?: boolean;
 }
 
-/** The same call for a resource that is sold under a mandate only. */
+/** The same call for a resource that requires a mandate. */
 export function underMandate(one: Case): Case {
   return { ...one, name: `${one.name}, under a mandate`, mandated: true };
 }
@@ -38,12 +38,12 @@ export interface Sweep {
 
 export interface Failure {
   readonly case: Case;
-  /** Point and blow. */
-  readonly blows: readonly (readonly [number, Blow])[];
+  /** Point and fault. */
+  readonly pointFaults: readonly (readonly [number, PointFault])[];
   readonly violations: readonly string[];
 }
 
-const RAIL_FAULTS: Readonly<Record<string, Omit<Script, 'blows'>>> = {
+const RAIL_FAULTS: Readonly<Record<string, Omit<Script, 'pointFaults'>>> = {
   'all goes well': {},
   'lost before it was sent': { settle: ['before'] },
   'sent, the answer lost': { settle: ['after'] },
@@ -79,11 +79,11 @@ export function copiesInTheLastSeconds(rail: RailKind, method: 'GET' | 'POST'): 
   };
 }
 
-/** Copies at the same time, one of them by somebody who only found the proof. */
+/** Copies at the same time, one of them by a client that only found the proof. */
 export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: string): Case {
   const copy = { purchase: 0, input: 'zurich', key, mayPay: true, gateway: 1, startMs: 0 };
   return {
-    name: `${method}, ${rail} rail: two copies at once, and somebody who found the proof`,
+    name: `${method}, ${rail} rail: two copies at once, and a client that found the proof`,
     rail,
     method,
     key,
@@ -95,11 +95,11 @@ export function copiesAtOnce(rail: RailKind, method: 'GET' | 'POST', key?: strin
   };
 }
 
-export const CRASH: Blow = { kind: 'crash' };
-/** Shorter than a lease: nobody notices, but others come first. */
-export const HICCUP: Blow = { kind: 'pause', ms: 1_500 };
+export const CRASH: PointFault = { kind: 'crash' };
+/** Shorter than a lease: the lease stays, but others come first. */
+export const SHORT_PAUSE: PointFault = { kind: 'pause', ms: 1_500 };
 /** Longer than a lease, so that others take over before the process goes on. */
-export const STANDSTILL: Blow = { kind: 'pause', ms: 20_000 };
+export const LONG_PAUSE: PointFault = { kind: 'pause', ms: 20_000 };
 
 /** Every variant for one rail, method and key. */
 export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): readonly Case[] {
@@ -119,32 +119,32 @@ export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): r
 }
 
 /**
- * The case undisturbed, then with each blow at each of its points; with `second`, that blow at each
- * point after each crash as well.
+ * The case without faults, then with each fault at each of its points; with `second`, that fault at
+ * each point after each crash as well.
  */
 export async function sweep(
   cases: readonly Case[],
-  blows: readonly Blow[],
-  second?: Blow,
+  pointFaults: readonly PointFault[],
+  second?: PointFault,
   mutant: Mutant = NO_MUTANT,
 ): Promise<Sweep> {
   const seen: Sweep = { runs: 0, steps: 0, failures: [] };
-  const run = async (one: Case, struck: Failure['blows']): Promise<number> => {
-    const { points, violations, steps } = await strikeCase(one, struck, mutant);
+  const run = async (one: Case, injected: Failure['pointFaults']): Promise<number> => {
+    const { points, violations, steps } = await runCase(one, injected, mutant);
     seen.runs += 1;
     seen.steps += steps;
-    if (violations.length > 0) seen.failures.push({ case: one, blows: struck, violations });
+    if (violations.length > 0) seen.failures.push({ case: one, pointFaults: injected, violations });
     return points;
   };
   for (const one of cases) {
     const points = await run(one, []);
-    for (const blow of blows)
+    for (const fault of pointFaults)
       for (let point = 0; point < points; point += 1) {
-        const after = await run(one, [[point, blow]]);
+        const after = await run(one, [[point, fault]]);
         if (second === undefined) continue;
         for (let later = point + 1; later < after; later += 1)
           await run(one, [
-            [point, blow],
+            [point, fault],
             [later, second],
           ]);
       }
@@ -152,10 +152,15 @@ export async function sweep(
   return seen;
 }
 
-/** One run of a case with given blows. */
-export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mutant = NO_MUTANT, traced = false) {
+/** One run of a case with given faults. */
+export async function runCase(
+  one: Case,
+  pointFaults: Failure['pointFaults'],
+  mutant: Mutant = NO_MUTANT,
+  traced = false,
+) {
   const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60, mandated = false } = one;
-  const fate = plannedFate({ ...faults, blows: new Map(blows) });
+  const fate = plannedFate({ ...faults, pointFaults: new Map(pointFaults) });
   const outcome = await simulate(
     {
       setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000, mandated },
@@ -169,12 +174,12 @@ export async function strikeCase(one: Case, blows: Failure['blows'], mutant: Mut
   return { ...outcome, points: fate.points() };
 }
 
-/** What a reader needs of a failure: the case, where it was struck, what broke, and every step. */
-export async function tellFailure(
-  { case: one, blows, violations }: Failure,
+/** The report of a failure: the case, the point of the fault, the broken laws, and every step. */
+export async function failureReport(
+  { case: one, pointFaults, violations }: Failure,
   mutant: Mutant = NO_MUTANT,
 ): Promise<string> {
-  const { trace } = await strikeCase(one, blows, mutant, true);
-  const struck = blows.map(([point, { kind }]) => `${kind} at point ${point}`).join(', ');
-  return [one.name, struck, ...violations, ...trace].join('\n');
+  const { trace } = await runCase(one, pointFaults, mutant, true);
+  const injected = pointFaults.map(([point, { kind }]) => `${kind} at point ${point}`).join(', ');
+  return [one.name, injected, ...violations, ...trace].join('\n');
 }

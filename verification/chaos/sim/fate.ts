@@ -1,15 +1,14 @@
-/** What happens to a simulated run at a point. */
+/** The faults of a simulated run. */
 
 import type { MerchantFault } from './merchant.ts';
 import type { Wire } from './process.ts';
 import type { RailFaults } from './rail.ts';
 
 /**
- * What happens to a run at a point. `crash` and `pause` hit the process whose step it is, the
- * others a payment: the store loses its record or the last writes, or the payer uses the nonce
- * elsewhere.
+ * A fault at a point. `crash` and `pause` affect the process of the step, the others a payment: the
+ * store loses its record or the last writes, or the payer uses the nonce elsewhere.
  */
-export type Blow =
+export type PointFault =
   | { readonly kind: 'crash' }
   | { readonly kind: 'pause'; readonly ms: number }
   | { readonly kind: 'lose' }
@@ -17,36 +16,35 @@ export type Blow =
   | { readonly kind: 'spend' };
 
 /**
- * Everything that chance or a plan decides in a run. Asked in a fixed order, so that a seed is a
- * run.
+ * All that chance or a plan decides in a run. The order of the calls is fixed, so that a seed
+ * repeats a run.
  */
 export interface Fate extends Wire, RailFaults {
   /** At a point, before it happens. */
-  strike(label: string): Blow | undefined;
+  pointFault(label: string): PointFault | undefined;
   /** Whether a request that had left arrives although its sender is dead or stands still. */
   leftAlready(): boolean;
   merchant(): MerchantFault;
-  /** Whether the merchant cannot be reached when a call asks for a connection. */
+  /** Whether the backend cannot be reached when a call asks for a connection. */
   merchantAway(): boolean;
   /** Whether bytes that the operating system has are lost on the way to the buyer. */
   lineIsCut(): boolean;
-  /** How long a buyer waits before it hangs up, milliseconds. */
+  /** How long a buyer waits before it disconnects, milliseconds. */
   patienceMs(): number;
   /** Between the death of a process and the start of the next, milliseconds. */
   restartMs(): number;
-  /** Between two looks of a reconciler, milliseconds. */
+  /** Between two rounds of a reconciler, milliseconds. */
   roundMs(): number;
-  /** From now on nothing goes wrong any more. */
-  heal(): void;
+  /** Ends all faults. */
+  endFaults(): void;
 }
 
 /**
- * Labels that are no points of their own: looks of the background, whose loss is the same as a
- * pause of nobody.
+ * Labels that are no points of their own: readings in the background, whose loss changes nothing.
  */
 const BACKGROUND: ReadonlySet<string> = new Set(['due', 'look', 'renew']);
 
-/** Whether to end a process here says something that the points around do not. */
+/** Whether a crash here shows more than one at the points around it. */
 export function isPoint(label: string): boolean {
   return !BACKGROUND.has(label);
 }

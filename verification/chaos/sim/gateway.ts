@@ -22,21 +22,21 @@ import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
 import { isRetrySafe } from '../../../src/pipeline/steps/backend-failed.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
-import { simDesk } from './mandate.ts';
+import { simMandates } from './mandate.ts';
 import type { Process } from './process.ts';
 import { examine, OFFER, RESOURCE_ID, TOKENS } from './proof.ts';
 
 /**
- * Less often than outside, milliseconds: each renewal is three steps, and a settlement that hangs
- * is a minute of them.
+ * Renewals of a lease are rarer here than in production, milliseconds: each is three steps, and a
+ * settlement can hang for a minute.
  */
 const RENEW_EVERY_MS = 1_000;
 
-/** What a simulated gateway stands on: the ports, each of which the world holds in its hand. */
+/** The ports of a simulated gateway, all of them simulated. */
 export interface GatewayPorts {
   readonly process: Process;
   readonly ledger: PaymentLedger;
-  /** The ledger of those who only wait. */
+  /** The ledger of calls that only wait. */
   readonly watched: Pick<PaymentLedger, 'read'>;
   readonly rail: PaymentRail;
   readonly exchange: Exchange;
@@ -45,7 +45,7 @@ export interface GatewayPorts {
   readonly onStoreLoss: StoreLossPolicy;
   readonly sink: EventSink;
   readonly random: () => number;
-  /** A failure that is nobody's fault but ours. */
+  /** Reports an error of the code under test. */
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -55,13 +55,11 @@ export interface PaidRequest {
   readonly input: string;
   readonly header: string;
   readonly key: string | undefined;
-  /** As it is carried; undefined: none. */
+  /** As the request carries it; undefined: none. */
   readonly mandate: string | undefined;
 }
 
-/**
- * A gateway: the real layers and the real `src/payments`, wired as `till.ts` and `gateway.ts` do.
- */
+/** A gateway: the real middleware and the real `src/payments`, wired as in production. */
 export interface SimGateway {
   readonly process: Process;
   readonly reconciler: Reconciler;
@@ -74,17 +72,17 @@ export const KEEP_ANSWER_MS = 60_000;
 const OFFERS = new Map([[RESOURCE_ID, OFFER]]);
 const STAYS = new AbortController().signal;
 
-/** The path that an input leads to; the simulated merchant answers with it. */
+/** The path for an input; the simulated backend answers with it. */
 export function pathOf(input: string): string {
   return `/reports?for=${input}`;
 }
 
 /** The id of the n-th request that reached a process. */
-export function requestIdOf(place: number): string {
-  return `req_${place}`;
+export function requestIdOf(index: number): string {
+  return `req_${index}`;
 }
 
-const UNHEARD: DeliveryWarnings = { unwritten: () => undefined, unmarked: () => undefined };
+const NO_WARNINGS: DeliveryWarnings = { unwritten: () => undefined, unmarked: () => undefined };
 
 export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
@@ -92,7 +90,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const gate = { accepting: () => true, reserveBackend };
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
-  const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, UNHEARD, time);
+  const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
   const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
@@ -110,9 +108,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     time,
     random: ports.random,
   });
-  const mandates = simDesk(() => time.now());
+  const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
-  const layers: readonly RequestHandler[] = [
+  const handlers: readonly RequestHandler[] = [
     verify(OFFERS, verifier, () => '-'),
     authorize(OFFERS, mandates, ledger),
     settle(OFFERS, joining(settler, ports.watched, time), gate, mandates),
@@ -126,9 +124,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const pass = async (res: Response): Promise<void> => {
     const req = {} as Request;
     try {
-      for (const layer of layers) {
+      for (const handler of handlers) {
         let goesOn = false;
-        await layer(req, res, () => {
+        await handler(req, res, () => {
           goesOn = true;
         });
         if (!goesOn) return;
@@ -162,8 +160,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         journal,
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },
       };
-      // Of a response the layers use the place where the call travels, and nothing else: the
-      // response writer has the connection.
+      // Of a response the middleware uses `locals` alone: the response writer has the connection.
       void pass({ locals: { call, requestId } } as unknown as Response).catch(onBug);
     },
   };
@@ -174,8 +171,8 @@ function journalOf(requestId: string, sink: EventSink): Journal {
 }
 
 /**
- * A store that was silent and an outcome that stays open are what a reconciler warns of in a run
- * with faults.
+ * Expected warnings of a reconciler in a run with faults: a silent store, and an outcome that stays
+ * open.
  */
 function isExpected(err: unknown): boolean {
   return !(err instanceof Error) || err.name === 'StoreError' || err.name === 'Unwritten';

@@ -10,9 +10,9 @@ import type { Change, SimStore } from './store.ts';
 export interface Attempt {
   readonly payId: string;
   readonly nonce: string;
-  /** What the merchant's answer to this very input looks like. */
+  /** The backend's answer to this input. */
   readonly expected: string;
-  /** Digests of what it brings beside the proof: a key, a token, both or nothing. */
+  /** Digests of the secrets that it sends with the proof: a key, a token, both or none. */
   readonly secrets: readonly string[];
   /** The secret that the record was made with, when the attempt came in. */
   readonly guardedBy: string | undefined;
@@ -24,15 +24,15 @@ const LAST_SECONDS_MS = 10_000;
 /** Both clocks count whole milliseconds. */
 const CLOCK_GRAIN_MS = 2;
 
-/** What a call must bring beside the proof; undefined: nothing. */
+/** The secret that a call must send with the proof; undefined: none. */
 export function secretOf(record: PaymentRecord | undefined): string | undefined {
   return record?.keyDigest ?? record?.tokenDigest;
 }
 
-/** What must hold at every step. It judges by the chain, which nobody under test can write to. */
+/** What must hold at every step. It judges by the chain, which the code under test cannot write. */
 export class Laws {
   readonly violations: string[] = [];
-  /** Nonces for which a buyer was told to sign anew. */
+  /** Nonces for which a buyer got a 402. */
   readonly #challenged = new Set<string>();
   /**
    * The store lost the record, and the proof came again in its last seconds: the one case in which
@@ -45,16 +45,16 @@ export class Laws {
   readonly #chain: SimChain;
   readonly #now: () => number;
 
-  readonly #tell: (line: string) => void;
+  readonly #log: (line: string) => void;
 
-  constructor(chain: SimChain, now: () => number, tell: (line: string) => void) {
+  constructor(chain: SimChain, now: () => number, log: (line: string) => void) {
     this.#chain = chain;
     this.#now = now;
-    this.#tell = tell;
+    this.#log = log;
   }
 
   broken(law: string): void {
-    this.#tell(`!! ${law}`);
+    this.#log(`!! ${law}`);
     if (!this.violations.includes(law)) this.violations.push(law);
   }
 
@@ -73,7 +73,7 @@ export class Laws {
   /** A 402 is about to be answered. */
   challenged({ nonce }: Attempt, damaged: boolean): void {
     // The window check comes first (contract 4.2, step 3), and in these seconds a lagging chain
-    // cannot show what the store forgot.
+    // cannot show what the store lost.
     const endsIn = this.#chain.validBefore(nonce) * 1_000 - this.#now();
     if (damaged && endsIn < LAST_SECONDS_MS && endsIn > -LAST_SECONDS_MS) {
       this.excused.add(nonce);
@@ -92,7 +92,7 @@ export class Laws {
     if (body !== expected) this.broken('an answer to something else');
     const { guardedBy } = attempt;
     const secret = secretOf(record);
-    // A reservation that came to nothing takes its secret with it.
+    // A deleted reservation has no secret any more.
     if (!damaged && guardedBy !== undefined && guardedBy === secret && !secrets.includes(guardedBy))
       this.broken('a guarded answer to a call without its secret');
     if (!damaged && (record === undefined || !PAID.has(record.state)))
@@ -121,15 +121,14 @@ export class Laws {
     if (!damaged) this.#agrees(after, receipt);
   }
 
-  /** A mandate's share is that of its payments, and each was made under one of its own. */
+  /** The uses of a mandate are those of its payments, and each payment has a mandate of its own. */
   mandates({ damaged, records, uses }: SimStore): void {
-    // A simulated store loses its records one by one; a real one loses what mandates were used for
-    // along with them.
+    // A simulated store loses single records; a real one loses the uses of mandates with them.
     const wrong = damaged.size > 0 ? undefined : uses.wrong(records.values());
     if (wrong !== undefined) this.broken(wrong);
   }
 
-  /** Once everything is over. */
+  /** After the run. */
   final(): void {
     for (const nonce of this.#challenged)
       if (this.#chain.paid(nonce)) this.broken('402 for an authorization that paid afterwards');
@@ -158,7 +157,7 @@ export class Laws {
       return;
     }
     const { delivered, payment, metadata } = receipt;
-    if (delivered !== (state === 'delivered')) this.broken(`the receipt of ${state} says delivered: ${delivered}`);
+    if (delivered !== (state === 'delivered')) this.broken(`the receipt of ${state} has delivered: ${delivered}`);
     if ((metadata?.refundDue === true) !== (state === 'refundDue'))
       this.broken(`the receipt of ${state} and refundDue`);
     if (payment?.replayKey !== payId || payment.externalReference !== (transaction ?? ''))

@@ -1,6 +1,6 @@
 /**
- * The ledger as one simulated process sees it. `onBug` is called when the table itself refuses a
- * command, because the code under test turns what is thrown after a settlement into "uncertain";
+ * The ledger as one simulated process sees it. Calls `onBug` when the state machine refuses a
+ * command, because the code under test turns an error after a settlement into "uncertain"; calls
  * `onHold` with the attempts of this process that got a record.
  */
 

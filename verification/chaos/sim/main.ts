@@ -1,11 +1,11 @@
 /**
- * The simulator by hand. `--seed N [--without 1,2] [--mutant name]` runs one seed and prints every
- * step; `--from N --runs M` runs many and shrinks the first that breaks a law; `--deep` ends one
- * call at every pair of points, in every variant.
+ * The simulator on the command line. `--seed N [--without 1,2] [--mutant name]` runs one seed and
+ * prints every step; `--from N --runs M` runs many and shrinks the first that breaks a law;
+ * `--deep` ends one call at every pair of points, in every variant.
  */
 
 import { parseArgs } from 'node:util';
-import { CRASH, casesOf, STANDSTILL, sweep, tellFailure } from './crashes.ts';
+import { CRASH, casesOf, failureReport, LONG_PAUSE, sweep } from './crashes.ts';
 import { MUTANTS } from './mutants.ts';
 import { NO_MUTANT } from './run.ts';
 import { report, runSeed, shrink } from './seeds.ts';
@@ -23,7 +23,7 @@ const { values } = parseArgs({
 const mutant = MUTANTS.find(({ name }) => name === values.mutant) ?? NO_MUTANT;
 const began = performance.now();
 
-function say(line: object): void {
+function print(line: object): void {
   process.stdout.write(`${JSON.stringify({ ...line, seconds: Math.round((performance.now() - began) / 100) / 10 })}\n`);
 }
 
@@ -31,7 +31,7 @@ async function oneSeed(seed: number): Promise<boolean> {
   const spared = values.without.split(',').filter(Boolean).map(Number);
   const run = await runSeed(seed, mutant, spared, true);
   process.stdout.write(`${report(run)}\n`);
-  say({ seed, violations: run.violations, endings: run.endings, steps: run.steps });
+  print({ seed, violations: run.violations, endings: run.endings, steps: run.steps });
   return run.violations.length === 0;
 }
 
@@ -42,10 +42,10 @@ async function manySeeds(from: number, runs: number): Promise<boolean> {
     steps += run.steps;
     if (run.violations.length === 0) continue;
     process.stdout.write(`${report(await shrink(run, mutant))}\n`);
-    say({ seed, violations: run.violations, runs: seed - from + 1, steps });
+    print({ seed, violations: run.violations, runs: seed - from + 1, steps });
     return false;
   }
-  say({ violations: [], runs, steps });
+  print({ violations: [], runs, steps });
   return true;
 }
 
@@ -55,14 +55,14 @@ async function everyPair(): Promise<boolean> {
     for (const method of ['GET', 'POST'] as const)
       for (const key of [undefined, 'key-of-the-buyer'])
         for (const one of casesOf(rail, method, key)) {
-          const swept = await sweep([one], [CRASH, STANDSTILL], CRASH, mutant);
+          const swept = await sweep([one], [CRASH, LONG_PAUSE], CRASH, mutant);
           runs += swept.runs;
           const [failure] = swept.failures;
-          if (failure !== undefined) process.stdout.write(`${await tellFailure(failure, mutant)}\n`);
-          say({ case: one.name, runs: swept.runs, failures: swept.failures.length });
+          if (failure !== undefined) process.stdout.write(`${await failureReport(failure, mutant)}\n`);
+          print({ case: one.name, runs: swept.runs, failures: swept.failures.length });
           if (failure !== undefined) return false;
         }
-  say({ violations: [], runs });
+  print({ violations: [], runs });
   return true;
 }
 

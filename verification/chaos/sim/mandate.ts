@@ -17,12 +17,12 @@ const FOR_EVER_S = 30 * 24 * 60 * 60;
 const OPEN = 'open';
 const MUCH = { units: '1', budgetUnits: '1000000' };
 
-/** How long a presentation passes its checks, milliseconds: that of its checkout. */
+/** How long a presentation passes its checks, milliseconds: as long as its checkout. */
 const LIFE_MS = 300_000;
 
 /**
- * A mandate as it is carried: signatures are not what is tested here. `since`: milliseconds of the
- * simulated clock.
+ * A mandate as a request carries it, unsigned: the simulation does not test signatures. `since`:
+ * milliseconds of the simulated clock.
  */
 interface Carried {
   readonly name: string;
@@ -31,8 +31,8 @@ interface Carried {
 }
 
 /**
- * What the buyers hold: a mandate for each purchase, kept when they have to pay anew, and made
- * again when it is refused.
+ * The mandates of the buyers: one for each purchase, kept for a new payment, and made again when it
+ * is refused.
  */
 export class Mandates {
   readonly #held = new Map<Purchase, Carried>();
@@ -45,7 +45,7 @@ export class Mandates {
     this.#wanted = wanted;
   }
 
-  /** Whoever only found a proof found the mandate with it, and makes none. */
+  /** A client that only found a proof has its mandate too, and makes none. */
   broughtBy({ purchase, mayPay, input }: BuyerPlan): string | undefined {
     if (!this.#wanted) return undefined;
     const held = this.#held.get(purchase) ?? (mayPay ? this.#make(purchase, input) : undefined);
@@ -64,8 +64,8 @@ export class Mandates {
   }
 }
 
-/** The checks of a mandate without its cryptography: what time does to it, and what it is for. */
-export function simDesk(now: () => number): MandateService {
+/** The checks of a mandate without its cryptography: its time window and its purchase. */
+export function simMandates(now: () => number): MandateService {
   return {
     freeCurrency: 'XXX',
     challenge: () => '{}',
@@ -119,7 +119,7 @@ export class SimUses {
     if (ended !== undefined) finishUses(this.#rows, ended.claim, ended.how, now);
   }
 
-  /** What is left after the store lost something: one log tells of records and of uses. */
+  /** Records and uses are in one log, so the store loses them together. */
   rebuild(records: Iterable<PaymentRecord>, now: number): void {
     this.#rows = mapRows();
     for (const record of records) {
@@ -131,17 +131,17 @@ export class SimUses {
     }
   }
 
-  /** What is wrong with the books: each mandate's share must be that of its payments. */
+  /** What is wrong in the register: the uses of a mandate must be those of its payments. */
   wrong(records: Iterable<PaymentRecord>): string | undefined {
     const held = [...records].filter(({ mandate, state }) => mandate !== undefined && state !== 'refused');
     if (new Set(held.map(({ mandate }) => mandate)).size < held.length) return 'one mandate, two payments';
     const paid = held.filter(({ state }) => PAID.has(state)).length;
     const open = held.length - paid;
     const { spent, pending, uses, puses } = this.#rows.states.get(OPEN) ?? NONE;
-    const told = [spent, pending, uses, puses].join(' ');
-    return told === [paid, open, paid, open].join(' ')
+    const found = [spent, pending, uses, puses].join(' ');
+    return found === [paid, open, paid, open].join(' ')
       ? undefined
-      : `the mandate knows ${told}, its payments are ${paid} paid and ${open} open`;
+      : `the mandate has ${found}, its payments are ${paid} paid and ${open} open`;
   }
 }
 

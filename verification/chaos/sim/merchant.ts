@@ -12,19 +12,19 @@ import type { Process } from './process.ts';
 
 /**
  * What becomes of one request. `fails`: 500, nothing done. `cut`: done, and the connection breaks
- * before the answer. `breaks`: done, the answer breaks off behind its head. `unwritten`: no
- * connection. `slow`: done, and the deadline passes first.
+ * before the answer. `breaks`: done, the answer ends after its headers. `unwritten`: no connection.
+ * `slow`: done, and the deadline passes first.
  */
 export type MerchantFault = 'ok' | 'fails' | 'cut' | 'breaks' | 'unwritten' | 'slow';
 
-/** What a merchant did for one payment. */
+/** What the backend did for one payment. */
 export interface Work {
   /** Requests that reached it. */
   requests: number;
   executions: number;
 }
 
-/** The merchant: it remembers, by idempotency key, what it did. */
+/** The backend: it keeps, by idempotency key, what it did. */
 export class SimMerchant {
   /** By the key that the gateway derives from the payment. */
   readonly work = new Map<string, Work>();

@@ -6,7 +6,7 @@ import type { ResponseWriter } from '../../../src/pipeline/call.ts';
 import type { SimChain } from './chain.ts';
 import type { Table } from './store.ts';
 
-/** A wrong design, made of ports that do something else: the simulator must notice it. */
+/** A wrong design, made of changed ports: the simulator must notice it. */
 export interface Mutant {
   readonly name: string;
   /** One of the laws that it breaks. */

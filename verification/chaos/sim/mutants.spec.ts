@@ -16,7 +16,7 @@ async function caughtBySeeds(mutant: Mutant): Promise<readonly string[]> {
   return [];
 }
 
-/** What shows only when a process dies at one certain await is looked for at all of them. */
+/** Mutants that show only at one await are run with a crash at each of them. */
 async function caughtByCrashes(mutant: Mutant): Promise<readonly string[]> {
   const cases = casesOf('remote', 'POST').filter(({ name }) => name.endsWith('merchant unwritten'));
   const { failures } = await sweep(cases, [CRASH], CRASH, mutant);

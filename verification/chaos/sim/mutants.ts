@@ -8,7 +8,7 @@ import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 
-/** Wrong designs, most of them common ones. Each is one port that does something else. */
+/** Wrong designs, most of them common. Each changes one port. */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: '402 when the settlement did not answer',
@@ -110,8 +110,8 @@ export const MUTANTS: readonly Mutant[] = [
     shows: /delivered, and nothing was handed out/,
     responseWriter: (responseWriter) => ({
       ...responseWriter,
-      async relay(answer, said) {
-        void responseWriter.relay(answer, said);
+      async relay(answer, options) {
+        void responseWriter.relay(answer, options);
         return { kind: 'finished' };
       },
     }),
@@ -121,14 +121,14 @@ export const MUTANTS: readonly Mutant[] = [
     shows: /an answer leaves unmarked/,
     responseWriter: (responseWriter) => ({
       ...responseWriter,
-      relay(answer, said) {
-        const sending = async (): Promise<void> => void said.sending?.();
-        return responseWriter.relay(answer, { ...said, sending });
+      relay(answer, options) {
+        const sending = async (): Promise<void> => void options.sending?.();
+        return responseWriter.relay(answer, { ...options, sending });
       },
     }),
   },
   {
-    name: 'a resumed request does not say that it may be written',
+    name: 'a resumed request does not record that it may be written',
     shows: /a request that must not be repeated was sent/,
     needsCrashes: true,
     ledger: (ledger) => ({ ...ledger, note: (command) => ledger.note(withoutReason(command)) }),
@@ -143,7 +143,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the event is written after the state',
-    shows: /told (of )?0 times/,
+    shows: /\b0 events/,
     ledger: (ledger) => ({
       ...ledger,
       async advance(command) {
@@ -180,7 +180,7 @@ export const MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: 'nobody renews leases',
+    name: 'no process renews leases',
     shows: /an attempt that lives lost its lease/,
     ledger: (ledger) => ({ ...ledger, renew: async () => true }),
   },

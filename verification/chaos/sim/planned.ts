@@ -1,31 +1,31 @@
-/** A fate that is written down before the run. */
+/** The faults of a run, listed in advance. */
 
-import type { Blow, Fate } from './fate.ts';
+import type { Fate, PointFault } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { SettleFault } from './rail.ts';
 
-/** A fate written down beforehand. What a list does not say goes well. */
+/** Lists of faults. What no list names succeeds. */
 export interface Script {
   /** By number of the point. */
-  readonly blows: ReadonlyMap<number, Blow>;
-  /** What becomes of the first attempts to settle. */
+  readonly pointFaults: ReadonlyMap<number, PointFault>;
+  /** The faults of the first attempts to settle. */
   readonly settle?: readonly SettleFault[];
-  /** What becomes of the first requests to the merchant. */
+  /** The faults of the first requests to the backend. */
   readonly merchant?: readonly MerchantFault[];
-  /** So many times the merchant cannot be reached when a call asks for a connection. */
+  /** How many connections to the backend fail. */
   readonly away?: number;
-  /** So many readings of the chain fail. */
+  /** How many readings of the chain fail. */
   readonly silentReadings?: number;
-  /** So many verdicts fail. */
+  /** How many verdicts of the facilitator fail. */
   readonly failedVerdicts?: number;
 }
 
-/** A fate that keeps to its script and counts the points it saw. */
+/** Applies the lists, and counts the points of the run. */
 export interface PlannedFate extends Fate {
   readonly points: () => number;
 }
 
-const HOP_MS = 1;
+const LATENCY_MS = 1;
 const RESTART_MS = 2_000;
 const ROUND_MS = 450;
 const PATIENCE_MS = 30_000;
@@ -39,20 +39,20 @@ export function plannedFate(script: Script): PlannedFate {
   let away = script.away ?? 0;
   let failing = script.failedVerdicts ?? 0;
   let points = 0;
-  let healed = false;
-  const takes = (left: number): boolean => left > 0 && !healed;
+  let faultsOver = false;
+  const takes = (left: number): boolean => left > 0 && !faultsOver;
   return {
     points: () => points,
-    latencyMs: () => HOP_MS,
+    latencyMs: () => LATENCY_MS,
     storeFault: () => undefined,
-    strike() {
-      // The calm is not for new blows: it shows what is left of the storm.
-      if (healed) return undefined;
+    pointFault() {
+      // After `endFaults` there are no new faults: the rest shows the effects of the earlier ones.
+      if (faultsOver) return undefined;
       points += 1;
-      return script.blows.get(points - 1);
+      return script.pointFaults.get(points - 1);
     },
     leftAlready: () => false,
-    settle: () => (healed ? 'ok' : (settle.shift() ?? 'ok')),
+    settle: () => (faultsOver ? 'ok' : (settle.shift() ?? 'ok')),
     verifyFails() {
       if (!takes(failing)) return false;
       failing -= 1;
@@ -65,7 +65,7 @@ export function plannedFate(script: Script): PlannedFate {
     },
     chainLagMs: () => 0,
     lateMs: () => LATE_MS,
-    merchant: () => (healed ? 'ok' : (backend.shift() ?? 'ok')),
+    merchant: () => (faultsOver ? 'ok' : (backend.shift() ?? 'ok')),
     merchantAway() {
       if (!takes(away)) return false;
       away -= 1;
@@ -75,8 +75,8 @@ export function plannedFate(script: Script): PlannedFate {
     patienceMs: () => PATIENCE_MS,
     restartMs: () => RESTART_MS,
     roundMs: () => ROUND_MS,
-    heal() {
-      healed = true;
+    endFaults() {
+      faultsOver = true;
     },
   };
 }

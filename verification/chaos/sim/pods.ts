@@ -19,7 +19,7 @@ interface Pod {
   nextRound: number;
 }
 
-/** Two places in which gateways run: what dies in one is started again there. */
+/** Two pods in which gateways run: a process that dies is started again in its pod. */
 export class Pods {
   readonly #parts: PodParts;
   readonly #pods: readonly Pod[];
@@ -33,14 +33,14 @@ export class Pods {
     }));
   }
 
-  /** The gateway a buyer's n-th attempt meets. */
+  /** The gateway of a buyer's n-th attempt. */
   at(number: number): SimGateway {
     const pod = this.#pods[number % this.#pods.length];
     if (pod === undefined) throw new Error('no pod');
     return pod.gateway;
   }
 
-  /** Ends a process; another one starts in its place later. */
+  /** Ends a process; its pod starts another one later. */
   crash({ process }: SimGateway, restartMs: number): void {
     process.alive = false;
     const pod = this.#pods.find(({ gateway }) => gateway.process === process);
@@ -50,7 +50,7 @@ export class Pods {
   }
 
   /** Every process runs. */
-  heal(): void {
+  endFaults(): void {
     for (const pod of this.#pods) {
       const { process } = pod.gateway;
       if (process.pausedUntil > this.#parts.schedule.now) process.pausedUntil = this.#parts.schedule.now;
@@ -71,7 +71,7 @@ export class Pods {
     const [first] = this.#pods.toSorted((one, other) => beginOf(one) - beginOf(other));
     if (first === undefined || !first.gateway.process.alive) return undefined;
     const run = (): void => {
-      schedule.tell(`${first.gateway.process.name} round`);
+      schedule.log(`${first.gateway.process.name} round`);
       first.nextRound = schedule.now + roundMs();
       void first.gateway.reconciler.round();
     };
@@ -81,7 +81,7 @@ export class Pods {
   #restart(pod: Pod): void {
     if (pod.gateway.process.alive) return;
     const { schedule, start, roundMs } = this.#parts;
-    schedule.tell(`${pod.name} starts`);
+    schedule.log(`${pod.name} starts`);
     pod.gateway = start(pod.name);
     pod.nextRound = schedule.now + roundMs();
   }

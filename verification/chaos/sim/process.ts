@@ -5,12 +5,12 @@ import type { Time } from '../../../src/time/time.ts';
 import type { Actor, Schedule } from './schedule.ts';
 
 /**
- * How a request to the store goes wrong. `unheard`: nothing happened. `unanswered`: it happened,
+ * How a request to the store goes wrong. `unreceived`: nothing happened. `unanswered`: it happened,
  * the reply is lost. `late`: the caller gives up, and it happens afterwards.
  */
-export type StoreFault = 'unheard' | 'unanswered' | 'late';
+export type StoreFault = 'unreceived' | 'unanswered' | 'late';
 
-/** How long requests take and whether they arrive: the fate of one run. */
+/** How long requests take, and whether they arrive. */
 export interface Wire {
   /** One way, milliseconds. */
   latencyMs(label: string): number;
@@ -18,14 +18,12 @@ export interface Wire {
   storeFault(label: string): StoreFault | undefined;
 }
 
-/**
- * After this a caller of the store gives up, milliseconds (the command timeout of the real one).
- */
+/** Timeout of a command of the store, milliseconds, as in the real one. */
 const COMMAND_TIMEOUT_MS = 500;
 
 /**
- * One gateway process as the world sees it: something whose calls go out and come back, until it
- * dies. Then its promises never settle and its timers are gone, as those of a killed process are.
+ * One gateway process: its calls go out and come back, until it dies. Then its promises never
+ * settle and its timers are gone, as those of a killed process are.
  */
 export class Process implements Actor {
   readonly name: string;
@@ -65,7 +63,7 @@ export class Process implements Actor {
     const fault = this.#wire.storeFault(label);
     if (fault === undefined) return this.call(label, effect);
     this.storeFaults += 1;
-    this.#schedule.tell(`${this.name} fault ${fault} ${label}`);
+    this.#schedule.log(`${this.name} fault ${fault} ${label}`);
     if (fault === 'late')
       this.#schedule.after(COMMAND_TIMEOUT_MS + this.#wire.latencyMs(label) * 50, {
         kind: 'world',

@@ -35,7 +35,7 @@ const CHALLENGE = {
   asciiDocument: '{}',
 };
 
-/** The one offer of the simulated shop. */
+/** The one offer of the simulated gateway. */
 export const OFFER: Offer = {
   requirements: REQUIREMENTS,
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
@@ -45,10 +45,7 @@ export const OFFER: Offer = {
   issueToken: () => '',
 };
 
-/**
- * Every token is believed: whose it is stands in the proof, and forgeries are not what is tested
- * here.
- */
+/** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
 export const TOKENS: Pick<BuyerTokens, 'read'> = { read: (text) => ({ text, genuineForMs: 700_000 }) };
 
 /**
@@ -57,7 +54,7 @@ export const TOKENS: Pick<BuyerTokens, 'read'> = { read: (text) => ({ text, genu
  */
 export interface SignedProof {
   readonly found: string;
-  /** What the buyer's 402 gave him, and no chain shows. */
+  /** The token of the buyer's 402, which no chain shows. */
   readonly token: string;
   readonly nonce: string;
   readonly payId: string;
@@ -67,8 +64,8 @@ export interface SignedProof {
 }
 
 /**
- * Signs a payment; the signature is believed by everybody, because signatures are not what is
- * tested here.
+ * Signs a payment; every check accepts the signature, because the simulation does not test
+ * signatures.
  */
 export function signProof(number: number, nowMs: number, lifeSeconds: number): SignedProof {
   const nonce = `0x${number.toString(16).padStart(64, '0')}`;
@@ -93,7 +90,7 @@ export function signProof(number: number, nowMs: number, lifeSeconds: number): S
   return { nonce, payId: payIdOf(nonce), validBefore, header, found: encodeProof(payload), token };
 }
 
-/** The local checks without curve and chain: the window is what time does to a proof. */
+/** The local checks without curve and chain: only the time window of a proof. */
 export function examine({ decoded, offer, nowMs }: Candidate): Examination {
   const { payload } = decoded;
   const { authorization } = payload.payload;

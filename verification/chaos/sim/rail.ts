@@ -1,4 +1,4 @@
-/** The rails of the simulation, which settle on its chain and fail as fate decides. */
+/** The rails of the simulation, which settle on its chain and fail as `Fate` decides. */
 
 import type { RailVerdict, Reading, Settlement, SettlementHistory } from '../../../src/payments/rail.ts';
 import type { PaymentRail, Proof } from '../../../src/payments/x402/wire/types.ts';
@@ -9,8 +9,9 @@ import type { Schedule } from './schedule.ts';
 /**
  * What becomes of one attempt to settle. `before`: lost before it was sent. `after`: sent, the
  * answer is lost. `late`: sent, mined much later, the answer is lost. `hang`: no answer for a
- * minute, nothing sent. `refused`: a definite no, now and ever. `excluded`: the node says that it
- * keeps nothing of it, `lied`: and mines it much later all the same; a facilitator says neither.
+ * minute, nothing sent. `refused`: refused for good. `excluded`: the node reports that it does not
+ * hold the transaction. `lied`: as `excluded`, and it mines it much later; a facilitator reports
+ * neither.
  */
 export type SettleFault = 'ok' | 'before' | 'after' | 'late' | 'hang' | 'refused' | 'excluded' | 'lied';
 /**
@@ -37,10 +38,10 @@ const NO_READING = { kind: 'unknown', cause: 'the node is silent' } as const;
 
 type Answer = 'claimed' | 'used' | 'denied' | 'none';
 
-/** Who sends transactions, behind the rails of all processes. It tells the truth when it speaks. */
+/** The sender of transactions, behind the rails of all processes. Its replies are true. */
 export class Facilitator {
   readonly #banned = new Set<string>();
-  /** On their way into a block: nobody refuses what the pool holds. */
+  /** Transactions in the pool: a node does not refuse what its pool holds. */
   readonly #pending = new Set<string>();
   readonly #chain: SimChain;
   readonly #schedule: Schedule;

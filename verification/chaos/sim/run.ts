@@ -7,12 +7,12 @@ import type { Setting } from './setting.ts';
 import { judge } from './verdict.ts';
 import { World } from './world.ts';
 
-/** A buyer of a plan: `purchase` names which proofs he shares with others. */
+/** A buyer of a plan; buyers with one `purchase` share its proofs. */
 export interface BuyerSketch extends Omit<BuyerPlan, 'purchase'> {
   readonly purchase: number;
 }
 
-/** One run: what stands still, who buys, and what goes wrong. */
+/** One run: its constants, its buyers, and its faults. */
 export interface Plan {
   readonly setting: Setting;
   readonly buyers: readonly BuyerSketch[];
@@ -29,35 +29,35 @@ export interface Outcome {
   readonly trace: readonly string[];
 }
 
-/** Longest time in which things go wrong, milliseconds of the simulated clock. */
+/** Longest time with faults, milliseconds of the simulated clock. */
 const STORM_MS = 10 * 60 * 1_000;
 /**
  * From the end of the storm until nothing may be open: the longest authorization, a lease, a look
  * of the slowest kind, twice.
  */
-const CALM_MS = 15 * 60 * 1_000;
+const QUIET_MS = 15 * 60 * 1_000;
 const LATE_RETRIES_MS = 10 * 60 * 1_000;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** A run that takes more steps than this goes round in circles. */
+/** A run with more steps than this does not end. */
 const MOST_STEPS = 30_000;
 const ATTEMPTS = 12;
 
 export const NO_MUTANT: Mutant = { name: 'none', shows: /^$/ };
 
 /**
- * Runs a plan to its end: the storm, the calm after it, the late retries of all who have no answer
- * yet, and the day after which nothing may be left open. Everything that waits, waits for the clock
- * of the schedule.
+ * Runs a plan to its end: the time with faults, the time without, the late retries of all buyers
+ * without an answer, and the day after which no payment may be open. Everything that waits, waits
+ * for the clock of the schedule.
  */
 export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = false): Promise<Outcome> {
   const world = new World(plan.setting, plan.fate, mutant, traced);
   const { schedule, laws } = world;
   const realNow = performance.now;
   const realDepth = Error.stackTraceLimit;
-  // The layers measure with it how long a call has waited, and a rule of the till depends on it.
+  // The middleware measures with it how long a call has waited, and a rule of `src/payments`
+  // depends on that.
   performance.now = () => schedule.now;
-  // Most of what is thrown here is a fault of the plan; its stack would be half the cost of the
-  // run.
+  // Most errors here are faults of the plan; their stacks would be half the cost of the run.
   Error.stackTraceLimit = 0;
   try {
     const sign = signer(
@@ -73,13 +73,13 @@ export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = 
     });
     const endings: Ending[] = buyers.map(() => 'open');
     const begin = (attempts: number): void => {
-      buyers.forEach((buyer, place) => {
-        if (endings[place] === 'answered') return;
+      buyers.forEach((buyer, index) => {
+        if (endings[index] === 'answered') return;
         void world
           .sleep(buyer.startMs)
           .then(() => buy(buyer, world, attempts))
           .then((ending) => {
-            endings[place] = ending;
+            endings[index] = ending;
           });
       });
     };
@@ -88,9 +88,9 @@ export async function simulate(plan: Plan, mutant: Mutant = NO_MUTANT, traced = 
     };
     begin(ATTEMPTS);
     await pass(STORM_MS);
-    world.heal();
-    await pass(CALM_MS);
-    judge.calm(world);
+    world.endFaults();
+    await pass(QUIET_MS);
+    judge.quiet(world);
     begin(ATTEMPTS);
     await pass(LATE_RETRIES_MS);
     judge.buyers(world, buyers, endings);

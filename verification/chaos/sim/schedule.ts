@@ -5,47 +5,47 @@ import { setImmediate as afterMicrotasks } from 'node:timers/promises';
 /** Where the clock of every run begins, Unix milliseconds. */
 export const BEGIN_MS = 1_800_000_000_000;
 /**
- * The least that any wait takes, milliseconds: below this a number as large as the time of today
- * stands still.
+ * The least that any wait takes, milliseconds: a smaller step would not change a number as large as
+ * today's time.
  */
 const GRAIN_MS = 1 / 1_024;
 
 /**
- * `effect`: a request arrives where it works. `reply`: its answer arrives at who asked. `wake`: a
- * timer ends. `world`: anything that is nobody's call. Effects and replies of gateways are the
- * points at which a process can be ended or paused.
+ * `effect`: a request arrives and takes effect. `reply`: its answer arrives at the caller. `wake`:
+ * a timer ends. `world`: anything without a process. Effects and replies of gateways are the points
+ * at which a process can be ended or paused.
  */
 export type StepKind = 'effect' | 'reply' | 'wake' | 'world';
 
-/** Something that happens at a time. */
+/** One event at a time. */
 export interface Step {
   readonly kind: StepKind;
   readonly label: string;
-  /** Whose it is; undefined for the world. */
+  /** The process of the step; undefined for the world. */
   readonly actor: Actor | undefined;
   readonly run: () => void;
 }
 
-/** What the schedule must know of a process. */
+/** A process, as the schedule sees it. */
 export interface Actor {
   readonly name: string;
   readonly alive: boolean;
-  /** Virtual milliseconds; nothing of it runs before. */
+  /** Virtual milliseconds; none of its steps runs before. */
   readonly pausedUntil: number;
 }
 
-interface Placed extends Step {
+interface Scheduled extends Step {
   readonly at: number;
   readonly order: number;
 }
 
 /**
- * What a schedule asks from outside: who may end a process at a step, and whose turn it is when
- * only timers of the world are left.
+ * What a schedule asks for: whether a process ends at a step, and what comes next when only timers
+ * of the world are left.
  */
 export interface Conductor {
   /** Before each effect and reply of a process that runs: here it may die or be paused. */
-  strike(step: Step): void;
+  injectFault(step: Step): void;
   /**
    * Whether a request that is on its way arrives although its sender has just died or stands still.
    */
@@ -54,15 +54,12 @@ export interface Conductor {
   nextRound(): { readonly at: number; readonly run: () => void } | undefined;
 }
 
-/**
- * The one clock and the one order of everything that happens. Virtual time passes only from step to
- * step.
- */
+/** The one clock and the one order of all steps. Virtual time passes only from step to step. */
 export class Schedule {
   now = BEGIN_MS;
-  /** One line a step, when somebody wants to read it. */
+  /** One line for each step, when the run is traced. */
   readonly trace: string[] | undefined;
-  readonly #heap: Placed[] = [];
+  readonly #heap: Scheduled[] = [];
   #order = 0;
   steps = 0;
 
@@ -75,14 +72,14 @@ export class Schedule {
     this.#push({ ...step, at: this.now + Math.max(ms, GRAIN_MS), order: this.#order++ });
   }
 
-  /** Says something in the trace. */
-  tell(line: string): void {
+  /** Writes a line to the trace. */
+  log(line: string): void {
     this.trace?.push(`${(this.now - BEGIN_MS).toFixed(1).padStart(10)} ${line}`);
   }
 
   /**
-   * Lets happen what happens, in order, until a time or until nothing is left. Resolves false when
-   * it ran out of patience.
+   * Runs the steps in order, until a time or until none is left. Resolves false after `mostSteps`
+   * steps.
    */
   async run(conductor: Conductor, untilMs: number, mostSteps: number): Promise<boolean> {
     for (let left = mostSteps; left > 0; left -= 1) {
@@ -103,28 +100,28 @@ export class Schedule {
       if (step === undefined) return true;
       if (this.#happens(step, conductor)) {
         this.steps += 1;
-        if (this.trace !== undefined) this.tell(`${step.actor?.name ?? '-'} ${step.kind} ${step.label}`);
+        if (this.trace !== undefined) this.log(`${step.actor?.name ?? '-'} ${step.kind} ${step.label}`);
         step.run();
-        // An effect only plans its reply; everything else lets code of the gateway run on to its
-        // next await.
+        // An effect only plans its reply; every other step lets code of the gateway run to its next
+        // await.
         if (step.kind !== 'effect') await afterMicrotasks();
       }
     }
     return false;
   }
 
-  #happens(step: Placed, conductor: Conductor): boolean {
+  #happens(step: Scheduled, conductor: Conductor): boolean {
     const { actor, kind } = step;
     if (actor === undefined) return true;
     const runs = (): boolean => actor.alive && actor.pausedUntil <= this.now;
-    if (kind !== 'wake' && runs()) conductor.strike(step);
+    if (kind !== 'wake' && runs()) conductor.injectFault(step);
     if (runs()) return true;
     if (kind === 'effect' && conductor.arrivesWithoutSender(step)) return true;
     if (actor.alive) this.#push({ ...step, at: actor.pausedUntil });
     return false;
   }
 
-  #push(step: Placed): void {
+  #push(step: Scheduled): void {
     const heap = this.#heap;
     let at = heap.length;
     heap.push(step);
@@ -138,7 +135,7 @@ export class Schedule {
     heap[at] = step;
   }
 
-  #pop(): Placed | undefined {
+  #pop(): Scheduled | undefined {
     const heap = this.#heap;
     const top = heap[0];
     const last = heap.pop();
@@ -158,6 +155,6 @@ export class Schedule {
   }
 }
 
-function earlier(one: Placed, other: Placed): boolean {
+function earlier(one: Scheduled, other: Scheduled): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }

@@ -1,13 +1,13 @@
-/** A fate that a seed decides. */
+/** The faults of a run, drawn from a seed. */
 
 import { type Chance, chanceOf } from './chance.ts';
-import type { Blow, Fate } from './fate.ts';
+import type { Fate, PointFault } from './fate.ts';
 import type { MerchantFault } from './merchant.ts';
 import type { StoreFault } from './process.ts';
 import type { RailKind, SettleFault } from './rail.ts';
 
-/** How often what goes wrong in a run: probabilities for each occasion. */
-interface Weather {
+/** The probability of each fault of a run. */
+interface Rates {
   readonly crash: number;
   readonly pause: number;
   readonly lose: number;
@@ -22,7 +22,7 @@ interface Weather {
   readonly line: number;
   readonly hangUp: number;
   readonly lagMs: number;
-  readonly hops: 'even' | 'uneven' | 'wild';
+  readonly latency: 'even' | 'uneven' | 'wild';
 }
 
 const PAUSES_MS = [400, 3_000, 8_000, 20_000, 70_000] as const;
@@ -37,66 +37,66 @@ const SETTLE_FAULTS: readonly SettleFault[] = [
   'lied',
 ];
 const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow'];
-const STORE_FAULTS: readonly StoreFault[] = ['unheard', 'unanswered', 'late'];
+const STORE_FAULTS: readonly StoreFault[] = ['unreceived', 'unanswered', 'late'];
 const PATIENCE_MS = 30_000;
-/** A run in which every second step kills somebody shows nothing but restarts. */
-const MOST_BLOWS = 8;
+/** With a crash at every second step a run would show only restarts. */
+const MOST_POINT_FAULTS = 8;
 
 /**
- * A fate drawn from a seed. Every fault that comes true has a number; those in `spared` do not
- * happen, which is how a failing run is made smaller.
+ * Draws the faults of a run from a seed. Every fault that happens has a number; those in `spared`
+ * do not, which makes a failing run smaller.
  */
 export function seededFate(
   seed: number,
   rail: RailKind,
   spared: ReadonlySet<number>,
 ): Fate & { readonly faults: () => number } {
-  const hops = chanceOf(seed * 3 + 1);
+  const latency = chanceOf(seed * 3 + 1);
   const chance = chanceOf(seed * 3 + 2);
-  const weather = weatherOf(chanceOf(seed * 3), rail);
-  let healed = false;
+  const rates = ratesOf(chanceOf(seed * 3), rail);
+  let faultsOver = false;
   let faults = 0;
-  let blows = 0;
-  const comesTrue = (probability: number): boolean => {
-    if (!chance.happens(probability) || healed) return false;
+  let drawn = 0;
+  const happens = (probability: number): boolean => {
+    if (!chance.happens(probability) || faultsOver) return false;
     faults += 1;
     return !spared.has(faults - 1);
   };
-  const blow = (): Blow | undefined => {
-    if (comesTrue(weather.crash)) return { kind: 'crash' };
-    if (comesTrue(weather.pause)) return { kind: 'pause', ms: chance.pick(PAUSES_MS) };
-    if (comesTrue(weather.lose)) return { kind: 'lose' };
-    if (comesTrue(weather.rollBack)) return { kind: 'rollBack', ms: chance.below(1_000) };
-    return comesTrue(weather.spend) ? { kind: 'spend' } : undefined;
+  const drawPointFault = (): PointFault | undefined => {
+    if (happens(rates.crash)) return { kind: 'crash' };
+    if (happens(rates.pause)) return { kind: 'pause', ms: chance.pick(PAUSES_MS) };
+    if (happens(rates.lose)) return { kind: 'lose' };
+    if (happens(rates.rollBack)) return { kind: 'rollBack', ms: chance.below(1_000) };
+    return happens(rates.spend) ? { kind: 'spend' } : undefined;
   };
   return {
     faults: () => faults,
-    latencyMs: (label) => (healed ? 1 : hopMs(weather.hops, hops, isStore(label))),
-    storeFault: () => (comesTrue(weather.store) ? chance.pick(STORE_FAULTS) : undefined),
-    strike() {
-      const struck = blows < MOST_BLOWS ? blow() : undefined;
-      if (struck !== undefined) blows += 1;
-      return struck;
+    latencyMs: (label) => (faultsOver ? 1 : latencyOf(rates.latency, latency, isStore(label))),
+    storeFault: () => (happens(rates.store) ? chance.pick(STORE_FAULTS) : undefined),
+    pointFault() {
+      const fault = drawn < MOST_POINT_FAULTS ? drawPointFault() : undefined;
+      if (fault !== undefined) drawn += 1;
+      return fault;
     },
     leftAlready: () => chance.happens(0.5),
-    settle: () => (comesTrue(weather.settle) ? chance.pick(SETTLE_FAULTS) : 'ok'),
-    verifyFails: () => comesTrue(weather.verdict),
-    chainSilent: () => comesTrue(weather.chain),
-    chainLagMs: () => (healed ? 0 : chance.below(weather.lagMs + 1)),
+    settle: () => (happens(rates.settle) ? chance.pick(SETTLE_FAULTS) : 'ok'),
+    verifyFails: () => happens(rates.verdict),
+    chainSilent: () => happens(rates.chain),
+    chainLagMs: () => (faultsOver ? 0 : chance.below(rates.lagMs + 1)),
     lateMs: () => 500 + chance.below(40_000),
-    merchant: () => (comesTrue(weather.merchant) ? chance.pick(MERCHANT_FAULTS) : 'ok'),
-    merchantAway: () => comesTrue(weather.away),
-    lineIsCut: () => comesTrue(weather.line),
-    patienceMs: () => (comesTrue(weather.hangUp) ? chance.below(2_000) : PATIENCE_MS),
+    merchant: () => (happens(rates.merchant) ? chance.pick(MERCHANT_FAULTS) : 'ok'),
+    merchantAway: () => happens(rates.away),
+    lineIsCut: () => happens(rates.line),
+    patienceMs: () => (happens(rates.hangUp) ? chance.below(2_000) : PATIENCE_MS),
     restartMs: () => 500 + chance.below(10_000),
-    roundMs: () => 300 + hops.below(300),
-    heal() {
-      healed = true;
+    roundMs: () => 300 + latency.below(300),
+    endFaults() {
+      faultsOver = true;
     },
   };
 }
 
-function weatherOf(chance: Chance, rail: RailKind): Weather {
+function ratesOf(chance: Chance, rail: RailKind): Rates {
   const sometimes = (share: number, amount: number): number => (chance.happens(share) ? amount : 0);
   return {
     crash: chance.pick([0, 0.01, 0.03, 0.08]),
@@ -113,13 +113,13 @@ function weatherOf(chance: Chance, rail: RailKind): Weather {
     line: chance.pick([0, 0.05]),
     hangUp: chance.pick([0, 0.1, 0.3]),
     lagMs: chance.pick([0, 0, 2_500]),
-    hops: chance.pick(['even', 'uneven', 'wild']),
+    latency: chance.pick(['even', 'uneven', 'wild']),
     away: chance.pick([0, 0, 0.3]),
   };
 }
 
-/** Steps of a thousandth of a millisecond: clocks of processes are finer than those of stores. */
-function hopMs(kind: Weather['hops'], chance: Chance, toStore: boolean): number {
+/** Fractions of a millisecond: clocks of processes are finer than those of stores. */
+function latencyOf(kind: Rates['latency'], chance: Chance, toStore: boolean): number {
   const roll = chance.next();
   switch (kind) {
     case 'even':
@@ -132,9 +132,9 @@ function hopMs(kind: Weather['hops'], chance: Chance, toStore: boolean): number 
 }
 
 /**
- * Calls to the store have plain names; nobody waits for one of them longer than a command's
- * timeout.
+ * Calls to the store have names without a dot; no caller waits for one longer than the timeout of a
+ * command.
  */
 function isStore(label: string): boolean {
-  return !label.includes('.') && label !== 'front';
+  return !label.includes('.') && label !== 'http';
 }

@@ -7,7 +7,7 @@ const elsewhere = unwatched<typeof import('./seeds.ts')>(new URL('./seeds.ts', i
 const RUNS = 1_200;
 
 describe('copies of a paid call, with faults by seed', () => {
-  it(`${RUNS} seeds: nobody pays twice, nothing paid is lost, every law holds at every step`, async () => {
+  it(`${RUNS} seeds: no buyer pays twice, no payment is lost, every law holds at every step`, async () => {
     const began = performance.now();
     let steps = 0;
     let faults = 0;
@@ -21,13 +21,13 @@ describe('copies of a paid call, with faults by seed', () => {
     }
     const seconds = Math.round((performance.now() - began) / 100) / 10;
     process.stdout.write(`${JSON.stringify({ sim: 'seeds', runs: RUNS, steps, faults, endings, seconds })}\n`);
-    // A storm in which nothing goes wrong, or nobody gets anything, would prove nothing.
+    // Runs without faults, or without answers, would prove nothing.
     assert.ok(faults > 5 * RUNS, `${faults} faults`);
     for (const ending of ['answered', 'delivered', 'undelivered', 'used', 'conflict', 'challenged'])
       assert.ok((endings[ending] ?? 0) > RUNS / 200, `${ending}: ${endings[ending] ?? 0}`);
   });
 
-  it('a seed is a run: the same steps every time', async () => {
+  it('runs the same steps for the same seed', async () => {
     for (const seed of [7, 77, 777]) {
       const [one, other] = [await runSeed(seed, undefined, [], true), await runSeed(seed, undefined, [], true)];
       assert.ok(one.trace.length > 20);

@@ -5,11 +5,11 @@ import type { Mutant } from './mutant.ts';
 import { type BuyerSketch, NO_MUTANT, type Outcome, type Plan, simulate } from './run.ts';
 import { seededFate } from './seeded.ts';
 
-/** A run of one seed, with what went wrong in it left in or, by number, left out. */
+/** A run of one seed; faults can be left out by number. */
 export interface SeededRun extends Outcome {
   readonly seed: number;
   readonly spared: readonly number[];
-  /** So many faults came true. */
+  /** The number of faults that happened. */
   readonly faults: number;
 }
 
@@ -40,7 +40,7 @@ export async function runSeed(
   return { ...outcome, seed, spared, faults: fate.faults() };
 }
 
-/** The smallest set of faults that still breaks a law, found by leaving out one after the other. */
+/** The smallest set of faults that still breaks a law: leaves out one fault after the other. */
 export async function shrink(failed: SeededRun, mutant: Mutant = NO_MUTANT): Promise<SeededRun> {
   let best = failed;
   for (let number = failed.faults - 1; number >= 0; number -= 1) {
@@ -50,13 +50,13 @@ export async function shrink(failed: SeededRun, mutant: Mutant = NO_MUTANT): Pro
   return runSeed(failed.seed, mutant, best.spared, true);
 }
 
-/** What a reader needs of a failed run: what broke, how to see it again, and every step. */
+/** The report of a failed run: the broken laws, the command that repeats it, and every step. */
 export function report({ seed, spared, violations, trace }: SeededRun): string {
   const without = spared.length === 0 ? '' : ` --without ${spared.join(',')}`;
   return [...violations, `node verification/chaos/sim/main.ts --seed ${seed}${without}`, ...trace].join('\n');
 }
 
-/** One to three copies of a call, and perhaps somebody who found the proof. */
+/** One to three copies of a call, and sometimes a client that found the proof. */
 function crowd(seed: number): readonly BuyerSketch[] {
   const chance = chanceOf(seed);
   const key = chance.happens(0.5) ? 'key-of-the-buyer' : undefined;

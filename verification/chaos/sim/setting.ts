@@ -3,13 +3,13 @@
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import type { RailKind } from './rail.ts';
 
-/** What does not change in a run. */
+/** The constants of a run. */
 export interface Setting {
   readonly method: 'GET' | 'POST';
   readonly rail: RailKind;
   readonly honoursKeys: boolean;
   readonly onStoreLoss: StoreLossPolicy;
   readonly backendTimeoutMs: number;
-  /** Whether the resource is sold under a mandate only. */
+  /** Whether the resource requires a mandate. */
   readonly mandated: boolean;
 }

@@ -40,7 +40,8 @@ interface Version {
 }
 
 /**
- * The pure table over maps. Every method is one atomic write; a simulation decides when it happens.
+ * The state machine over maps. Every method is one atomic write; the simulation decides when it
+ * happens.
  */
 export class SimStore {
   readonly records = new Map<string, PaymentRecord>();
@@ -121,8 +122,8 @@ export class SimStore {
   }
 
   /**
-   * A power cut, a failover, a flush: the record is gone. Receipts and events live elsewhere in the
-   * store and stay.
+   * A power cut, a failover, a flush: the record is gone. Receipts and events have keys of their
+   * own and stay.
    */
   lose(payId: string): void {
     if (!this.records.delete(payId)) return;
@@ -164,10 +165,10 @@ export class SimStore {
     if (receipt !== undefined) this.receipts.set(receipt.id, receipt);
     if (carried.dropReceipt !== undefined) this.receipts.delete(carried.dropReceipt);
     if (keeping !== undefined) this.#answers.set(payId, { answer: keeping.answer, until: this.#now() + keeping.forMs });
-    const told = entry(this.events, payId);
-    told.push(...events);
+    const written = entry(this.events, payId);
+    written.push(...events);
     const known = this.receipts.get((record ?? before)?.receiptId ?? '');
-    entry(this.#versions, payId).push({ at: this.#now(), record, receipt: known, events: told.length });
+    entry(this.#versions, payId).push({ at: this.#now(), record, receipt: known, events: written.length });
     this.#onChange({ payId, before, after: record, receipt: known });
     return answer;
   }

@@ -6,17 +6,14 @@ import type { BuyerPlan, Ending, Purchase } from './buyer.ts';
 import { requestIdOf } from './gateway.ts';
 import type { World } from './world.ts';
 
-/**
- * What must be true once it is quiet; each looks at the ledgers of chain, store and merchant
- * together.
- */
-export const judge = { calm, buyers, end, undecidable };
+/** What must be true once a run is quiet; each compares the ledgers of chain, store and backend. */
+export const judge = { quiet, buyers, end, undecidable };
 
 /**
- * Nothing fails any more, every lease and every authorization is over: no payment may be undecided,
- * no reservation left.
+ * No faults any more, all leases and authorizations are over: no payment may be undecided, no
+ * reservation left.
  */
-function calm(world: World): void {
+function quiet(world: World): void {
   for (const record of world.store.records.values()) {
     if (isUnknowable(world, record)) continue;
     const { state } = record;
@@ -25,52 +22,52 @@ function calm(world: World): void {
 }
 
 /**
- * Whether a payment is left that nobody can ever decide: it is asked about for ever, so no end of
- * it can be waited for.
+ * Whether a payment can never be decided: the reconciler asks about it for ever, so a run cannot
+ * wait for its end.
  */
 function undecidable(world: World): boolean {
   return [...world.store.records.values()].some((record) => isUnknowable(world, record));
 }
 
-/** Without a chain nobody can say that an authorization was never used. */
+/** Without a chain the gateway cannot know that an authorization was never used. */
 function isUnknowable({ setting, chain, laws }: World, { state, payId }: PaymentRecord): boolean {
   return setting.rail === 'blind' && state === 'settling' && !chain.paid(laws.nonceOf(payId));
 }
 
-/** After the late retries everybody who paid has the answer, or knows why not. */
+/** After the late retries every buyer that paid has the answer, or the reason why not. */
 function buyers(world: World, all: readonly BuyerPlan[], endings: readonly Ending[]): void {
   const { chain, laws, setting, store } = world;
-  all.forEach((buyer, place) => {
-    const ending = endings[place] ?? 'open';
+  all.forEach((buyer, index) => {
+    const ending = endings[index] ?? 'open';
     if (!buyer.mayPay || ending === 'answered') return;
     const paid = buyer.purchase.proofs.filter(({ nonce }) => chain.paid(nonce));
-    const told = `${buyer.name} ends ${ending}, having paid ${paid.length} times`;
+    const verdict = `${buyer.name} ends ${ending}, having paid ${paid.length} times`;
     switch (ending) {
       case 'delivered':
-        if (!paid.some(({ payId }) => laws.handedOut(payId))) laws.broken(`${told}; nothing was handed out`);
+        if (!paid.some(({ payId }) => laws.handedOut(payId))) laws.broken(`${verdict}; nothing was handed out`);
         return;
       case 'undelivered':
-        if (setting.method === 'GET' && !othersPaid(all, buyer)) laws.broken(`${told}; it can be repeated`);
+        if (setting.method === 'GET' && !othersPaid(all, buyer)) laws.broken(`${verdict}; it can be repeated`);
         return;
       case 'used':
       case 'conflict':
-        if (!othersPaid(all, buyer)) laws.broken(told);
+        if (!othersPaid(all, buyer)) laws.broken(verdict);
         return;
       case 'open': {
         const { proof } = buyer.purchase;
         const record = store.records.get(proof.payId);
         if (record !== undefined && isUnknowable(world, record)) return;
         const guarded = record?.keyDigest !== undefined && buyer.key === undefined;
-        if (!guarded) laws.broken(told);
+        if (!guarded) laws.broken(verdict);
         return;
       }
       default:
-        laws.broken(told);
+        laws.broken(verdict);
     }
   });
 }
 
-/** Whether somebody else brought the same proof, with another input or another key. */
+/** Whether another buyer sent the same proof, with another input or another key. */
 function othersPaid(all: readonly BuyerPlan[], buyer: BuyerPlan): boolean {
   return all.some(
     ({ purchase, input, key }) => purchase === buyer.purchase && (input !== buyer.input || key !== buyer.key),
@@ -89,23 +86,23 @@ function end(world: World, purchases: readonly Purchase[]): void {
     for (const { payId } of paid) agree(world, payId);
   }
   const loose = world.flushed.filter(({ type }) => type === 'payment.settled');
-  if (loose.length > 0) laws.broken('payment.settled told outside of its transition');
-  told(world);
+  if (loose.length > 0) laws.broken('payment.settled written outside of its transition');
+  countRequests(world);
   laws.final();
 }
 
 /**
- * Every request is told of once, unless its process died; a store that was silent may have written
- * what was then told again.
+ * Every request has one event, unless its process died; a silent store may have written one that is
+ * then written again.
  */
-function told({ flushed, laws, served, store }: World): void {
+function countRequests({ flushed, laws, served, store }: World): void {
   if (store.damaged.size > 0 || served.some(({ storeFaults }) => storeFaults > 0)) return;
   const times = new Map<string, number>();
   for (const { type, requestId } of [...flushed, ...[...store.events.values()].flat()])
     if (type === 'resource.requested') times.set(requestId, (times.get(requestId) ?? 0) + 1);
-  served.forEach(({ alive }, place) => {
-    const count = times.get(requestIdOf(place)) ?? 0;
-    if (count > 1 || (alive && count === 0)) laws.broken(`request ${place} is told of ${count} times`);
+  served.forEach(({ alive }, index) => {
+    const count = times.get(requestIdOf(index)) ?? 0;
+    if (count > 1 || (alive && count === 0)) laws.broken(`${count} events for request ${index}`);
   });
 }
 
@@ -113,10 +110,10 @@ function agree(world: World, payId: string): void {
   const { laws, setting, store } = world;
   const record = store.records.get(payId);
   const { requests, executions } = world.workOf(payId);
-  if (setting.honoursKeys && executions > 1) laws.broken(`the merchant did the work ${executions} times`);
-  if (record?.state === 'delivered' && executions === 0) laws.broken('delivered, and the merchant did nothing');
-  // What the store forgot may be sent again, and be told again: that is the price of not charging
-  // again.
+  if (setting.honoursKeys && executions > 1) laws.broken(`the backend did the work ${executions} times`);
+  if (record?.state === 'delivered' && executions === 0) laws.broken('delivered, and the backend did nothing');
+  // What the store lost may be sent again, with a second event: the gateway accepts that, so that
+  // it does not charge again.
   if (store.damaged.has(payId)) return;
   if (record === undefined) {
     laws.broken('paid, and there is no record');
@@ -124,6 +121,6 @@ function agree(world: World, payId: string): void {
   }
   if (setting.method === 'POST' && requests > 1)
     laws.broken(`a request that must not be repeated was sent ${requests} times`);
-  const told = (store.events.get(payId) ?? []).filter(({ type }) => type === 'payment.settled').length;
-  if (told !== 1) laws.broken(`payment.settled told ${told} times`);
+  const count = (store.events.get(payId) ?? []).filter(({ type }) => type === 'payment.settled').length;
+  if (count !== 1) laws.broken(`${count} events payment.settled`);
 }

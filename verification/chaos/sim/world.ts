@@ -6,7 +6,7 @@ import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts
 import type { BuyerPlan } from './buyer.ts';
 import { SimChain } from './chain.ts';
 import { Connection, connectionWriter, type Reply } from './connection.ts';
-import { type Blow, type Fate, isPoint } from './fate.ts';
+import { type Fate, isPoint, type PointFault } from './fate.ts';
 import { createSimGateway, pathOf, requestIdOf, type SimGateway } from './gateway.ts';
 import { type Attempt, Laws, secretOf } from './laws.ts';
 import { ledgerPort } from './ledger-port.ts';
@@ -21,7 +21,7 @@ import { type Conductor, Schedule, type Step } from './schedule.ts';
 import type { Setting } from './setting.ts';
 import { type Change, SimStore } from './store.ts';
 
-/** A world: one chain, one store, one merchant, two gateways. */
+/** One chain, one store, one backend, two gateways. */
 export class World implements Conductor {
   readonly schedule: Schedule;
   readonly chain: SimChain;
@@ -29,17 +29,17 @@ export class World implements Conductor {
   readonly laws: Laws;
   readonly merchant: SimMerchant;
   readonly setting: Setting;
-  /** Events that no transition took along. */
+  /** Events that no transition wrote. */
   readonly flushed: EventDraft[] = [];
   readonly #fate: Fate;
   readonly #mutant: Mutant;
   readonly #facilitator: Facilitator;
   readonly #pods: Pods;
-  /** Whose attempt an owner token is. */
+  /** The attempt of each owner token. */
   readonly #holders = new Map<string, Process>();
   readonly #mandates: Mandates;
   readonly #connections = new Set<Connection>();
-  /** Requests that reached a process, in order; the id is the place. */
+  /** Requests that reached a process, in order; the index makes the request id. */
   readonly served: Process[] = [];
   #lives = 0;
 
@@ -51,13 +51,13 @@ export class World implements Conductor {
     this.#fate = fate;
     this.#mutant = mutant;
     this.chain = new SimChain(now);
-    this.laws = new Laws(this.chain, now, (line) => this.schedule.tell(line));
+    this.laws = new Laws(this.chain, now, (line) => this.schedule.log(line));
     const changed = (change: Change): void => {
       const { payId, after } = change;
-      this.schedule.tell(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
+      this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
       this.laws.mandates(this.store);
-      if (this.#robbed(change)) this.laws.broken('an attempt that lives lost its lease');
+      if (this.#lostLiveLease(change)) this.laws.broken('an attempt that lives lost its lease');
     };
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
@@ -76,7 +76,7 @@ export class World implements Conductor {
     this.laws.signed(payId, nonce);
   }
 
-  /** What the merchant did for a payment. */
+  /** What the backend did for a payment. */
   workOf(payId: string): Work {
     return this.merchant.work.get(backendIdempotencyKey(payId)) ?? { requests: 0, executions: 0 };
   }
@@ -90,7 +90,7 @@ export class World implements Conductor {
 
   send(buyer: BuyerPlan, proof: SignedProof, number: number): Promise<Reply> {
     const gateway = this.#pods.at(number);
-    const latency = (): number => this.#fate.latencyMs('front');
+    const latency = (): number => this.#fate.latencyMs('http');
     const connection = new Connection(gateway.process, this.schedule, latency);
     if (!gateway.process.alive) {
       connection.cut();
@@ -106,22 +106,22 @@ export class World implements Conductor {
     return connection.reply.finally(() => this.#connections.delete(connection));
   }
 
-  /** Every process runs, and nothing goes wrong any more. */
-  heal(): void {
-    this.#fate.heal();
-    this.#pods.heal();
+  /** Every process runs, and there are no more faults. */
+  endFaults(): void {
+    this.#fate.endFaults();
+    this.#pods.endFaults();
   }
 
   nextRound(): ReturnType<Pods['nextRound']> {
     return this.#pods.nextRound();
   }
 
-  strike({ label, actor }: Step): void {
-    const blow = isPoint(label) ? this.#fate.strike(label) : undefined;
+  injectFault({ label, actor }: Step): void {
+    const fault = isPoint(label) ? this.#fate.pointFault(label) : undefined;
     const gateway = [this.#pods.at(0), this.#pods.at(1)].find(({ process }) => process === actor);
-    if (blow === undefined || gateway === undefined) return;
-    this.schedule.tell(`${gateway.process.name} BLOW ${JSON.stringify(blow)} before ${label}`);
-    this.#hit(blow, gateway);
+    if (fault === undefined || gateway === undefined) return;
+    this.schedule.log(`${gateway.process.name} FAULT ${JSON.stringify(fault)} before ${label}`);
+    this.#hit(fault, gateway);
   }
 
   arrivesWithoutSender(): boolean {
@@ -132,27 +132,27 @@ export class World implements Conductor {
    * Whether a lease ran out (it was not given up) although its process ran all the time and the
    * store answered all the time.
    */
-  #robbed({ before, after, payId }: Change): boolean {
+  #lostLiveLease({ before, after, payId }: Change): boolean {
     if (before === undefined || after === undefined || before.owner === after.owner) return false;
     const process = this.#holders.get(before.owner);
     if (before.leaseUntil === 0 || process === undefined || this.store.damaged.has(payId)) return false;
     return process.alive && process.pausedUntil === 0 && process.storeFaults === 0;
   }
 
-  #hit(blow: Blow, gateway: SimGateway): void {
+  #hit(fault: PointFault, gateway: SimGateway): void {
     const { process } = gateway;
-    switch (blow.kind) {
+    switch (fault.kind) {
       case 'crash':
         this.#pods.crash(gateway, this.#fate.restartMs());
         for (const connection of this.#connections) if (connection.process === process) connection.cut();
         return;
       case 'pause':
-        process.pausedUntil = this.schedule.now + blow.ms;
+        process.pausedUntil = this.schedule.now + fault.ms;
         return;
       default:
         for (const payId of [...this.store.records.keys()]) {
-          if (blow.kind === 'lose') this.store.lose(payId);
-          else if (blow.kind === 'rollBack') this.store.rollBack(payId, blow.ms);
+          if (fault.kind === 'lose') this.store.lose(payId);
+          else if (fault.kind === 'rollBack') this.store.rollBack(payId, fault.ms);
           else this.chain.spendElsewhere(this.laws.nonceOf(payId));
         }
     }
@@ -195,7 +195,7 @@ export class World implements Conductor {
       guardedBy: secretOf(this.store.records.get(payId)),
       arrivedAt: this.schedule.now,
     };
-    this.schedule.tell(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
+    this.schedule.log(`${connection.process.name} serves ${buyer.name} nonce ${Number(nonce)}`);
     const responseWriter = connectionWriter(
       connection,
       ({ body }) => this.laws.answered(attempt, body, this.store),

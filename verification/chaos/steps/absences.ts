@@ -3,22 +3,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { isFinal } from '../../../src/payments/ledger/transitions.ts';
-import { checkBooks } from './books.ts';
 import { ask, sendUntilCut, signedCall } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { fateOf, purchaseOf } from './purchases.ts';
 import { openSite } from './site.ts';
 
-/** A reconciler that need not look for so long has nothing to do, milliseconds. */
+/** A record that is not due for this time needs no reconciler, milliseconds. */
 const NOT_SOON_MS = 3_600_000;
 const LOOK_EVERY_MS = 50;
-/** When to stop looking, milliseconds. */
+/** Longest wait, milliseconds. */
 const PATIENCE_MS = 30_000;
 
 /**
- * A gateway dies at the step, starts again, and the buyer stays away until nobody has work with his
- * payment any more. Then he comes once. @returns how long the reconciler took after the restart,
+ * A gateway dies at the step, starts again, and the buyer sends nothing until the payment needs no
+ * more work. Then it sends the call once. @returns how long the reconciler took after the restart,
  * milliseconds
  */
 export async function dieAndReturnLate(ground: Ground, { where, kind, step, key }: Death): Promise<number> {
@@ -35,15 +35,15 @@ export async function dieAndReturnLate(ground: Ground, { where, kind, step, key 
   const took = performance.now() - restarted;
   await store.close();
 
-  const told = await ask(call, site.baseUrl);
-  await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, step) });
+  const response = await ask(call, site.baseUrl);
+  await checkLedgers(ground, site, { call, purchase, response, fate: fateOf(kind, step) });
   await gateway.kill();
   return took;
 }
 
 /**
- * Looks until the record asks nobody for anything. @throws Error with the record when it still does
- * after 30 s
+ * Reads until the record needs no more work. @throws Error with the record when it still does after
+ * 30 s
  */
 export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: string): Promise<void> {
   const ends = Date.now() + PATIENCE_MS;
@@ -55,7 +55,7 @@ export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: st
   }
 }
 
-/** Gone, ended, or left to its buyer. */
+/** Gone, final, or waiting for its buyer. */
 function isAtRest(record: PaymentRecord | undefined): boolean {
   if (record === undefined || isFinal(record.state)) return true;
   return record.state === 'undelivered' && record.leaseUntil === 0 && record.dueAt > Date.now() + NOT_SOON_MS;

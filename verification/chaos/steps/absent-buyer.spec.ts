@@ -5,7 +5,7 @@ import { dieAndReturnLate } from './absences.ts';
 import type { Death } from './deaths.ts';
 import { type Ground, startGround } from './ground.ts';
 
-/** Deaths at the same time: most of each is waiting for a lease to end. */
+/** Deaths at the same time: most of the time is waiting for a lease to end. */
 const AT_ONCE = 6;
 /** The goal for the reconciler, milliseconds after the restart. */
 const RECOVERY_MS = 10_000;
@@ -13,7 +13,7 @@ const RECOVERY_MS = 10_000;
 const EMBEDDED = { store: 'sqlite', rail: 'local' } as const;
 const SHARED = { store: 'redis', rail: 'official' } as const;
 const KEY = 'key-of-the-buyer';
-/** The steps at which the reconciler has something else to do than at the one before. */
+/** The steps at which the reconciler has other work than at the step before. */
 const DEATHS = rowsOf<Death & { readonly rare?: true }>([
   { where: EMBEDDED, kind: 'GET', step: 'reserved' },
   { where: EMBEDDED, kind: 'GET', step: 'settling', rare: true },
@@ -28,7 +28,7 @@ const DEATHS = rowsOf<Death & { readonly rare?: true }>([
   { where: SHARED, kind: 'idempotent POST', step: 'relayed', key: KEY, rare: true },
 ]);
 
-describe('what a dead gateway left behind and no buyer asks for', { concurrency: AT_ONCE }, () => {
+describe('a payment of a dead gateway that no buyer asks for', { concurrency: AT_ONCE }, () => {
   let ground: Ground;
   let longest = 0;
   before(async () => {
@@ -41,7 +41,7 @@ describe('what a dead gateway left behind and no buyer asks for', { concurrency:
 
   for (const death of DEATHS) {
     const { kind, step, where } = death;
-    it(`is brought to its end by the reconciler: "${step}" of a ${kind} on ${where.store}`, async () => {
+    it(`is finished by the reconciler: "${step}" of a ${kind} on ${where.store}`, async () => {
       const took = await dieAndReturnLate(ground, death);
       longest = Math.max(longest, took);
       assert.ok(took <= RECOVERY_MS, `it took ${took} ms`);

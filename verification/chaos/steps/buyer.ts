@@ -19,12 +19,12 @@ export interface PaidCall {
   readonly proof: string;
   /** Idempotency-Key, when the buyer gives one. */
   readonly key: string | undefined;
-  /** The value of Agent-Authorization, where the resource needs a mandate. */
+  /** The Agent-Authorization header, where the resource needs a mandate. */
   readonly mandate?: string;
   readonly payId: string;
-  /** Of the authorization. */
+  /** Nonce of the authorization. */
   readonly nonce: `0x${string}`;
-  /** The key under which the merchant may see this purchase, and no other. */
+  /** The one idempotency key of this purchase at the backend. */
   readonly merchantKey: string;
   /** Base units. */
   readonly units: bigint;
@@ -35,7 +35,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The gateway's envelope, when the answer is one of its own. */
+  /** The error of the gateway, when the answer is its own. */
   readonly error: Failure | undefined;
 }
 
@@ -49,9 +49,9 @@ interface Failure {
   };
 }
 
-/** How long a strict client insists, milliseconds. */
+/** How long a strict client retries, milliseconds. */
 const PATIENCE_MS = 45_000;
-/** Between two attempts when nobody says otherwise, milliseconds. */
+/** Between two attempts without a Retry-After, milliseconds. */
 const PAUSE_MS = 100;
 
 /** Asks for the price at a site and signs for it. */
@@ -76,7 +76,7 @@ function keysOf(proof: string, asset: string): Pick<PaidCall, 'payId' | 'nonce' 
   return { payId, nonce: authorization.nonce, merchantKey: backendIdempotencyKey(payId) };
 }
 
-/** Takes the payment of a call back on the chain: it can never be settled then. */
+/** Cancels the authorization of a call on the chain, so that it can never be settled. */
 export async function takeBack({ buyer, chain }: Ground, { nonce }: PaidCall): Promise<void> {
   const sender = privateKeyToAddress(generatePrivateKey());
   await chain.fundGas(sender);
@@ -106,9 +106,8 @@ export async function send(call: PaidCall, baseUrl: string): Promise<Answer | un
 }
 
 /**
- * Sends the call until it is cut or has an end: a machine that is slow may have a verdict come too
- * late, and then the gateway has not yet come to the step at which it is to die. Undefined when no
- * whole answer came.
+ * Sends the call until it is cut or has an end: on a slow machine a verdict may come too late,
+ * before the gateway reaches the step at which it dies. Undefined when no whole answer came.
  */
 export async function sendUntilCut(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
   for (;;) {
@@ -135,8 +134,8 @@ function failureOf(text: string): Failure | undefined {
 
 /**
  * The strictest conforming client: the same proof again after silence and after everything that may
- * be retried. A 402 would make it sign a second payment, so it is the end of the test. @throws
- * Error on 402, or when its patience is over
+ * be retried. A 402 would make it sign a second payment, so it fails the test. @throws Error on
+ * 402, or after the longest wait
  */
 export async function insist(call: PaidCall, baseUrl: string): Promise<Answer> {
   const ends = Date.now() + PATIENCE_MS;

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
-import { checkBooks } from './books.ts';
 import { insist, sendUntilCut, signedCall } from './buyer.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { fateOf, type Kind, later, purchaseOf } from './purchases.ts';
 import { type Launch, openSite, type SiteParts } from './site.ts';
 
@@ -24,15 +24,15 @@ export interface Wait {
   /** After the death. */
   readonly afterDeath: number;
   /**
-   * After another process serves: what a goal can be set for, because starting one takes as long as
-   * the machine is slow.
+   * After another process serves: the goal applies from there, because the start of a process
+   * depends on the machine.
    */
   readonly afterRestart: number;
 }
 
 /**
- * A gateway dies at the step, starts again, and the buyer insists with the same proof meanwhile.
- * Afterwards the books must be as if nothing had happened. `launch`: how both processes are run.
+ * A gateway dies at the step and starts again, while the buyer retries with the same proof.
+ * Afterwards the ledgers must be as without a death. `launch`: how both processes are run.
  */
 export async function dieAndReturn(
   ground: Ground,
@@ -47,14 +47,14 @@ export async function dieAndReturn(
   assert.deepEqual(await doomed.ended, { code: null, signal: 'SIGKILL' });
   let died = performance.now();
   const answer = await first;
-  // Only after the last byte was handed over may he have his answer.
+  // The buyer may have its answer only after the last byte was handed over.
   const answered = step === 'relayed' || step === 'delivered' ? 200 : undefined;
-  assert.equal(answer?.status, answered, `the first call got ${answer?.status}; the gateway said:\n${doomed.output()}`);
+  assert.equal(answer?.status, answered, `the first call got ${answer?.status}; its output:\n${doomed.output()}`);
 
   const insisting = insist(call, site.baseUrl);
   if (again !== undefined) {
     const second = site.start({ ...launch, halt: { at: again, signal: 'SIGKILL' } });
-    // Its reconciler may get there before it is ready.
+    // Its reconciler may reach the step before the process is ready.
     await second.then(
       ({ ended }) => ended,
       (thrown: Error) => assert.match(thrown.message, /ended with SIGKILL/),
@@ -64,9 +64,9 @@ export async function dieAndReturn(
   const gateway = await site.start(launch);
   try {
     const restarted = performance.now();
-    const told = await insisting;
+    const response = await insisting;
     const wait = { afterDeath: performance.now() - died, afterRestart: performance.now() - restarted };
-    await checkBooks(ground, site, { call, purchase, told, fate: fateOf(kind, later(step, again)) });
+    await checkLedgers(ground, site, { call, purchase, response, fate: fateOf(kind, later(step, again)) });
     return wait;
   } finally {
     await gateway.kill();

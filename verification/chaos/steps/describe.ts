@@ -10,20 +10,20 @@ import { type Kind, STEPS } from './purchases.ts';
 import type { SiteParts } from './site.ts';
 
 /**
- * Deaths at the same time: most of each is waiting for a lease to end, the rest is starting
+ * Deaths at the same time: most of the time is waiting for a lease to end, the rest is starting
  * processes.
  */
 const AT_ONCE = 6;
 /**
  * The longest a buyer may wait, milliseconds after another process serves: the goal of 10 s for the
- * record, which `absent-buyer.spec.ts` holds, and on top of it the pauses of his own that he is
- * asked for (3 s of joining, 1 s before the next try).
+ * record, which `absent-buyer.spec.ts` checks, and the waits that the gateway asks of the buyer (3
+ * s of joining, 1 s before the next attempt).
  */
 const RECOVERY_MS = 14_000;
 /** A key that only this buyer knows. */
 const KEY = 'key-of-the-buyer';
 
-/** Up to the write of `settled` nothing depends on the merchant, so the other kinds begin there. */
+/** Up to the write of `settled` nothing depends on the backend, so the other kinds begin there. */
 const STEPS_OF: Readonly<Record<Kind, readonly PaymentStep[]>> = {
   GET: STEPS,
   'idempotent POST': ['settled', 'forwarding', 'relaying', 'relayed', 'delivered'],
@@ -36,8 +36,8 @@ interface Where extends Pick<SiteParts, 'store'> {
 
 /**
  * What a death leaves behind depends on the step; store, rail and kind of call depend little on one
- * another. So a test run has every step where the gateway does all itself, and elsewhere those at
- * which something else is written or asked.
+ * another. So a test run has every step for the gateway without a facilitator, and elsewhere the
+ * steps at which other writes or calls happen.
  */
 const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, readonly [Kind, readonly PaymentStep[]]>> = {
   'sqlite local': ['GET', STEPS],
@@ -46,7 +46,7 @@ const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, readonly [Kin
   'redis local': ['plain POST', ['sending', 'settled', 'forwarding', 'relayed']],
 };
 
-/** A death that does not come, milliseconds. */
+/** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 90_000;
 
 /** Every death of a gateway with this store and this rail. */

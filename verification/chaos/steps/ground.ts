@@ -7,7 +7,10 @@ import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
 import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
 
-/** What runs. Each site has its own payee and its own store, so they do not affect each other. */
+/**
+ * All that the gateways share. Each site has its own payee and its own store, so they do not affect
+ * each other.
+ */
 export interface Ground {
   readonly chain: Chain;
   readonly merchant: SampleBackend;
@@ -17,7 +20,7 @@ export interface Ground {
   readonly buyer: Buyer;
   /** For SQLite files and configurations. */
   readonly directory: string;
-  /** What else has to end with the ground, whatever becomes of the test that began it. */
+  /** Registers an end for `stop`, which runs even when its test fails. */
   keep(end: () => Promise<unknown>): void;
   stop(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { PAYMENT_CHANNEL } from '../../../src/payments/steps.ts';
 const { HALT_AT: step, HALT_SIGNAL: signal } = process.env;
 const STDOUT = 1;
 
-/** No step of a payment is called like one of a checkout. */
+/** Steps of payments and of checkouts have different names. */
 const CHANNELS = [PAYMENT_CHANNEL, CHECKOUT_CHANNEL];
 
 function halt(message: unknown): void {

@@ -1,10 +1,10 @@
-/** Launches a gateway that ends or stands still at a step. */
+/** Launches a gateway that ends or stops at a step. */
 
 import { join } from 'node:path';
 
 const HALT = join(import.meta.dirname, 'halt.ts');
 
-/** Where a process ends or stands still, once. */
+/** The step at which a process ends or stops, once. */
 export interface Halt<Step extends string> {
   readonly at: Step;
   readonly signal: 'SIGKILL' | 'SIGSTOP';

@@ -9,22 +9,22 @@ import { openSite, type Site } from './site.ts';
 /** How often each is done. */
 const KILLS = EVERY ? 10 : 3;
 /**
- * The goal is 4 s from the kill to the answer, on a machine that does nothing else: the lease of
- * the dead process and the pauses that the buyer is asked for. Here it is printed, and twice as
- * much is too long on a busy one as well.
+ * The goal is 4 s from the kill to the answer on an idle machine: the lease of the dead process and
+ * the waits that the gateway asks of the buyer. The test prints the time, and fails at twice the
+ * goal.
  */
 const LIMIT_MS = 8_000;
-/** A call that never comes to the merchant, or never to an answer, milliseconds. */
+/** Fails a test whose call does not reach the backend or gets no answer, milliseconds. */
 const TIMEOUT_MS = 180_000;
 
-describe('a gateway that is killed while the merchant works on what was paid', () => {
+describe('a gateway that is killed while the backend works on a paid call', () => {
   let ground: Ground;
   before(async () => {
     ground = await startGround();
   });
   after(() => ground.stop());
 
-  it('leaves its buyer to the other replica, who answers the same proof', { timeout: TIMEOUT_MS }, async () => {
+  it('leaves its buyer to the other replica, which answers the same proof', { timeout: TIMEOUT_MS }, async () => {
     const first = await openSite(ground, { store: 'redis', rail: 'local' });
     const second = await openSite(ground, { store: 'redis', rail: 'local', beside: first });
     let [doomed, other] = await Promise.all([running(first), running(second)]);
@@ -38,7 +38,7 @@ describe('a gateway that is killed while the merchant works on what was paid', (
     report('at the other replica', waits);
   });
 
-  it('answers the same proof itself when it has been started again', { timeout: TIMEOUT_MS }, async () => {
+  it('answers the same proof itself after its restart', { timeout: TIMEOUT_MS }, async () => {
     const site = await openSite(ground, { store: 'sqlite', rail: 'local' });
     let gateway = await running(site);
     const waits: number[] = [];
@@ -53,7 +53,7 @@ describe('a gateway that is killed while the merchant works on what was paid', (
       const wait = await collected(call, site, killedAt);
       gateway = await starting;
       waits.push(wait);
-      // He may be answered a moment before the look at /ready that finds it.
+      // The answer may come a moment before the poll of /ready that succeeds.
       fromReady.push(Math.max(0, killedAt + wait - readyAt));
     }
     assert.equal(await site.income(), BigInt(KILLS) * (await price(site)));
@@ -70,7 +70,7 @@ describe('a gateway that is killed while the merchant works on what was paid', (
     return { site, gateway: await site.start() };
   }
 
-  /** Pays, and kills the gateway with SIGKILL as soon as the merchant has the request. */
+  /** Pays, and kills the gateway with SIGKILL as soon as the backend has the request. */
   async function killAtMerchant({ site, gateway }: Running): Promise<{ call: PaidCall; killedAt: number }> {
     const { merchant: backend } = ground;
     backend.hold();
@@ -86,7 +86,7 @@ describe('a gateway that is killed while the merchant works on what was paid', (
   }
 
   /**
-   * Brings the same proof until it is answered, as it is told to. @returns milliseconds since the
+   * Sends the same proof until it is answered, as Retry-After asks. @returns milliseconds since the
    * kill
    */
   async function collected(call: PaidCall, { baseUrl }: Site, killedAt: number): Promise<number> {

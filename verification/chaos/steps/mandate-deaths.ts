@@ -4,29 +4,29 @@ import assert from 'node:assert/strict';
 import { eventually } from '../../../spec/support/records.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { untilAtRest } from './absences.ts';
-import { checkBooks } from './books.ts';
 import { ask, insist, sendUntilCut, signedCall, takeBack } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { readUses, usesOf } from './mandate-uses.ts';
 import { type Mandated, type MandatedSite, openMandatedSite } from './mandated.ts';
 import { type Fate, fateOf, purchaseOf } from './purchases.ts';
 
 /** A purchase under a mandate during which the gateway dies. */
 export interface MandateDeath extends Pick<Death, 'where' | 'step' | 'key'> {
-  /** What the register must say of the mandate while the gateway is dead. */
+  /** The state of the mandate in the register while the gateway is dead. */
   readonly left: Exclude<Left, 'free'>;
   /**
-   * What the buyer does before he comes back: he insists, stays away until nobody works on it, or
-   * takes his payment back.
+   * What the buyer does after the death: it retries, waits until no process works on the payment,
+   * or cancels it.
    */
   readonly buyer?: 'away' | 'cancels';
 }
 
-/** `free`: it may be used, as if it never had been. */
+/** `free`: unused. */
 type Left = 'held' | 'spent' | 'free';
 
-/** A scene in which the record and the register can be looked at together. */
+/** A state in which the record and the register can be read together. */
 interface Scene {
   readonly ground: Ground;
   readonly site: MandatedSite;
@@ -56,22 +56,22 @@ export async function dieUnderMandate(ground: Ground, death: MandateDeath): Prom
   if (buyer === 'cancels') await takeBack(ground, call);
   const gateway = await site.start();
   const bought = buyer === undefined ? call : await comeBackLate(scene, call, buyer);
-  const told = await insist(bought, site.baseUrl);
+  const response = await insist(bought, site.baseUrl);
   assert.equal(await agreed(scene, bought), 'spent');
   await buyAgain(scene, bought);
   assert.equal(await agreed(scene, bought), 'spent');
   if (buyer === 'cancels') {
-    assert.deepEqual([told.status, await site.income()], [200, bought.units], told.text);
+    assert.deepEqual([response.status, await site.income()], [200, bought.units], response.text);
   } else {
-    const fate: Fate = buyer === undefined ? fateOf('GET', step) : { told: 'answer', asked: 1 };
-    await checkBooks(ground, site, { call: bought, purchase, told, fate });
+    const fate: Fate = buyer === undefined ? fateOf('GET', step) : { outcome: 'answer', asked: 1 };
+    await checkLedgers(ground, site, { call: bought, purchase, response, fate });
   }
   const receipt = await eventually(async () => (await site.receipts())[0], 'a receipt');
   assert.equal(receipt.authorization?.reference, call.reference, 'the receipt names the mandate');
   await gateway.kill();
 }
 
-/** What became of the mandate, as the register has it and the state of the payment demands. */
+/** The state of the mandate, as the register has it and the state of the payment requires. */
 async function agreed({ ground, site, ledger, where }: Scene, { payId, units }: Mandated): Promise<Left> {
   const state = (await ledger.read(payId))?.state;
   assert.deepEqual(await readUses(ground, site, where.store), usesOf(state, units), `the payment is ${state}`);
@@ -80,8 +80,8 @@ async function agreed({ ground, site, ledger, where }: Scene, { payId, units }: 
 }
 
 /**
- * Waits until nobody works on the first payment, which must have given its mandate back. @returns
- * what the buyer comes with
+ * Waits until no process works on the first payment, which must have released its mandate. @returns
+ * the buyer's next call
  */
 async function comeBackLate(scene: Scene, call: Mandated, buyer: 'away' | 'cancels'): Promise<Mandated> {
   const { ground, site, ledger } = scene;
@@ -90,7 +90,7 @@ async function comeBackLate(scene: Scene, call: Mandated, buyer: 'away' | 'cance
   return buyer === 'away' ? call : withAnotherPayment(ground, site, call);
 }
 
-/** The mandate once more, for a second payment: nothing is reserved, and nobody pays. */
+/** The mandate with a second payment: nothing is reserved or paid. */
 async function buyAgain({ ground, site, ledger }: Scene, call: Mandated): Promise<void> {
   const other = await withAnotherPayment(ground, site, call);
   const { status, error, text } = await ask(other, site.baseUrl);

@@ -8,7 +8,7 @@ import { redisKeys } from '../../../src/store/redis/keys.ts';
 import type { Ground } from './ground.ts';
 import { databasePath, type Site, type SiteParts } from './site.ts';
 
-/** What a site's register knows of its mandates, as it lies there. */
+/** The uses of mandates in the register of a site, as stored. */
 export interface Uses {
   /** Closed mandates and checkouts that count as used. */
   readonly once: number;
@@ -24,8 +24,8 @@ const NOTHING: Uses = { once: 0, open: [] };
 
 /**
  * What one purchase under a pair of open mandates must have used up when its payment is in this
- * state: spent once it is settled, given back when it certainly never will be, and held while
- * nobody knows. `units`: its price, minor units.
+ * state: spent once it is settled, released once it can never be, and held while that is unknown.
+ * `units`: its price, minor units.
  */
 export function usesOf(state: PaymentState | undefined, units: bigint): Uses {
   if (state === undefined || state === 'refused') return NOTHING;
@@ -36,7 +36,7 @@ export function usesOf(state: PaymentState | undefined, units: bigint): Uses {
   return { once: ONCE, open: [share, share] };
 }
 
-/** Reads the register of a store past the gateway and past the code that writes it. */
+/** Reads the register from the store directly, without the gateway's code. */
 export async function readUses(ground: Ground, site: Site, store: SiteParts['store']): Promise<Uses> {
   return store === 'sqlite' ? inDatabase(databasePath(ground, site)) : inRedis(ground, site);
 }

@@ -3,14 +3,14 @@ import { rowsOf } from '../every.ts';
 import { type Ground, startGround } from './ground.ts';
 import { dieUnderMandate, type MandateDeath } from './mandate-deaths.ts';
 
-/** A death that does not come, milliseconds. */
+/** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 120_000;
 
 const EMBEDDED = { store: 'sqlite', rail: 'local' } as const;
 const SHARED = { store: 'redis', rail: 'official' } as const;
 /**
- * A mandate shares the fate of its payment: what may go wrong lies around the writes that reserve
- * it, settle it and deliver for it.
+ * A mandate follows its payment: faults matter around the writes that reserve, settle and deliver
+ * it.
  */
 const DEATHS = rowsOf<MandateDeath & { readonly rare?: true }>([
   { where: EMBEDDED, step: 'reserved', left: 'held', buyer: 'away' },
@@ -38,8 +38,10 @@ describe('a gateway that dies during a purchase under a mandate', { concurrency:
   for (const death of DEATHS) {
     const { where, step, buyer } = death;
     const then = buyer === undefined ? '' : THEN[buyer];
-    it(`at "${step}" on ${where.store}${then}: it has bought once and buys nothing more`, { timeout: TIMEOUT_MS }, () =>
-      dieUnderMandate(ground, death),
+    it(
+      `at "${step}" on ${where.store}${then}: the mandate has bought once and buys nothing more`,
+      { timeout: TIMEOUT_MS },
+      () => dieUnderMandate(ground, death),
     );
   }
 });

@@ -16,18 +16,17 @@ import type { Ground } from './ground.ts';
 import type { Purchase } from './purchases.ts';
 import { openSite, type Site, type SiteParts } from './site.ts';
 
-/** A site whose resource needs a mandate, and the call that it is bought with. */
+/** A site whose resource needs a mandate, and its calls. */
 export interface MandatedSite extends Site {
   /**
-   * Asks for the price, signs for it, and makes a mandate for the purchase that could pay for two
-   * more.
+   * Asks for the price, signs for it, and makes a mandate for the purchase that covers two more.
    */
   mandatedCall(purchase: Purchase, key?: string): Promise<Mandated>;
 }
 
 export interface Mandated extends PaidCall {
   readonly mandate: string;
-  /** What receipts call it. */
+  /** Its name in receipts. */
   readonly reference: string;
 }
 
@@ -35,7 +34,7 @@ const TITLE = 'Market report';
 const PRICE = '0.01';
 const EXPONENT = 6;
 
-/** Prepares a site that trusts a mint of its own. */
+/** Prepares a site that trusts a mandate issuer of its own. */
 export async function openMandatedSite(
   ground: Ground,
   where: Pick<SiteParts, 'store' | 'rail'>,
@@ -53,7 +52,8 @@ export async function openMandatedSite(
 }
 
 /**
- * Made for a fresh checkout of the call, by an agent that knows the shop by that checkout alone.
+ * Makes a mandate for a new checkout of the call, by an agent that knows the merchant by that
+ * checkout alone.
  */
 async function mandateFor({ buyer }: Ground, site: Site, mint: Mint, call: PaidCall): Promise<Presentation> {
   const checkoutJwt = await checkoutFor(site, call);

@@ -3,26 +3,26 @@ import { after, before, describe, it } from 'node:test';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { rowsOf } from '../every.ts';
-import { checkBooks } from './books.ts';
 import { type Answer, ask, insist, type PaidCall, signedCall } from './buyer.ts';
 import { type Ground, startGround } from './ground.ts';
+import { checkLedgers } from './ledgers.ts';
 import { type Fate, type Kind, type Purchase, purchaseOf } from './purchases.ts';
 import { openSite, type Site } from './site.ts';
 
 /** Both processes run at once for every pause. */
 const AT_ONCE = 4;
 
-/** What is known when the replica has answered and the frozen gateway has been woken up. */
+/** The state after the replica has answered and the paused gateway was resumed. */
 interface Scene {
   readonly frozen: Site;
   readonly other: Site;
   readonly call: PaidCall;
   readonly purchase: Purchase;
-  /** What its own buyer was answered. */
+  /** The answer of its own buyer. */
   readonly late: Answer;
-  /** The record before it woke up. */
+  /** The record before it was resumed. */
   readonly before: PaymentRecord | undefined;
-  /** Lets it end in order, with everything that it still wants to write. */
+  /** Ends it in order, after all its writes. */
   end(): Promise<unknown>;
   record(): Promise<PaymentRecord | undefined>;
 }
@@ -34,7 +34,7 @@ const PAUSES = rowsOf<{ readonly step: PaymentStep; readonly rare?: true }>([
   { step: 'answered' },
 ]);
 
-describe('a gateway that stands still for longer than its lease', { concurrency: AT_ONCE }, () => {
+describe('a gateway that is paused for longer than its lease', { concurrency: AT_ONCE }, () => {
   let ground: Ground;
   before(async () => {
     ground = await startGround();
@@ -42,38 +42,38 @@ describe('a gateway that stands still for longer than its lease', { concurrency:
   after(() => ground.stop());
 
   for (const { step } of PAUSES)
-    it(`at "${step}" has lost the payment to its replica: one settlement, one answer`, async () => {
-      const fate = { told: 'answer', asked: 1 } as const;
+    it(`at "${step}" loses the payment to its replica: one settlement, one answer`, async () => {
+      const fate = { outcome: 'answer', asked: 1 } as const;
       const scene = await pause(step, 'GET', 'key-of-the-buyer', fate);
-      // Its own buyer is not left alone: he is told to come again, and then has the same answer.
+      // Its own buyer is asked to retry, and then has the same answer.
       assert.equal(scene.late.error?.details?.state, 'in_flight', scene.late.text);
-      const told = await insist(scene.call, scene.frozen.baseUrl);
+      const response = await insist(scene.call, scene.frozen.baseUrl);
       await nothingChanged(scene);
-      await checkBooks(ground, scene.other, { ...scene, told, fate });
+      await checkLedgers(ground, scene.other, { ...scene, response, fate });
     });
 
-  it('at "forwarding" sends the merchant the same key again, and changes nothing', async () => {
-    const scene = await pause('forwarding', 'GET', undefined, { told: 'answer', asked: 1 });
+  it('at "forwarding" sends the backend the same key again, and changes nothing', async () => {
+    const scene = await pause('forwarding', 'GET', undefined, { outcome: 'answer', asked: 1 });
     await nothingChanged(scene);
-    await checkBooks(ground, scene.other, { ...scene, told: scene.late, fate: { told: 'answer', asked: 2 } });
+    await checkLedgers(ground, scene.other, { ...scene, response: scene.late, fate: { outcome: 'answer', asked: 2 } });
   });
 
-  it('at "forwarding" of a call that must not be repeated is the only one that sends it, and says so', async () => {
-    const scene = await pause('forwarding', 'plain POST', undefined, { told: 'undelivered', asked: 0 });
+  it('at "forwarding" of a call that must not be repeated is the only one that sends it, and delivers it', async () => {
+    const scene = await pause('forwarding', 'plain POST', undefined, { outcome: 'undelivered', asked: 0 });
     assert.ok(scene.purchase.answers(scene.late.text), scene.late.text);
     await scene.end();
-    const told = await ask(scene.call, scene.other.baseUrl);
-    await checkBooks(ground, scene.other, { ...scene, told, fate: { told: 'answer', asked: 1 } });
+    const response = await ask(scene.call, scene.other.baseUrl);
+    await checkLedgers(ground, scene.other, { ...scene, response, fate: { outcome: 'answer', asked: 1 } });
   });
 
   async function nothingChanged({ before, end, record }: Scene): Promise<void> {
     await end();
-    assert.deepEqual(await record(), before, 'what it wrote after its sleep changed nothing');
+    assert.deepEqual(await record(), before, 'its writes after the pause change nothing');
   }
 
   /**
-   * Freezes a gateway at a step, has its replica answer the buyer, and wakes it up. `fate`: as the
-   * replica has it.
+   * Pauses a gateway at a step, lets its replica answer the buyer, and resumes it. `fate`: that of
+   * the call at the replica.
    */
   async function pause(at: PaymentStep, kind: Kind, key: string | undefined, fate: Fate): Promise<Scene> {
     const purchase = purchaseOf(kind);
@@ -84,8 +84,8 @@ describe('a gateway that stands still for longer than its lease', { concurrency:
     const waiting = ask(call, frozen.baseUrl);
     await sleeper.logged((line) => line['halt'] === at);
 
-    const told = await insist(call, other.baseUrl);
-    await checkBooks(ground, other, { call, purchase, told, fate });
+    const response = await insist(call, other.baseUrl);
+    await checkLedgers(ground, other, { call, purchase, response, fate });
     const store = await other.openStore();
     ground.keep(() => store.close());
     const record = () => store.ledger.read(call.payId);

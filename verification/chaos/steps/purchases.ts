@@ -1,19 +1,22 @@
-/** What is bought in the specs of deaths, and what must become of it at each step. */
+/** The purchases of the specs of deaths, and their outcome at each step. */
 
 import { randomUUID } from 'node:crypto';
 import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 
-/** What a buyer may buy: an operation that may be repeated by nature, by promise, or not at all. */
+/**
+ * What a buyer may buy: an operation that may be repeated by its method, by its declaration, or not
+ * at all.
+ */
 export type Kind = 'GET' | 'idempotent POST' | 'plain POST';
 
-/** One purchase that can be told from all others of a file by its mark. */
+/** One purchase, with a mark that is unique in its file. */
 export interface Purchase {
   readonly resourceId: string;
   readonly input: object;
-  /** Whether the merchant's answer to this purchase is the text. */
+  /** Whether the text is the backend's answer to this purchase. */
   answers(text: string): boolean;
-  /** Whether the merchant was asked for this purchase. */
+  /** Whether the backend was called for this purchase. */
   asks(request: SampleRequest): boolean;
 }
 
@@ -53,31 +56,31 @@ export const STEPS = [
   'delivered',
 ] as const satisfies readonly PaymentStep[];
 
-/** What must have become of a purchase after a death at a step and the buyer's return. */
+/** The outcome of a purchase after a death at a step and the buyer's retry. */
 export interface Fate {
   /**
-   * `answer`: he has it, now or once more (contract 4.5); `undelivered`: he is told that it cannot
-   * be had any more.
+   * `answer`: the buyer gets it, now or once more (contract 4.5); `undelivered`: it can no longer
+   * be delivered.
    */
-  readonly told: 'answer' | 'undelivered';
-  /** How often the merchant was asked in all, always under the one key of the purchase. */
+  readonly outcome: 'answer' | 'undelivered';
+  /** How often the backend was called in all, always under the one key of the purchase. */
   readonly asked: number;
 }
 
 /**
- * Of a buyer with a secret: his key, or the token of the 402, which official clients echo. What was
- * delivered is kept for it.
+ * For a buyer with a secret: its key, or the token of the 402, which official clients echo. A
+ * delivered answer is kept for it.
  */
 export function fateOf(kind: Kind, died: PaymentStep): Fate {
-  if (died === 'delivered') return { told: 'answer', asked: 1 };
+  if (died === 'delivered') return { outcome: 'answer', asked: 1 };
   const left = before(died, 'forwarding') || died === 'forwarding' ? 0 : 1;
-  // From `settled` on the record says that the request may be on its way, so what must not be
-  // repeated is not sent.
-  if (kind === 'plain POST' && !before(died, 'settled')) return { told: 'undelivered', asked: left };
-  return { told: 'answer', asked: left + 1 };
+  // From `settled` on the record marks the request as possibly sent, so what must not be repeated
+  // is not sent.
+  if (kind === 'plain POST' && !before(died, 'settled')) return { outcome: 'undelivered', asked: left };
+  return { outcome: 'answer', asked: left + 1 };
 }
 
-/** How far a purchase came in two lives. */
+/** The later of the two steps of death. */
 export function later(one: PaymentStep, other: PaymentStep = one): PaymentStep {
   return before(one, other) ? other : one;
 }

@@ -1,4 +1,4 @@
-/** A gateway of the deaths: its configuration, its store, its payee and its operator's view. */
+/** One gateway of a site: its configuration, store, payee and operator API. */
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import type { Store } from '../../../src/store/port/store.ts';
 import type { Ground } from './ground.ts';
 import { type Halt, halted } from './halted.ts';
 
-/** How a gateway of a site is to be run. */
+/** How a gateway of a site is run. */
 export interface Launch {
   readonly halt?: Halt<PaymentStep>;
   readonly entry?: string;
@@ -34,7 +34,7 @@ export interface Site {
   openStore(): Promise<Store>;
   /** Base units that reached the payee. */
   income(): Promise<bigint>;
-  /** What an operator reads; the newest 500, newest first. */
+  /** The newest 500 receipts of the operator API, newest first. */
   events(type: string): Promise<readonly CommerceEvent[]>;
   receipts(filter?: 'delivered=true' | 'delivered=false'): Promise<readonly Receipt[]>;
 }
@@ -58,7 +58,7 @@ export function databasePath({ directory }: Ground, { merchantId }: Pick<Site, '
 
 /**
  * Prepares a site; nothing runs yet. Each has a relayer key of its own: two processes must not
- * number its transactions.
+ * share its account nonces.
  */
 export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> {
   const { chain, directory, merchant: backend, redis } = ground;
@@ -78,7 +78,7 @@ export async function openSite(ground: Ground, parts: SiteParts): Promise<Site> 
     payTo,
     adminToken: OPERATOR_TOKEN,
     overrides: {
-      // Replicas have one address, and proofs are made for it.
+      // Replicas have one public address, which proofs contain.
       merchant: { id: merchantId, ...(parts.beside === undefined ? {} : { publicBaseUrl: parts.beside.baseUrl }) },
       resources: { echo_again: againAndAgain('echo') },
       ...parts.overrides,
@@ -126,7 +126,7 @@ function facilitatorOf({ facilitatorUrl }: Ground, rail: SiteParts['rail']): Wor
   return { mode: 'remote', url: rail === 'official' ? facilitatorUrl : rail.url };
 }
 
-/** A sample operation whose merchant promises that repeating it does no harm. */
+/** A sample operation that is declared safe to repeat. */
 function againAndAgain(id: string): object {
   const operation = sampleResources(CURRENCY)[id] as { readonly backend: object };
   return { ...operation, backend: { ...operation.backend, idempotent: true } };

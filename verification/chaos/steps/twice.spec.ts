@@ -8,7 +8,7 @@ import type { Kind } from './purchases.ts';
 
 /** The goal for a buyer's wait, milliseconds after the last restart. */
 const RECOVERY_MS = 10_000;
-/** A death that does not come, milliseconds. */
+/** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 120_000;
 
 interface TwoDeaths {
@@ -26,7 +26,7 @@ const DEATHS = rowsOf<TwoDeaths>([
   { kind: 'plain POST', step: 'relaying', again: 'reserved', rare: true },
 ]);
 
-describe('a gateway that dies while it makes up for a death', { concurrency: DEATHS.length }, () => {
+describe('a gateway that dies while it recovers from a death', { concurrency: DEATHS.length }, () => {
   let ground: Ground;
   before(async () => {
     ground = await startGround();

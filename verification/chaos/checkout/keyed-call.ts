@@ -7,28 +7,26 @@ import { type KeyedOperation, OPERATION_RULES, OPERATIONS, SESSION_PLACE } from 
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Ground, openSession } from './ground.ts';
 
-/** What an agent wants done: sent as often as needed, never changed. */
-export interface Errand {
+/** A keyed checkout call: sent as often as needed, never changed. */
+export interface KeyedCall {
   readonly operation: KeyedOperation;
   readonly sessionId: string | undefined;
-  /** Below the mount. */
+  /** Below `/acp`. */
   readonly path: string;
   readonly key: string;
   readonly body: JsonObject;
-  /**
-   * The calls that it makes the merchant, and those of no other errand but one on the same session.
-   */
+  /** Matches its calls of the backend, and those of another call on the same session only. */
   readonly aim: Aim;
 }
 
 export const KEYED_OPERATIONS = OPERATIONS.filter((operation) => operation !== 'getCheckoutSession');
 
-/** A new errand, on a session of its own unless it is given one. */
-export async function errandFor(
-  { merchant: backend }: Pick<Ground, 'merchant'>,
+/** A new call, on a session of its own unless one is given. */
+export async function callFor(
+  { backend }: Pick<Ground, 'backend'>,
   operation: KeyedOperation,
   sessionId?: string,
-): Promise<Errand> {
+): Promise<KeyedCall> {
   const key = randomUUID();
   if (operation === 'createCheckoutSession') {
     const item = `item_${key}`;
@@ -46,13 +44,13 @@ export async function errandFor(
   };
 }
 
-/** How often the merchant was asked to do it. */
-export function asked({ merchant: backend }: Ground, { aim }: Errand): number {
+/** How often the backend was called for it. */
+export function asked({ backend }: Ground, { aim }: KeyedCall): number {
   return count(backend.calls, aim);
 }
 
 /** How often its session was read. */
-export function read({ merchant: backend }: Ground, { sessionId }: Errand): number {
+export function read({ backend }: Ground, { sessionId }: KeyedCall): number {
   return sessionId === undefined ? 0 : count(backend.calls, { operation: 'getCheckoutSession', sessionId });
 }
 

@@ -1,5 +1,5 @@
 /**
- * Compares what a buyer was answered with the ledgers of chain, backend and store: one price, one
+ * Compares the answer of a buyer with the ledgers of chain, backend and store: one price, one
  * settlement, one key at the backend, and a true receipt. The gateway must be running.
  */
 
@@ -11,10 +11,10 @@ import type { Ground } from './ground.ts';
 import type { Fate, Purchase } from './purchases.ts';
 import type { Site } from './site.ts';
 
-export async function checkBooks(
+export async function checkLedgers(
   ground: Ground,
   site: Site,
-  { call, purchase, told, fate }: { call: PaidCall; purchase: Purchase; told: Answer; fate: Fate },
+  { call, purchase, response, fate }: { call: PaidCall; purchase: Purchase; response: Answer; fate: Fate },
 ): Promise<void> {
   assert.equal(await site.income(), call.units, 'the payee has exactly one price');
 
@@ -22,7 +22,7 @@ export async function checkBooks(
   assert.deepEqual(
     asked.map(({ idempotencyKey }) => idempotencyKey),
     Array.from({ length: fate.asked }, () => call.merchantKey),
-    'the merchant was asked so often, always under the same key',
+    'calls of the backend, always under the same key',
   );
 
   const settled = await site.events('payment.settled');
@@ -30,21 +30,20 @@ export async function checkBooks(
   const transaction = String(settled[0]?.data?.['transaction']);
   assert.deepEqual(await site.events('payment.rejected'), [], 'no payment.rejected');
 
-  const delivered = fate.told !== 'undelivered';
+  const delivered = fate.outcome !== 'undelivered';
   const receipt = await receiptThat(site, delivered);
   assert.equal(receipt.payment?.replayKey, call.payId);
   assert.equal(receipt.payment?.externalReference, transaction);
   const mined = (await ground.chain.request('eth_getTransactionReceipt', [transaction])) as { status: string } | null;
   assert.equal(mined?.status, '0x1', 'the transaction of the receipt is on the chain');
 
-  if (fate.told === 'answer') {
-    assert.equal(told.status, 200, told.text);
-    assert.ok(purchase.answers(told.text), told.text);
+  if (fate.outcome === 'answer') {
+    assert.equal(response.status, 200, response.text);
+    assert.ok(purchase.answers(response.text), response.text);
     return;
   }
-  // Whoever waited for the delivery that failed is told so; whoever asks afterwards, that nothing
-  // is to be had any more.
-  const answers = told.error?.code === 'BACKEND_ERROR' ? [told, await ask(call, site.baseUrl)] : [told];
+  // The call whose delivery failed gets BACKEND_ERROR; a later one gets `undelivered`.
+  const answers = response.error?.code === 'BACKEND_ERROR' ? [response, await ask(call, site.baseUrl)] : [response];
   for (const { error, text } of answers) {
     assert.equal(error?.details?.state, 'undelivered', text);
     assert.equal(error.details.payment?.externalReference, transaction, text);
@@ -54,8 +53,8 @@ export async function checkBooks(
 }
 
 /**
- * The one receipt, as soon as it says what it must: the buyer sees his answer a moment before the
- * books do.
+ * The one receipt, as soon as it has the expected content: the buyer has its answer a moment before
+ * the store.
  */
 function receiptThat(site: Site, delivered: boolean): Promise<Receipt> {
   return eventually(async () => {
