@@ -24,7 +24,7 @@ export function chromium(): Promise<Program> {
       mkdirSync(join(root, 'etc/fonts'), { recursive: true });
       writeFileSync(join(root, FONTS_CONFIGURATION), FONTS);
     },
-    env: (home) => ({ FONTCONFIG_FILE: join(home, FONTS_CONFIGURATION) }),
+    env: (home) => ({ FONTCONFIG_FILE: join(home, FONTS_CONFIGURATION), XDG_CACHE_HOME: join(home, 'var/cache') }),
   });
 }
 
@@ -32,7 +32,7 @@ export function chromium(): Promise<Program> {
 const FONTS = `<?xml version="1.0"?>
 <fontconfig>
   <dir prefix="relative">../../usr/share/fonts</dir>
-  <cachedir prefix="relative">../../var/cache/fontconfig</cachedir>
+  <cachedir prefix="xdg">fontconfig</cachedir>
   <match>
     <test name="family"><string>monospace</string></test>
     <edit name="family" mode="prepend" binding="strong"><string>DejaVu Sans Mono</string></edit>
