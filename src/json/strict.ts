@@ -70,6 +70,16 @@ export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_D
   return value;
 }
 
+/** The same, where what is not strict JSON is one case of many: undefined for it. */
+export function readStrictJson(bytes: Uint8Array): Json | undefined {
+  try {
+    return parseStrictJson(bytes);
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}
+
 function decode(bytes: Uint8Array): string {
   try {
     const text = utf8.decode(bytes);

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { type HttpServer, serveHttp } from '../../support/http-server.ts';
 
 /**
  * `pass`: the call is unchanged; `lose`: the node gets it and the answer breaks off; `fail`: no
@@ -9,11 +7,6 @@ import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
  * its sender cannot pay the gas.
  */
 export type Fault = 'pass' | 'lose' | 'fail' | 'empty' | 'unfunded';
-
-export interface FaultyNode {
-  readonly url: string;
-  stop(): Promise<void>;
-}
 
 const UNFUNDED = { code: -32_000, message: 'insufficient funds for gas * price + value' };
 
@@ -34,11 +27,9 @@ export async function throughFaultyNode<T>(
 }
 
 /** A chain node with faults, between its callers and the real one. */
-export async function startFaultyNode(upstream: string, fault: (method: string) => Fault): Promise<FaultyNode> {
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks).toString('utf8');
+export async function startFaultyNode(upstream: string, fault: (method: string) => Fault): Promise<HttpServer> {
+  return serveHttp(async ({ response, body: bytes }) => {
+    const body = bytes.toString('utf8');
     const { method, id } = JSON.parse(body) as { readonly method: string; readonly id: number };
     const headers = { 'content-type': 'application/json' };
     const chosen = fault(method);
@@ -53,15 +44,4 @@ export async function startFaultyNode(upstream: string, fault: (method: string) 
       else response.writeHead(200, headers).end(answer);
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
 }

@@ -1,7 +1,7 @@
 /** JSON over kept-alive HTTP to one peer: the chain node or a facilitator. */
 
 import { Pool } from 'undici';
-import { JsonError, parseStrictJson } from '../../../json/strict.ts';
+import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 
 /** Most connections to a peer: one per running settlement (112), and some for readings. */
@@ -77,17 +77,8 @@ export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPee
         if (length > maxAnswerBytes) throw new OversizedAnswer(maxAnswerBytes);
         chunks.push(chunk);
       }
-      return { status: answer.statusCode, json: parse(Buffer.concat(chunks)) };
+      return { status: answer.statusCode, json: readStrictJson(Buffer.concat(chunks)) };
     },
     close: () => pool.destroy(),
   };
-}
-
-function parse(bytes: Uint8Array): Json | undefined {
-  try {
-    return parseStrictJson(bytes);
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 /** Header values of the HTTP transport: JSON as standard base64 with padding (x402 2.1). */
 
-import { JsonError, parseStrictJson } from '../../../json/strict.ts';
+import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
 import { type DecodedProof, readPaymentPayload } from './payload-schema.ts';
 import type { PaymentPayload } from './types.ts';
@@ -36,20 +36,11 @@ export const MAX_PROOF_BYTES = 8_192;
 export function decodeProof(header: string): DecodedProof {
   // Characters outside base64 are refused below, so characters are bytes here.
   const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
-  const document = bytes === undefined ? undefined : parse(bytes);
+  const document = bytes === undefined ? undefined : readStrictJson(bytes);
   return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
 }
 
 /** A payload that MCP or A2A carries as an object, as the header that `decodeProof` reads. */
 export function encodeProof(payload: Json | PaymentPayload): string {
   return encodeHeader(payload);
-}
-
-function parse(bytes: Uint8Array): Json | undefined {
-  try {
-    return parseStrictJson(bytes);
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
 }
