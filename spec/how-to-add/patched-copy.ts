@@ -59,25 +59,27 @@ export function patchedCopy(additions: readonly Addition[]): PatchedCopy {
 
 /** Puts text behind a place that is there exactly once. */
 export function behind(place: string, text: string): (source: string) => string {
-  return (source) => {
-    const parts = source.split(place);
-    assert.equal(parts.length, 2, `${place} is there once`);
-    return parts.join(`${place}${text}`);
-  };
+  return (source) => sidesOf(source, place).join(`${place}${text}`);
 }
 
 /** Puts text before a place that is there exactly once. */
 export function before(place: string, text: string): (source: string) => string {
-  return (source) => {
-    const parts = source.split(place);
-    assert.equal(parts.length, 2, `${place} is there once`);
-    return parts.join(`${text}${place}`);
-  };
+  return (source) => sidesOf(source, place).join(`${text}${place}`);
+}
+
+function sidesOf(source: string, place: string): readonly string[] {
+  const sides = source.split(place);
+  assert.equal(sides.length, 2, `${place} is there once`);
+  return sides;
 }
 
 /** Adds an import before the first one. */
 export function importing(line: string): (source: string) => string {
-  return (source) => source.replace(/^import /m, `${line}\nimport `);
+  return (source) => {
+    const at = source.search(/^import /m);
+    assert.ok(at >= 0, 'there is an import');
+    return `${source.slice(0, at)}${line}\n${source.slice(at)}`;
+  };
 }
 
 /** Several edits of one file, in order. */
