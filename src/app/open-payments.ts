@@ -8,6 +8,7 @@ import type { WatchedBackend } from '../backend/backend-connection.ts';
 import type { BackendRequest } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { USUAL_LIMITS } from '../config/sections/resources.ts';
+import { protocolOf } from '../events/event.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
 import type { MandateService } from '../mandates/mandate-service.ts';
 import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
@@ -191,7 +192,7 @@ function openReconciler(
 }
 
 function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {
-  return openJournal({ requestId, callId, resourceId, adapter: channel }, events);
+  return openJournal({ requestId, callId, resourceId, adapter: protocolOf(channel) }, events);
 }
 
 /** How what was bought is delivered of a resource that is in the configuration no more. */

@@ -39,7 +39,7 @@ export function mountPublicRoutes(
 type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
 
 /** The keys of the agent card, of checkouts and of receipts, each under its own id. */
-function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
+export function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
   const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;
   return card?.ok === true ? [card.key.publicJwk, ...checkouts] : checkouts;

@@ -1,6 +1,6 @@
 /** Which headers go to the backend with a call, and which of its answer go on to the agent. */
 
-import type { Channel } from '../events/event.ts';
+import type { Protocol } from '../events/event.ts';
 import type { ReceivedHeaders } from './exchange.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
 
@@ -17,7 +17,7 @@ export interface BackendHeaderFacts {
   readonly tracestate?: string;
   /** Derived from the payment (contract 4.4). */
   readonly idempotencyKey?: string;
-  readonly protocol: Channel;
+  readonly protocol: Protocol;
   readonly resourceId: string;
   readonly payer?: string;
   readonly receiptId?: string;

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { loadConfig } from '../config/load.ts';
-import type { EventDraft } from '../events/event.ts';
+import { type EventDraft, protocolOf } from '../events/event.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { openStore } from '../store/open.ts';
@@ -103,5 +103,14 @@ function event(
   status: 'ok' | 'error',
   data: NonNullable<EventDraft['data']>,
 ): EventDraft {
-  return { type, requestId, resourceId, at: at.toISOString(), adapter: channel, status, paymentProvider: 'x402', data };
+  return {
+    type,
+    requestId,
+    resourceId,
+    at: at.toISOString(),
+    adapter: protocolOf(channel),
+    status,
+    paymentProvider: 'x402',
+    data,
+  };
 }

@@ -12,7 +12,7 @@ import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
 import { deriveLimits, deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
-import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
+import { addressOverlaps, deriveResource, type ResourceSurroundings } from './sections/resources.ts';
 import { deriveStorage } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
@@ -45,6 +45,7 @@ export function deriveConfig(
   const asset = payments?.asset ?? ({ kind: 'unsound' } as const);
   const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));
   const surroundings: ResourceSurroundings = {
+    publicBaseUrl: merchant?.publicBaseUrl ?? '',
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     protocols,
     asset,
@@ -58,7 +59,7 @@ export function deriveConfig(
     merchant,
     server,
     management,
-    backend: { origin: backend.origin, headers: backend.headers, probePath: backend.probePath },
+    backend,
     storage,
     protocols,
     x402: payments?.x402,
@@ -103,8 +104,10 @@ function deriveResources(
     return [];
   }
   if (listed === null || typeof listed !== 'object' || Array.isArray(listed)) return [];
-  return Object.entries(document.resources ?? {})
+  const resources = Object.entries(document.resources ?? {})
     .filter(([id]) => problems.sound(memberPath('resources', id)))
     .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
     .filter((resource) => resource !== undefined);
+  for (const { path, message } of addressOverlaps(resources)) problems.add(path, message);
+  return resources;
 }

@@ -19,7 +19,15 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** The protocol of a call; in events `adapter`, in receipts `protocol`. */
-export type Channel = 'http' | 'mcp' | 'a2a' | 'acp';
+export type Protocol = 'http' | 'mcp' | 'a2a' | 'acp';
+
+/** How a call came: by an adapter of its own, or to the backend's own address, over HTTP. */
+export type Channel = Protocol | 'origin';
+
+/** The protocol that a channel speaks. */
+export function protocolOf(channel: Channel): Protocol {
+  return channel === 'origin' ? 'http' : channel;
+}
 
 /** An event before the feed gave it a position (contract 6). */
 export interface EventDraft {
@@ -30,7 +38,7 @@ export interface EventDraft {
   readonly resourceId: string;
   /** ISO 8601, when it happened. */
   readonly at: string;
-  readonly adapter?: Channel;
+  readonly adapter?: Protocol;
   readonly paymentProvider?: 'x402';
   readonly durationMs?: number;
   readonly status?: 'ok' | 'error';

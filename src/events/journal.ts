@@ -1,7 +1,7 @@
 /** Collects the events of one call until a payment transition or the batched feed takes them. */
 
 import type { JsonObject } from '../json/types.ts';
-import type { Channel, EventDraft, EventType } from './event.ts';
+import type { EventDraft, EventType, Protocol } from './event.ts';
 
 /** The batched feed, which takes the events that no transition carries. */
 export interface EventSink {
@@ -40,7 +40,7 @@ export function openJournal(
     readonly requestId: string;
     readonly callId?: string | undefined;
     readonly resourceId: string;
-    readonly adapter: Channel;
+    readonly adapter: Protocol;
   },
   sink: EventSink,
   now: () => Date = () => new Date(),

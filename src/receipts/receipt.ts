@@ -1,7 +1,7 @@
 /** Receipts (contract 6.1), their ids, the lists that they stand on, and the port of their book. */
 
 import { uuidv7 } from '../events/call-id.ts';
-import type { Channel } from '../events/event.ts';
+import type { Channel, Protocol } from '../events/event.ts';
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
@@ -43,7 +43,7 @@ export interface Receipt {
   readonly id: string;
   readonly requestId: string;
   readonly resourceId: string;
-  readonly protocol: Channel;
+  readonly protocol: Protocol;
   /** ISO 8601, when written. */
   readonly at: string;
   readonly delivered: boolean;
@@ -58,6 +58,8 @@ export interface Receipt {
     readonly backendErrorCode?: string;
     readonly resumedFrom?: string;
     readonly operation?: string;
+    /** The call came to the backend's own address (contract 7.4). */
+    readonly channel?: 'origin';
     /** The backend's answer is kept: the buyer collects it with the same proof. */
     readonly answerKept?: true;
     /** The time to collect is over and nothing was delivered: the merchant owes the money back. */
@@ -87,6 +89,11 @@ export function receiptId(nowMs: number = Date.now(), random?: Uint8Array): stri
 export function receiptIdsBefore(ms: number): string {
   const hex = Math.max(0, ms).toString(16).padStart(12, '0');
   return `receipt_${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
+
+/** `metadata.channel`: absent where the protocol says it already. */
+export function channelOf(channel: Channel): Pick<NonNullable<Receipt['metadata']>, 'channel'> {
+  return channel === 'origin' ? { channel } : {};
 }
 
 /** What a receipt says of its call. */

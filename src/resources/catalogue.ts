@@ -9,6 +9,7 @@ import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import { proveLinearEngine } from './patterns/linear.ts';
 import { prepareInput } from './prepare.ts';
 import type { Resource } from './resource.ts';
+import { reverseTemplate } from './reverse-template.ts';
 import { compileValidators, MatchLengthError } from './schemas/ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
@@ -59,6 +60,8 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
   if ('path' in input) return input;
   const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema);
   if (output !== undefined && 'path' in output) return output;
+  const reversal = config.address === undefined ? undefined : reverseTemplate(config);
+  if (reversal?.ok === false) return { path: 'backend.path', message: reversal.message };
   const { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
   return {
     id: config.id,
@@ -67,6 +70,7 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
     exposedVia: config.exposedVia,
     authorization: config.authorization,
     backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
+    address: reversal?.address,
     prepare: prepareInput(input, config.backend, reading.template),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),
   };

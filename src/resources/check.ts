@@ -4,6 +4,7 @@ import { isObject, type Json } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { carriesBody } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
+import { reverseTemplate } from './reverse-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
 import { schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
@@ -16,7 +17,7 @@ const NOT_UNICODE =
 /** Every fault; paths are relative to the resource. */
 export function resourceFaults(resource: ResourceConfig): readonly ResourceFault[] {
   const { inputSchema, outputSchema } = resource;
-  const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource)];
+  const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource), ...addressFaults(resource)];
   if (inputSchema !== undefined) {
     faults.push(...schemaFaults(inputSchema, 'inputSchema'), ...mirrorFaults(inputSchema, 'inputSchema'));
     if (inputSchema['type'] !== 'object')
@@ -43,6 +44,16 @@ function pathFaults({ backend, inputSchema }: ResourceConfig): readonly Resource
       return [{ path, message: `has {${name}}, whose type cannot be part of a path` }];
   }
   return [];
+}
+
+/** Where it is sold at its own address, each address must have one input. */
+function addressFaults(resource: ResourceConfig): readonly ResourceFault[] {
+  if (resource.address === undefined) return [];
+  const reversal = reverseTemplate(resource);
+  if (reversal.ok) return [];
+  return [
+    { path: 'backend.path', message: `cannot be sold at its own address (expose: origin): it ${reversal.message}` },
+  ];
 }
 
 /** Bindings name declared properties and cover the path exactly; a body needs a method with one. */

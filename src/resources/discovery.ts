@@ -2,7 +2,7 @@
 
 import release from '../../package.json' with { type: 'json' };
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
-import type { Channel } from '../events/event.ts';
+import type { Protocol } from '../events/event.ts';
 import { CHECKOUT_PROFILE } from '../mandates/ap2/checkout/checkout-claims.ts';
 import { CONSTRAINTS } from '../mandates/ap2/verify/challenge.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
@@ -29,7 +29,7 @@ interface Descriptor {
 const CONTINUATION = 'continuation';
 
 /** Constants of a release (contract 2). Those of mounted adapters are published. */
-const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {
+const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {
   http: {
     name: 'http',
     kind: 'protocol',
@@ -149,11 +149,11 @@ interface AdapterHealth {
   readonly checkedAt: string;
 }
 
-export type AdapterHealths = Partial<Readonly<Record<Channel, AdapterHealth>>>;
+export type AdapterHealths = Partial<Readonly<Record<Protocol, AdapterHealth>>>;
 
 /** How old a published `checkedAt` may grow while the status stays the same, milliseconds. */
 export const HEALTH_REFRESH_MS = 30_000;
-const CHANNELS: readonly Channel[] = ['http', 'mcp', 'a2a', 'acp'];
+const PROTOCOLS: readonly Protocol[] = ['http', 'mcp', 'a2a', 'acp'];
 
 /**
  * GET /.well-known/agent-commerce as a function of the adapters' health. Checks run every 2 s; if
@@ -166,8 +166,8 @@ export function discoveryDocument(
   startedAt: string,
 ): (health: AdapterHealths) => StaticDocument {
   const fixed = fixedParts(config);
-  const mounted = CHANNELS.filter((channel) => config.protocols[channel].enabled);
-  const described = (channel: Channel): Descriptor =>
+  const mounted = PROTOCOLS.filter((channel) => config.protocols[channel].enabled);
+  const described = (channel: Protocol): Descriptor =>
     channel === 'a2a' && config.protocols.a2a.continuation
       ? continuing(PROTOCOL_ADAPTERS.a2a)
       : PROTOCOL_ADAPTERS[channel];

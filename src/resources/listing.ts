@@ -16,6 +16,8 @@ export interface ListedResource {
     | { readonly type: 'free' }
     | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
   readonly exposedVia: readonly string[];
+  /** Where it is sold by its own method, with `{param}`s; absent unless `origin` is above. */
+  readonly address?: string;
   readonly paymentMethods: readonly string[];
   /** Absent where nothing but money is needed. */
   readonly authorization?: { readonly required: readonly string[] };
@@ -32,6 +34,7 @@ export function listedResource(resource: ResourceConfig, inputSchema: JsonObject
     method: resource.backend.method,
     pricing: listedPricing(resource.pricing),
     exposedVia: resource.exposedVia,
+    ...(resource.address === undefined ? {} : { address: resource.address }),
     paymentMethods: resource.paymentMethods,
     ...(resource.authorization.length === 0 ? {} : { authorization: { required: resource.authorization } }),
   };

@@ -5,6 +5,7 @@ import type { InputProblem } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
+import type { AddressReader } from './reverse-template.ts';
 import type { ResourceConfig } from './settings.ts';
 
 export interface Resource {
@@ -24,6 +25,8 @@ export interface Resource {
    * number loses a digit.
    */
   prepare(input: JsonObject, raw: Uint8Array | undefined): PreparedInput;
+  /** Reads its input at the backend's own address; undefined where it is not sold there. */
+  readonly address: AddressReader | undefined;
   /** Whether an answer fits the published output schema; undefined when there is none. */
   readonly fitsOutput: ((value: Json) => boolean) | undefined;
 }

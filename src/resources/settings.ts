@@ -24,6 +24,9 @@ export interface PublicMandateSettings {
   readonly issuers: readonly { readonly id: string }[];
 }
 
+/** A header that a call at the backend's own address may bring along (contract 7.4). */
+export type OriginHeader = 'accept' | 'authorization' | 'cookie';
+
 /** One resource as configured and checked. */
 export interface ResourceConfig {
   readonly id: string;
@@ -44,6 +47,8 @@ export interface ResourceConfig {
     readonly maxResponseBytes: number;
     readonly idempotent: boolean;
     readonly relayStatuses: readonly number[];
+    /** Whether a query name that is no input is refused at the backend's own address. */
+    readonly strictQuery: boolean;
   };
   readonly pricing: Pricing;
   /** Mounted channels only, in the order of the configuration. */
@@ -51,4 +56,6 @@ export interface ResourceConfig {
   readonly paymentMethods: readonly 'x402'[];
   /** What a buyer must bring besides money. */
   readonly authorization: readonly 'ap2'[];
+  /** Its public URL with `{param}`s, where it is sold at the backend's own address. */
+  readonly address: string | undefined;
 }

@@ -12,7 +12,7 @@ import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 import { X402_EXTENSIONS } from './x402-extension.ts';
 
-const CARD_PATH = '/.well-known/agent-card.json';
+export const CARD_PATH = '/.well-known/agent-card.json';
 const JSON_ONLY = ['application/json'];
 /** The name under which the card declares where a mandate goes (a2a 2). */
 const MANDATE_SCHEME = 'ap2Mandate';

@@ -2,8 +2,9 @@
 
 import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
+import type { PassthroughSettings } from '../../passthrough/settings.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
-import type { ResourceConfig } from '../../resources/settings.ts';
+import type { OriginHeader, ResourceConfig } from '../../resources/settings.ts';
 import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
 
@@ -44,9 +45,15 @@ export interface GatewayConfig {
   readonly management: { readonly host: string; readonly port: number };
   readonly backend: {
     readonly origin: string;
+    /** The path of the base URL, before every path below it; no trailing slash, often empty. */
+    readonly pathPrefix: string;
     readonly headers: Readonly<Record<string, string>>;
     /** A path of the backend that may be requested without payment, prefix included. */
     readonly probePath: string | undefined;
+    /** Undefined: what is not sold does not pass. */
+    readonly passthrough: PassthroughSettings | undefined;
+    /** Headers of a call in place that the backend gets, and that are part of what is bought. */
+    readonly originHeaders: readonly OriginHeader[];
   };
   readonly storage: StorageConfig;
   readonly protocols: {
@@ -62,6 +69,10 @@ export interface GatewayConfig {
   readonly limits: {
     readonly maxInFlight: number;
     readonly maxStreams: number;
+    /** Passed requests that run at the same time, upgraded ones apart. */
+    readonly maxPassthrough: number;
+    /** Connections that were upgraded to WebSockets. */
+    readonly maxUpgrades: number;
     /** Memory for answers that are held as a whole, bytes. */
     readonly maxBufferedBytes: number;
     /** Of each client; undefined: no rate limit. */

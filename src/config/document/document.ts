@@ -7,6 +7,7 @@ import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
+import type { OriginHeader } from '../../resources/settings.ts';
 
 export interface ConfigDocument {
   readonly version: 1;
@@ -26,6 +27,8 @@ export interface ConfigDocument {
     readonly allowNonLoopback?: boolean;
     readonly headers?: HeaderMap;
     readonly probe?: { readonly path: string };
+    readonly passthrough?: PassthroughDocument;
+    readonly originHeaders?: readonly OriginHeader[];
   };
   readonly storage: {
     readonly redis?: RedisDocument;
@@ -48,9 +51,20 @@ export interface ConfigDocument {
   readonly limits?: {
     readonly maxInFlight?: number;
     readonly maxStreams?: number;
+    readonly maxPassthrough?: number;
+    readonly maxUpgrades?: number;
     readonly maxBufferedBytes?: number;
     readonly rate?: RateDocument;
   };
+}
+
+export interface PassthroughDocument {
+  readonly enabled: boolean;
+  readonly include?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly websocket?: boolean;
+  readonly idleTimeoutMs?: number;
+  readonly preserveHost?: boolean;
 }
 
 interface RateDocument {
@@ -167,11 +181,12 @@ export interface ResourceDocument {
     readonly maxResponseBytes?: number;
     readonly idempotent?: boolean;
     readonly relayStatuses?: readonly number[];
+    readonly strictQuery?: boolean;
   };
   readonly pricing:
     | { readonly type: 'free' }
     | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
-  readonly expose?: readonly ('http' | 'mcp' | 'a2a')[];
+  readonly expose?: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
   readonly payments?: readonly 'x402'[];
   readonly authorization?: { readonly required?: readonly 'ap2'[] };
 }

@@ -1,7 +1,14 @@
 /** `backend`: where the backend is, and the headers that every request to it has. */
 
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import type { PassthroughSettings } from '../../passthrough/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import type { ConfigDocument, HeaderMap } from '../document/document.ts';
+import { readTemplate } from '../../resources/url-template.ts';
+import type { GatewayConfig } from '../document/config.ts';
+import type { ConfigDocument, HeaderMap, PassthroughDocument } from '../document/document.ts';
+
+const PASSTHROUGH = schema.properties.backend.properties.passthrough.properties;
+const PASSTHROUGH_AT = 'backend.passthrough';
 
 /** Set by the gateway or by the transport: a configured copy would contradict them. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
@@ -34,11 +41,14 @@ export interface BackendBase {
   readonly headers: HeaderMap;
 }
 
-/** The backend of the resources. */
-export interface Backend extends BackendBase {
-  /** With `pathPrefix`; undefined: the probe only opens a connection. */
-  readonly probePath: string | undefined;
-}
+/** The backend of the resources: what `GatewayConfig` has of it. */
+type Backend = GatewayConfig['backend'];
+
+/** Pages for operators of servers: they pass only where the configuration says so. */
+const USUALLY_INTERNAL: readonly string[] = [
+  ...['/actuator', '/admin', '/debug', '/heapdump', '/internal', '/jolokia', '/management', '/metrics'],
+  ...['/server-info', '/server-status', '/.env', '/.git', '/.hg', '/.svn'],
+];
 
 /** Its URL has passed the rules of `fields.ts`. */
 export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend {
@@ -47,7 +57,36 @@ export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList
     ...base,
     probePath: backend.probe === undefined ? undefined : base.pathPrefix + backend.probe.path,
     headers: lowerHeaders(backend.headers ?? {}, 'backend.headers', problems),
+    passthrough: derivePassthrough(backend.passthrough, problems),
+    originHeaders: backend.originHeaders ?? [],
   };
+}
+
+/** Undefined where it is off. Its templates are relative to the base URL. */
+function derivePassthrough(
+  document: PassthroughDocument | undefined,
+  problems: ProblemList,
+): PassthroughSettings | undefined {
+  if (document === undefined || !document.enabled) return undefined;
+  const { include, exclude, websocket, idleTimeoutMs, preserveHost } = document;
+  for (const [name, templates] of Object.entries({ include, exclude }))
+    for (const [index, template] of (templates ?? []).entries()) {
+      const fault = passedTemplateFault(template);
+      if (fault !== undefined) problems.add(memberPath(`${PASSTHROUGH_AT}.${name}`, index), fault);
+    }
+  return {
+    include,
+    exclude: exclude ?? (include === undefined ? USUALLY_INTERNAL : []),
+    websocket: websocket ?? PASSTHROUGH.websocket.default,
+    idleTimeoutMs: idleTimeoutMs ?? PASSTHROUGH.idleTimeoutMs.default,
+    preserveHost: preserveHost ?? PASSTHROUGH.preserveHost.default,
+  };
+}
+
+function passedTemplateFault(template: string): string | undefined {
+  const reading = readTemplate(template);
+  if (!reading.ok) return reading.message;
+  return template.includes('?') ? 'must have no query: a path is passed with any' : undefined;
 }
 
 /** Origin and path of a URL that was checked. */

@@ -100,6 +100,8 @@ export function deriveLimits({ limits = {} }: ConfigDocument): GatewayConfig['li
   return {
     maxInFlight: limits.maxInFlight ?? LIMITS.maxInFlight.default,
     maxStreams: limits.maxStreams ?? LIMITS.maxStreams.default,
+    maxPassthrough: limits.maxPassthrough ?? LIMITS.maxPassthrough.default,
+    maxUpgrades: limits.maxUpgrades ?? LIMITS.maxUpgrades.default,
     maxBufferedBytes: limits.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
     rate: limits.rate && { perSecond, burst },
   };

@@ -2,7 +2,7 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
-import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { resourceFaults } from '../../resources/check.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { templateParameters } from '../../resources/url-template.ts';
@@ -28,6 +28,8 @@ const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 
 /** Other sections that a resource is derived from. */
 export interface ResourceSurroundings {
+  /** Without a trailing slash. */
+  readonly publicBaseUrl: string;
   readonly backend: BackendBase;
   /** Undefined when that section was refused: the mounts are then unknown. */
   readonly protocols: GatewayConfig['protocols'] | undefined;
@@ -39,7 +41,7 @@ export interface ResourceSurroundings {
 export function deriveResource(
   id: string,
   document: ResourceDocument,
-  { backend, protocols, asset, mandates }: ResourceSurroundings,
+  { publicBaseUrl, backend, protocols, asset, mandates }: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
   const path = memberPath('resources', id);
@@ -58,6 +60,10 @@ export function deriveResource(
     exposedVia: mounted(document.expose ?? ['http'], protocols, path, problems),
     paymentMethods: paymentMethods(document.payments, free, path, problems),
     authorization: requiredMandates(document, mandates, path, problems),
+    address:
+      document.expose?.includes('origin') === true
+        ? publicBaseUrl + document.backend.path.replace(/\?.*/, '')
+        : undefined,
   };
   for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
   return pricing && resource;
@@ -89,10 +95,14 @@ function deriveOperation(
     maxResponseBytes: operation.maxResponseBytes ?? BACKEND.maxResponseBytes.default,
     idempotent: operation.idempotent ?? BACKEND.idempotent.default,
     relayStatuses,
+    strictQuery: operation.strictQuery ?? BACKEND.strictQuery.default,
   };
 }
 
-/** The enabled adapters that offer it; a resource that no adapter offers is a mistake. */
+/**
+ * The enabled adapters that offer it, and its own address, which needs none. A resource that
+ * nothing offers is a mistake.
+ */
 function mounted(
   expose: readonly Channel[],
   protocols: GatewayConfig['protocols'] | undefined,
@@ -100,7 +110,7 @@ function mounted(
   problems: ProblemList,
 ): readonly Channel[] {
   if (protocols === undefined) return expose;
-  const channels = expose.filter((channel) => protocols[channel].enabled);
+  const channels = expose.filter((channel) => channel === 'origin' || protocols[channel].enabled);
   if (channels.length === 0)
     problems.add(
       `${path}.expose`,
@@ -162,4 +172,42 @@ function checkPrice(
     problems.add(path, `must have at most ${exponent} digits behind the point with ap2: those of ${currency}`);
   else if (!Number.isSafeInteger(Number(whole + fraction.padEnd(exponent, '0'))))
     problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
+}
+
+/**
+ * Operations of one method at least one of which is sold at its own address, and whose addresses
+ * overlap: a server may run either of them there.
+ */
+export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
+  const operations = resources.map((resource) => ({ resource, segments: addressSegments(resource.backend.path) }));
+  return operations.flatMap((one, index) =>
+    operations
+      .slice(index + 1)
+      .filter(
+        (other) =>
+          one.resource.backend.method === other.resource.backend.method &&
+          (one.resource.address ?? other.resource.address) !== undefined &&
+          overlap(one.segments, other.segments),
+      )
+      .map((other) => ({
+        path: `${memberPath('resources', other.resource.id)}.backend.path`,
+        message: `must not be an address of resources.${one.resource.id} too while one of them is sold at its own address`,
+      })),
+  );
+}
+
+function addressSegments(path: string): readonly string[] {
+  return path.replace(/\?.*/, '').toLowerCase().split('/');
+}
+
+function overlap(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((segment, at) => segmentsOverlap(segment, other[at] ?? ''));
+}
+
+function segmentsOverlap(one: string, other: string): boolean {
+  const inOne = templateParameters(one).length > 0;
+  const inOther = templateParameters(other).length > 0;
+  if (!inOne && !inOther) return one === other;
+  // A parameter is never empty where something is sold.
+  return one !== '' && other !== '';
 }

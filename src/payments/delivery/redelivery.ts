@@ -12,6 +12,7 @@ import {
 } from '../../backend/exchange.ts';
 import { backendHeaders, relayedHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
+import { protocolOf } from '../../events/event.ts';
 import type { Journal } from '../../events/journal.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
 import type { Paid } from '../settlement/settlement-request.ts';
@@ -86,7 +87,7 @@ async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchan
   const headers = backendHeaders({
     configured: request.headers,
     requestId,
-    protocol: channel,
+    protocol: protocolOf(channel),
     resourceId,
     payer,
     receiptId,

@@ -22,7 +22,7 @@ export const MAX_PAUSE_MS = 48 * 60 * 60 * 1_000;
 
 const SHA256_HEX = /^[0-9a-f]{64}$/;
 const DIGITS = /^\d{1,78}$/;
-const CHANNELS: ReadonlySet<unknown> = new Set(['http', 'mcp', 'a2a', 'acp']);
+const CHANNELS: ReadonlySet<unknown> = new Set(['http', 'mcp', 'a2a', 'acp', 'origin']);
 const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'reserved',
   'settling',

@@ -1,7 +1,14 @@
 /** The receipt of a payment, made from its record with each write of settlement and delivery. */
 
+import { protocolOf } from '../../events/event.ts';
 import { readStoredMandate } from '../../mandates/stored-mandate.ts';
-import { type Receipt, type ReceiptAuthorization, type ReceiptPayment, receiptId } from '../../receipts/receipt.ts';
+import {
+  channelOf,
+  type Receipt,
+  type ReceiptAuthorization,
+  type ReceiptPayment,
+  receiptId,
+} from '../../receipts/receipt.ts';
 import type { PaymentRecord, PaymentTerms } from './ledger.ts';
 
 /** The largest moment that an id can hold, milliseconds. */
@@ -61,6 +68,7 @@ export function receiptOf(
   const { delivery, resumedBy, refundDue, callId = terms.callId } = facts;
   const metadata = {
     ...(callId === undefined ? {} : { callId }),
+    ...channelOf(terms.channel),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
     ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
     ...(isUncertain(terms, delivery) ? { deliveryUncertain: true as const } : {}),
@@ -73,7 +81,7 @@ export function receiptOf(
     id: terms.receiptId,
     requestId: resumedBy ?? terms.requestId,
     resourceId: terms.resourceId,
-    protocol: terms.channel,
+    protocol: protocolOf(terms.channel),
     at: facts.at.toISOString(),
     delivered: delivery?.deliveredAt !== undefined,
     ...(delivery?.deliveredAt === undefined ? {} : { deliveredAt: delivery.deliveredAt.toISOString() }),

@@ -2,9 +2,10 @@
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
+import { protocolOf } from '../../events/event.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { passed } from '../../payments/steps.ts';
-import { type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
+import { channelOf, type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { type AnsweredCall, annotationsOfFunded, callAt } from '../call.ts';
 import { backendFailed, isRetrySafe, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
@@ -87,10 +88,10 @@ function receiptOfFreeCall(call: AnsweredCall): Receipt {
   return unpaidReceipt({
     requestId: call.requestId,
     resourceId: call.resource.id,
-    protocol: call.channel,
+    protocol: protocolOf(call.channel),
     backendStatus: call.answer.status,
     durationMs: elapsedMs(call),
-    metadata: { callId: call.callId },
+    metadata: { callId: call.callId, ...channelOf(call.channel) },
     ...(call.authorization === undefined ? {} : { authorization: call.authorization.summary }),
   });
 }

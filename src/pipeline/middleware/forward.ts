@@ -3,6 +3,7 @@
 import type { RequestHandler, Response } from 'express';
 import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
+import { protocolOf } from '../../events/event.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';
@@ -60,7 +61,7 @@ function requestToBackend(call: FundedCall): BackendRequest {
   const headers = backendHeaders({
     configured: request.headers,
     requestId,
-    protocol: channel,
+    protocol: protocolOf(channel),
     resourceId: resource.id,
     ...(trace.traceparent === undefined ? {} : { traceparent: trace.traceparent }),
     ...(trace.tracestate === undefined ? {} : { tracestate: trace.tracestate }),

@@ -2,6 +2,7 @@
 
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
+import { protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { advanceCall, callAt } from '../call.ts';
@@ -26,7 +27,7 @@ export function resolve(
       return;
     }
     const { requestId, callId, channel } = call;
-    const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: channel }, events);
+    const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: protocolOf(channel) }, events);
     journal.record('resource.requested');
     advanceCall(res, { ...call, stage: 'resolved', resource, journal });
     next();

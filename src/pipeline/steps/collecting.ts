@@ -6,6 +6,7 @@
 import type { Response } from 'express';
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { GatewayError } from '../../errors.ts';
+import { protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
@@ -62,7 +63,7 @@ export function createCollect(
     const journal =
       call.stage === 'resolved'
         ? call.journal
-        : openJournal({ requestId, callId, resourceId, adapter: channel }, events);
+        : openJournal({ requestId, callId, resourceId, adapter: protocolOf(channel) }, events);
     if (call.stage === 'received') journal.record('resource.requested');
     return {
       ...call,

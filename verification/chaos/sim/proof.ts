@@ -120,6 +120,7 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
     },
     prepare: () => ({ ok: false, problems: [] }),
     fitsOutput: undefined,
+    address: undefined,
     authorization: mandated ? ['ap2'] : [],
   };
 }

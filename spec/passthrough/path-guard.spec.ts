@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createPathGuard } from '../../src/passthrough/path-guard.ts';
+
+const judge = createPathGuard([
+  { template: '/reports/{city}', owner: 'report' },
+  { template: '/prices.csv', owner: 'prices' },
+]);
+
+function verdict(target: string): string {
+  const passage = judge(target);
+  return passage.kind === 'held' ? passage.owners.join(' ') : passage.kind === 'refused' ? passage.reason : 'pass';
+}
+
+describe('the guard of sold paths', () => {
+  for (const target of [
+    '/reports/berlin',
+    '/reports/berlin?x=1',
+    '/reports/berlin/',
+    '/Reports/berlin',
+    '/%72eports/berlin',
+    '/%52eports/berlin',
+    '/reports/',
+    '/reports/z%C3%BCrich',
+    '/reports/%20',
+    '/reports%20/berlin',
+  ])
+    it(`holds ${target} as the report`, () => assert.equal(verdict(target), 'report'));
+
+  it('holds a path without a parameter, also with a slash behind it and in capitals', () => {
+    assert.deepEqual(['/prices.csv', '/PRICES.csv/', '/prices.csv?a'].map(verdict), ['prices', 'prices', 'prices']);
+  });
+
+  for (const target of [
+    '//reports/berlin',
+    '/reports//berlin',
+    '/x/../reports/berlin',
+    '/./reports/berlin',
+    '/%2e/reports/berlin',
+    '/x/.%2e/reports/berlin',
+    '/reports/..',
+    '/reports/.',
+    '/reports/%2e%2e',
+    '/reports%2fberlin',
+    '/x/..%2freports/berlin',
+    '/x/..%5creports/berlin',
+    '/reports/a%2fb',
+    '/reports/a%5cb',
+    '/reports/berlin;v=1',
+    '/reports;v=1/berlin',
+    '/reports/berlin%00',
+    '/reports/berlin%0a',
+    '/reports%00/berlin',
+    '/reports/berlin/;x',
+    '/reports/z%FCrich',
+    '/reports/%c0%af',
+    '/reports/50%',
+    '//evil/reports/berlin',
+    '/%2572eports%252fberlin',
+    '/%25%37%32eports/berlin;',
+    '/reports/%EF%BC%8Fb',
+    '/prices%2ecsv',
+    '/;/prices.csv',
+  ])
+    it(`refuses ${target}, which servers read in more than one way`, () => assert.equal(verdict(target), 'ambiguous'));
+
+  for (const target of [
+    'http://evil/reports/berlin',
+    'ftp://x/reports/berlin',
+    '*',
+    '',
+    'reports/berlin',
+    '/reports\\berlin',
+    '/reports/berlin#x',
+    '/reports/berlin\u0000',
+    '/reports/b r',
+    '/réports/berlin',
+    `/${'a'.repeat(8_192)}`,
+  ])
+    it(`refuses ${JSON.stringify(target.slice(0, 40))}, which no server should be sent`, () =>
+      assert.equal(verdict(target), 'target'));
+
+  for (const target of [
+    '/',
+    '/index.html',
+    '/report',
+    '/reports',
+    '/reports/berlin/today',
+    '/v1/reports/berlin',
+    '/files/a%2Fb',
+    '/@scope%2fname',
+    '/a//b',
+    '/caf%E9',
+    '/x;jsessionid=1',
+    '/search?q=/reports/berlin&back=\\',
+    '/reportsx/;v',
+    '/100%25',
+    '/price%2Fs.csv',
+    `/${'a'.repeat(8_191)}`,
+  ])
+    it(`passes ${target.slice(0, 40)}`, () => assert.equal(verdict(target), 'pass'));
+
+  it('passes everything well-formed when nothing is sold', () => {
+    assert.equal(createPathGuard([])('//x/../y;z%zz').kind, 'pass');
+  });
+
+  it('refuses every odd path where a sold path has no literal', () => {
+    const open = createPathGuard([{ template: '/{page}', owner: 'page' }]);
+    assert.deepEqual([open('/a//b').kind, open('/a/b').kind, open('/a').kind], ['refused', 'pass', 'held']);
+  });
+});

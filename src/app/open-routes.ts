@@ -1,0 +1,74 @@
+/** Opens the decision whose a request is, from the gateway's paths and what the backend sells. */
+
+import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
+import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
+import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { KEY_SET_PATH } from '../crypto/signing-key.ts';
+import {
+  type AddressedOperation,
+  compileRoutes,
+  type OwnPaths,
+  type RequestLine,
+  type Route,
+} from '../passthrough/route.ts';
+import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import type { Catalogue } from '../resources/catalogue.ts';
+import { publicKeys } from './public-routes.ts';
+
+/** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
+export function openRoutes(
+  config: RouteSettings,
+  catalogue: Pick<Catalogue, 'byId'>,
+): ((req: RequestLine) => Route) | undefined {
+  const { passthrough, pathPrefix } = config.backend;
+  if (passthrough === undefined && config.resources.every(({ address }) => address === undefined)) return undefined;
+  return compileRoutes({ own: ownPaths(config), operations: operationsOf(config, catalogue), pathPrefix, passthrough });
+}
+
+type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
+
+/**
+ * The paths that belong to the gateway with all their methods, also where they answer 404: those of
+ * the interface specification, of the enabled adapters, the console and the key set.
+ */
+export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorization'>): OwnPaths {
+  const { mcp, a2a, acp } = config.protocols;
+  return {
+    exact: new Set([
+      ...['/health', '/ready', '/.well-known/agent-commerce'],
+      ...(a2a.enabled ? [CARD_PATH] : []),
+      ...(acp.enabled ? [DISCOVERY_PATH] : []),
+      ...(publicKeys(config).length > 0 ? [KEY_SET_PATH] : []),
+    ]),
+    below: [
+      ...['/api/resources', '/api/receipts', '/api/events', '/console'],
+      ...[mcp, a2a, acp].filter(({ enabled }) => enabled).map(({ mountPath }) => mountPath),
+    ],
+  };
+}
+
+/** What never passes, and what is sold in place. */
+export function operationsOf(
+  { backend, protocols: { acp }, resources }: RouteSettings,
+  catalogue: Pick<Catalogue, 'byId'>,
+): readonly AddressedOperation[] {
+  const checkout = acp.enabled && acp.backend.origin === backend.origin ? acp.backend.operations : undefined;
+  return [
+    ...resources.map((resource) => {
+      const address = catalogue.byId.get(resource.id)?.address;
+      return {
+        method: resource.backend.method,
+        template: resource.backend.path,
+        guarded: resource.pricing.type !== 'free' || needsMandate(resource),
+        inPlace: address && { resourceId: resource.id, address },
+      };
+    }),
+    ...(checkout === undefined ? [] : OPERATIONS).map((id) => ({
+      method: OPERATION_RULES[id].method,
+      template: checkout?.[id].path ?? '',
+      guarded: true,
+      inPlace: undefined,
+    })),
+  ];
+}

@@ -1,0 +1,156 @@
+/**
+ * Keeps what is sold from being reached for nothing: decides from the raw target of a request
+ * whether it may pass to the backend, is one of the guarded paths, or cannot be told apart from
+ * one. Stands before the proxy of everything that no route of the gateway takes.
+ *
+ * Servers read paths differently (case, slashes, dot segments, escapes, path parameters), and the
+ * gateway cannot know which of them the merchant runs. So a path that some server would take for a
+ * guarded one never passes, in whatever spelling, and every other path passes with the bytes of its
+ * target unchanged (contract 7.4).
+ */
+
+/** What may be done with a target. */
+type Passage<Owner> =
+  | { readonly kind: 'pass' }
+  /** The path of guarded operations, whatever the method; spelled plainly. */
+  | { readonly kind: 'held'; readonly owners: readonly Owner[] }
+  | { readonly kind: 'refused'; readonly reason: RefusedTarget };
+
+/**
+ * `target`: no server should be sent it. `ambiguous`: some server reads it as the path of a guarded
+ * operation.
+ */
+export type RefusedTarget = 'target' | 'ambiguous';
+
+/** A path that is guarded, as it is configured (`/reports/{city}`); its query does not count. */
+interface GuardedPath<Owner> {
+  readonly template: string;
+  /** Whether everything below it is guarded as well. */
+  readonly below?: boolean;
+  readonly owner: Owner;
+}
+
+/** Longest target that is looked at, characters; servers refuse more than 8 to 16 KiB. */
+const MAX_TARGET_LENGTH = 8_192;
+/** How often a path may have been encoded: proxies and frameworks decode again what was decoded. */
+const DECODINGS = 3;
+const VISIBLE = /^\/[\x21-\x7e]*$/;
+/** Neither escapes nor anything that servers resolve differently. */
+const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
+/** What an escape must not stand for: servers that decode it early read another path. */
+const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
+const ESCAPE = /%[0-9a-f]{2}/gi;
+/** What servers take for the end of a literal segment, once everything is decoded. */
+const AFTER_LITERAL = '(?=[/;?#.\\s\\u0000-\\u001f\\u007f]|$)';
+
+/** One guarded path, ready to be compared. */
+interface CompiledPath<Owner> {
+  readonly owner: Owner;
+  /** The whole folded path, spelled plainly. */
+  readonly plain: RegExp;
+  /** All literal segments in their order, wherever they are in a folded path. */
+  readonly tolerant: RegExp;
+}
+
+/** The guard of some paths. With none of them every well-formed target passes. */
+export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (target: string) => Passage<Owner> {
+  const compiled = paths.map(compile);
+  return function judge(target) {
+    if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
+    const mark = target.indexOf('?');
+    const path = mark < 0 ? target : target.slice(0, mark);
+    if (path.includes('\\') || target.includes('#')) return { kind: 'refused', reason: 'target' };
+    if (compiled.length === 0) return { kind: 'pass' };
+    const once = ODD.test(path) ? readEscapes(path) : path;
+    if (once === undefined) {
+      const folded = decodeAll(path);
+      return compiled.some(({ tolerant }) => tolerant.test(folded))
+        ? { kind: 'refused', reason: 'ambiguous' }
+        : { kind: 'pass' };
+    }
+    const folded = fold(once);
+    const owners = compiled.filter(({ plain }) => plain.test(folded)).map(({ owner }) => owner);
+    return owners.length === 0 ? { kind: 'pass' } : { kind: 'held', owners };
+  };
+}
+
+/** Whether some server may find a `.` or `..` segment in a path, however often it decodes it. */
+export function hasDotSegment(path: string): boolean {
+  return /(?:^|\/)\.{1,2}(?:[/;]|$)/.test(decodeAll(path));
+}
+
+/** Whether some literal of a path is guarded: without one every odd path is refused. */
+export function hasLiteral(template: string): boolean {
+  return literalSegments(template).length > 0;
+}
+
+function compile<Owner>({ template, below = false, owner }: GuardedPath<Owner>): CompiledPath<Owner> {
+  const [path = ''] = template.split('?');
+  const segments = path.replace(/\/$/, '').split('/').slice(1);
+  const plain = segments.map((segment) => `/${plainSegment(segment)}`).join('');
+  const literals = literalSegments(path).map((literal) => `/${RegExp.escape(literal)}${AFTER_LITERAL}`);
+  return {
+    owner,
+    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}/?$`, 's'),
+    tolerant: new RegExp(literals.join('.*?'), 's'),
+  };
+}
+
+/** Servers trim trailing spaces and dots of a literal; a parameter may be empty. */
+function plainSegment(segment: string): string {
+  return segment
+    .split(/(\{[^{}]*\})/)
+    .map((part) => (part.startsWith('{') ? '[^/]*' : RegExp.escape(fold(decode(part)))))
+    .join('')
+    .concat(segment.endsWith('}') ? '' : '[ .]*');
+}
+
+/** The segments of a template that have no parameter, folded. */
+function literalSegments(template: string): readonly string[] {
+  return template
+    .split('/')
+    .filter((segment) => segment !== '' && !segment.includes('{'))
+    .map((segment) => fold(decode(segment)));
+}
+
+/**
+ * The path with its escapes read once; undefined where servers may read it in more than one way: an
+ * escape that is broken, or stands for a control character, a separator, a dot or another escape,
+ * also after the normalisation of its letters.
+ */
+function readEscapes(path: string): string | undefined {
+  if (/;|\/\/|\/\.{1,2}(?:\/|$)/.test(path) || /%(?![0-9a-f]{2})/i.test(path)) return undefined;
+  const escaped = path.match(ESCAPE)?.join('') ?? '';
+  const letters = decodeUtf8(escaped);
+  if (letters === undefined || UNSAFE.test(letters.normalize('NFKC'))) return undefined;
+  return decodeUtf8(path);
+}
+
+/** Decoded as often as servers may do it, backslashes as slashes, folded. */
+function decodeAll(path: string): string {
+  let text = path;
+  for (let round = 0; round < DECODINGS; round += 1) text = decode(text);
+  return fold(text.replaceAll('\\', '/'));
+}
+
+/** Escapes as UTF-8; those that are none as Latin-1, and what is no escape as it stands. */
+function decode(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => decodeUtf8(escapes) ?? latin1(escapes));
+}
+
+function decodeUtf8(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function latin1(escapes: string): string {
+  return escapes.replace(ESCAPE, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+}
+
+/** Letters as servers compare them: compatible forms are one, and upper case is lower case. */
+function fold(text: string): string {
+  return text.normalize('NFKC').toLowerCase();
+}

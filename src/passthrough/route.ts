@@ -1,0 +1,200 @@
+/**
+ * Decides whose a request is, before any route: the gateway's own, a sale at the backend's own
+ * address, the backend's, or refused. Stands in front of the routes and of WebSocket upgrades.
+ */
+
+import { GatewayError } from '../errors.ts';
+import type { AddressReader } from '../resources/reverse-template.ts';
+import { belowMount, originForm } from '../server/http/target.ts';
+import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
+import type { PassthroughSettings } from './settings.ts';
+
+/** Where a request goes. */
+export type Route =
+  /** To the routes of the gateway, which may answer 404. */
+  | { readonly kind: 'own' }
+  /** To the adapter that sells at the backend's own address. */
+  | { readonly kind: 'in_place'; readonly inPlace: InPlaceRoute }
+  /** To the backend, as it came. */
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'refused'; readonly error: GatewayError };
+
+/** A request at the address of an operation that is sold there. */
+export interface InPlaceRoute {
+  readonly resourceId: string;
+  /** `head`: a HEAD of a GET. `options`: what the address serves is asked. */
+  readonly asks: 'call' | 'head' | 'options';
+  /** As the backend has it, with the prefix of its base URL, without the query. */
+  readonly path: string;
+  /** As it came, without the `?`. */
+  readonly query: string;
+  /** The path as the caller has it. */
+  readonly publicPath: string;
+  /** The methods of this address, for `Allow`. */
+  readonly allow: string;
+}
+
+/** An operation of the backend that has rules of its own. */
+export interface AddressedOperation {
+  readonly method: string;
+  /** With the prefix of the base URL, without a query. */
+  readonly template: string;
+  /** It has a price, needs a mandate, or is a step of a checkout: it never passes. */
+  readonly guarded: boolean;
+  /** Where it is sold in place; undefined: on other channels only. */
+  readonly inPlace: { readonly resourceId: string; readonly address: AddressReader } | undefined;
+}
+
+/** Paths of the gateway itself, with all their methods. */
+export interface OwnPaths {
+  readonly exact: ReadonlySet<string>;
+  /** These and everything below them. */
+  readonly below: readonly string[];
+}
+
+/** What the decision is made from. */
+interface RouteParts {
+  readonly own: OwnPaths;
+  readonly operations: readonly AddressedOperation[];
+  /** The path of the backend's base URL, without a trailing slash. */
+  readonly pathPrefix: string;
+  /** Undefined: what is not sold in place goes to the routes of the gateway. */
+  readonly passthrough: Pick<PassthroughSettings, 'include' | 'exclude'> | undefined;
+}
+
+/** The request line as Node has it. `originalUrl`: the target as it was sent, if `url` is not. */
+export interface RequestLine {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly originalUrl?: string | undefined;
+}
+
+const OWN: Route = { kind: 'own' };
+const PASS: Route = { kind: 'pass' };
+/** Methods of a request that may pass, for `Allow`; TRACE would show the headers of proxies. */
+const PASSED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+
+/** Compiles the decision. It reads the request line alone, and costs about a microsecond. */
+export function compileRoutes({ own, operations, pathPrefix, passthrough }: RouteParts): (req: RequestLine) => Route {
+  const judge = createPathGuard(
+    operations.filter(({ guarded }) => guarded).map((operation) => ({ ...operation, owner: operation })),
+  );
+  const sold = operations.flatMap(({ method, inPlace }) => (inPlace === undefined ? [] : [{ method, ...inPlace }]));
+  const passed = passthrough === undefined ? undefined : compilePassed(passthrough, pathPrefix);
+  return function routeOf({ method = '', url = '/', originalUrl = url }) {
+    const target = originForm(url);
+    const mark = target.indexOf('?');
+    const publicPath = mark < 0 ? target : target.slice(0, mark);
+    if (target === '*' || isOwn(own, publicPath)) return OWN;
+    const passage = originalUrl.startsWith('/') ? judge(pathPrefix + target) : TARGET_REFUSED;
+    if (passage.kind === 'refused') return passed === undefined ? OWN : refusedTarget(passage.reason);
+    const path = pathPrefix + publicPath;
+    const here = sold.filter(({ address }) => address.matches(path));
+    if (here.length > 0) {
+      const query = mark < 0 ? '' : target.slice(mark + 1);
+      const inPlace = inPlaceRoute(here, method, { path, query, publicPath });
+      if (inPlace !== undefined) return { kind: 'in_place', inPlace };
+      if (passage.kind === 'held' || passed === undefined) return notAllowed(allowOf(here));
+    }
+    if (passed === undefined) return OWN;
+    return passage.kind === 'held' ? heldElsewhere(passage.owners) : passed(method, path);
+  };
+}
+
+const TARGET_REFUSED = { kind: 'refused', reason: 'target' } as const;
+
+function isOwn({ exact, below }: OwnPaths, path: string): boolean {
+  return exact.has(path) || below.some((mount) => belowMount(mount, path) !== undefined);
+}
+
+interface SoldHere {
+  readonly method: string;
+  readonly resourceId: string;
+  readonly address: AddressReader;
+}
+
+/** The most literal of the operations that serve a method here; undefined: none does. */
+function inPlaceRoute(
+  here: readonly SoldHere[],
+  method: string,
+  target: Pick<InPlaceRoute, 'path' | 'query' | 'publicPath'>,
+): InPlaceRoute | undefined {
+  const asks = method === 'HEAD' ? 'head' : method === 'OPTIONS' ? 'options' : 'call';
+  const wanted = asks === 'head' ? 'GET' : method;
+  const serving = asks === 'options' ? here : here.filter((operation) => operation.method === wanted);
+  const [most] = serving.toSorted((a, b) => a.address.parameters.length - b.address.parameters.length);
+  return most && { resourceId: most.resourceId, asks, ...target, allow: allowOf(here) };
+}
+
+function allowOf(here: readonly SoldHere[]): string {
+  const methods = here.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...new Set([...methods, 'OPTIONS'])].join(', ');
+}
+
+/** What of the rest may pass, by `include` and `exclude`. */
+function compilePassed(
+  { include, exclude }: Pick<PassthroughSettings, 'include' | 'exclude'>,
+  pathPrefix: string,
+): (method: string, path: string) => Route {
+  const below = (template: string) => ({ template: pathPrefix + template, below: true, owner: template });
+  const excluded = createPathGuard(exclude.map(below));
+  const included = include?.map((template) => belowTemplate(pathPrefix + template));
+  return (method, path) => {
+    if (method === 'TRACE' || method === 'CONNECT') return notAllowed(PASSED_METHODS);
+    // Behind a prefix, and where only some paths pass, a path must not lead out of them.
+    if ((included !== undefined || pathPrefix !== '') && hasDotSegment(path)) return refusedTarget('ambiguous');
+    if (excluded(path).kind !== 'pass') return refused(notPassed());
+    if (included === undefined || included.some((pattern) => pattern.test(path))) return PASS;
+    return refused(new GatewayError('NOT_FOUND'));
+  };
+}
+
+/** A path as it is written, and all below it: what may pass is not read tolerantly. */
+function belowTemplate(template: string): RegExp {
+  const source = template
+    .replace(/\/$/, '')
+    .split(/\{[^{}]*\}/)
+    .map((literal) => RegExp.escape(literal))
+    .join('[^/]+');
+  return new RegExp(`^${source}(?:/.*)?$`, 's');
+}
+
+function refused(error: GatewayError): Route {
+  return { kind: 'refused', error };
+}
+
+function refusedTarget(reason: RefusedTarget): Route {
+  const message =
+    reason === 'target'
+      ? 'The target of this request must begin with / and hold visible ASCII without \\ and #, at most 8 KiB.'
+      : 'Servers could take this path for another one that does not pass. Spell it without dot segments, double slashes, ; and encoded separators.';
+  return refused(new GatewayError('INPUT_INVALID', { message, details: { reason: TARGET_REASONS[reason] } }));
+}
+
+const TARGET_REASONS = { target: 'request_target', ambiguous: 'ambiguous_path' } as const;
+
+/** The path of something sold, but not an address that sells it. */
+function heldElsewhere(owners: readonly AddressedOperation[]): Route {
+  if (owners.some(({ inPlace }) => inPlace !== undefined))
+    return refused(
+      new GatewayError('INPUT_INVALID', {
+        message: 'What is sold here has another spelling of its path: see address in GET /api/resources.',
+        details: { reason: 'path_spelling' },
+      }),
+    );
+  return refused(
+    new GatewayError('NOT_FOUND', { message: 'What is sold is not called here: see GET /api/resources for where.' }),
+  );
+}
+
+function notPassed(): GatewayError {
+  return new GatewayError('NOT_FOUND', {
+    message: 'This path does not pass to the backend unless backend.passthrough is configured so.',
+  });
+}
+
+function notAllowed(allow: string): Route {
+  return refused(
+    new GatewayError('METHOD_NOT_ALLOWED', { message: `This address serves ${allow}.`, headers: { allow } }),
+  );
+}
