@@ -46,6 +46,7 @@ import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
 import { openMandates } from './open-mandates.ts';
 import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
+import { openRoutes } from './open-routes.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
@@ -175,10 +176,12 @@ function openServices(parts: GatewayParts) {
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
   const mounts = idPrefixes(config.protocols);
+  const routeOf = openRoutes(config, catalogue);
   const loadShedding = openLoadShedder({
     maxInFlight: config.limits.maxInFlight,
     mounts,
     draining: () => lifecycle.draining(),
+    routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),
   });
@@ -199,7 +202,7 @@ function openServices(parts: GatewayParts) {
   const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
   return {
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
-    ...{ ingressGuards, loadShedding, budget, stream, monitor, watch, onFailure, writeQueues, housekeeping },
+    ...{ routeOf, ingressGuards, loadShedding, budget, stream, monitor, watch, onFailure, writeQueues, housekeeping },
   };
 }
 

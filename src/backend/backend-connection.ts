@@ -1,11 +1,10 @@
 /**
- * Opens the way to one backend: http-proxy-middleware as the frame, undici as the transport, and
- * for the backend of resources a circuit breaker with connections held before money moves.
+ * Opens the way to one backend over undici, and for the backend of resources a circuit breaker with
+ * connections held before money moves. What is sold goes this way: its whole exchange is one value,
+ * with a deadline, a bound of its size and a connection of its own. What only passes is proxied.
  */
 
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { type LookupFunction, Socket } from 'node:net';
-import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
+import type { LookupFunction } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { BackendExchange, type ExchangeDeps } from './backend-exchange.ts';
 import { BackendSocket, Connection } from './backend-socket.ts';
@@ -127,7 +126,6 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
   // A number, not a set of exchanges: tables that grow and shrink with every call keep ended calls
   // alive until a full collection.
   let running = 0;
-  const sendFramed = createFrame(origin);
   const sockets = new SocketPoolQueue(maxSockets);
   const deps: ExchangeDeps = {
     sockets,
@@ -135,7 +133,13 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
     health: breaker ?? UNWATCHED,
     unresponsive: () => breaker?.unresponsive === true,
     slowReaders: new SlowReaders(() => sockets.wanted),
-    send: (exchange, connection) => sendFramed({ exchange, connection }, (cause) => exchange.fail('transport', cause)),
+    send(exchange, connection) {
+      try {
+        connection.dispatch(outgoing(exchange, origin.host), exchange);
+      } catch (cause) {
+        exchange.fail('transport', cause);
+      }
+    },
     ended() {
       running -= 1;
     },
@@ -165,56 +169,6 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
       return begin(new BackendExchange(request, limits, { ...deps, ended: both }, held));
     };
   return { connection, deps, exchangeOver };
-}
-
-/** An exchange and the connection that carries it. */
-interface Carried {
-  readonly exchange: BackendExchange;
-  readonly connection: Connection;
-}
-
-/** Never connected: what happens to a client's connection cannot end an exchange. */
-const NO_CLIENT = new Socket();
-
-/** A request that came from no socket, with the exchange that it stands for. */
-class DetachedRequest extends IncomingMessage {
-  readonly carried: Carried;
-
-  constructor(carried: Carried) {
-    super(NO_CLIENT);
-    this.carried = carried;
-    // The real path was built and checked before the call was priced; here it would only be parsed
-    // once more.
-    this.url = '/';
-    this.method = 'GET';
-  }
-}
-
-/**
- * http-proxy-middleware in capture mode: with a fixed target and none of its own plugins, it takes
- * a detached request/response pair, and undici's dispatch replaces its `node:http` transport. So
- * every channel gets the backend's answer as a value, and no header, redirect or error page of the
- * middleware can reach a caller.
- */
-function createFrame(target: URL): (carried: Carried, refused: (cause: unknown) => void) => void {
-  const plugin: Plugin = (proxy) => {
-    // The passes of httpxy have no names. If a later version names them, this throws at start.
-    proxy.before('web', '', (request) => {
-      if (!(request instanceof DetachedRequest)) throw new TypeError('only detached requests enter the frame');
-      const { exchange, connection } = request.carried;
-      connection.dispatch(outgoing(exchange, target.host), exchange);
-      return true;
-    });
-    // Failures also come through `next`; without a listener the emitter would throw them a second
-    // time.
-    proxy.on('error', () => {});
-  };
-  const middleware = createProxyMiddleware({ target, ejectPlugins: true, selfHandleResponse: true, plugins: [plugin] });
-  return (carried, refused) => {
-    const request = new DetachedRequest(carried);
-    // `next` is called only when the middleware did not take the request.
-    middleware(request, new ServerResponse(request), refused).catch(refused);
-  };
 }
 
 /**

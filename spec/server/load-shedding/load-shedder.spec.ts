@@ -45,6 +45,7 @@ describe('the load shedder', () => {
       ]),
       draining: () => false,
       onShed: () => assert.fail('nothing is shed here'),
+      routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
     });
     assert.equal(loadShedder({ method, url, headers: {} } as IncomingMessage, {} as ServerResponse), false);
     return decisions === 1;
@@ -55,6 +56,8 @@ describe('the load shedder', () => {
     ['decides about a call', 'POST', '/api/resources/a/invoke', true],
     ['decides about a message', 'POST', '/mcp?x=1', true],
     ['leaves a checkout to its adapter, which first checks the caller', 'POST', '/acp/checkout_sessions?x=1', false],
+    ["decides about a GET at the backend's own address", 'GET', '/reports/x', true],
+    ['leaves what passes to the admission of the passthrough', 'POST', '/blog', false],
   ] as const)
     it(title, () => assert.equal(decides(method, url), decided));
 

@@ -94,17 +94,21 @@ interface LoadShedderParts {
   readonly mounts: IdPrefixes;
   readonly draining: () => boolean;
   readonly onShed: (reason: ShedReason) => void;
+  /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
+  readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
 }
 
 /**
- * Creates the load shedder. Only calls are shed, and every call is a POST: probes, operators and
- * readers of public documents use GET. A refused call costs the reading of its head and the writing
+ * Creates the load shedder. Only calls are shed, and every call is a POST, unless it comes to the
+ * backend's own address: probes, operators and readers of public documents use GET. What passes to
+ * the backend has an admission of its own. A refused call costs the reading of its head and the writing
  * of its answer; its body and its resource are not read. The adapter with routes of its own sheds
  * later, because it first refuses callers without a right, and in its own format.
  */
-export function createLoadShedder({ shedding, mounts, draining, onShed }: LoadShedderParts): LoadShedder {
+export function createLoadShedder({ shedding, mounts, draining, onShed, routeOf }: LoadShedderParts): LoadShedder {
   return function shedLoad(req, res) {
-    if (req.method !== 'POST') return false;
+    const kind = routeOf?.(req).kind ?? 'own';
+    if (kind !== 'in_place' && (kind !== 'own' || req.method !== 'POST')) return false;
     const channel = mounts.get(rawPath(req.url ?? ''));
     if (channel === ADAPTER_WITH_ROUTES) return false;
     const reason = shedding();

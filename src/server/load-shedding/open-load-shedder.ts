@@ -1,5 +1,6 @@
 /** Opens the load shedder of a process and the watch over its event loop. */
 
+import type { IncomingMessage } from 'node:http';
 import type { IdPrefixes } from '../http/request-id.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
 import { createLoadShedder, createShedding, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
@@ -17,6 +18,8 @@ interface OpenLoadShedderParts {
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly draining: () => boolean;
+  /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
+  readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
   /** What the event loop does; this process's own unless given. */
@@ -43,6 +46,7 @@ export function openLoadShedder({
   mounts,
   draining,
   onShed,
+  routeOf,
   loop,
 }: OpenLoadShedderParts): OpenedLoadShedder {
   const slots = createSlots(maxInFlight);
@@ -72,6 +76,7 @@ export function openLoadShedder({
       mounts,
       draining,
       onShed: count,
+      routeOf,
     }),
     slots,
     sheddingFor(cap) {
