@@ -175,33 +175,50 @@ function checkPrice(
 }
 
 /**
- * Operations of one method at least one of which is sold at its own address, and whose addresses
- * overlap: a server may run either of them there.
+ * Operations of one method whose addresses overlap, and of which one is sold at its own address: a
+ * server may run either of them there. One operation may be two resources, if only one of them is
+ * sold in place.
  */
 export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
-  const operations = resources.map((resource) => ({ resource, segments: addressSegments(resource.backend.path) }));
-  return operations.flatMap((one, index) =>
-    operations
-      .slice(index + 1)
-      .filter(
-        (other) =>
-          one.resource.backend.method === other.resource.backend.method &&
-          (one.resource.address ?? other.resource.address) !== undefined &&
-          overlap(one.segments, other.segments),
-      )
-      .map((other) => ({
-        path: `${memberPath('resources', other.resource.id)}.backend.path`,
-        message: `must not be an address of resources.${one.resource.id} too while one of them is sold at its own address`,
-      })),
-  );
+  if (resources.every(({ address }) => address === undefined)) return [];
+  const problems: ConfigProblem[] = [];
+  // By what two overlapping addresses share, so that many resources are not compared in pairs.
+  const seen = new Map<string, ResourceConfig[]>();
+  for (const resource of resources) {
+    const [, first = ''] = addressSegments(resource);
+    const group = `${resource.backend.method} ${addressSegments(resource).length}`;
+    const anywhere = `${group} {}`;
+    const own = templateParameters(first).length > 0 ? anywhere : `${group} ${first}`;
+    const near = own === anywhere ? [...seen.keys()].filter((key) => key.startsWith(`${group} `)) : [own, anywhere];
+    for (const other of near.flatMap((key) => seen.get(key) ?? []))
+      if (collide(resource, other))
+        problems.push({
+          path: `${memberPath('resources', resource.id)}.backend.path`,
+          message: `must not be an address of resources.${other.id} too while one of them is sold at its own address`,
+        });
+    const known = seen.get(own);
+    if (known === undefined) seen.set(own, [resource]);
+    else known.push(resource);
+  }
+  return problems;
 }
 
-function addressSegments(path: string): readonly string[] {
-  return path.replace(/\?.*/, '').toLowerCase().split('/');
+function collide(one: ResourceConfig, other: ResourceConfig): boolean {
+  const inPlace = [one, other].filter(({ address }) => address !== undefined).length;
+  if (inPlace === 0) return false;
+  const [segments, others] = [addressSegments(one), addressSegments(other)];
+  if (!segments.every((segment, at) => segmentsOverlap(segment, others[at] ?? ''))) return false;
+  return inPlace === 2 || shapeOf(segments) !== shapeOf(others);
 }
 
-function overlap(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((segment, at) => segmentsOverlap(segment, other[at] ?? ''));
+/** Servers may compare paths without regard to case. */
+function addressSegments({ backend }: ResourceConfig): readonly string[] {
+  return backend.path.replace(/\?.*/, '').toLowerCase().split('/');
+}
+
+/** Equal for two templates of one operation. */
+function shapeOf(segments: readonly string[]): string {
+  return segments.join('/').replaceAll(/\{[^{}]*\}/g, '{}');
 }
 
 function segmentsOverlap(one: string, other: string): boolean {
