@@ -41,7 +41,7 @@ async function buyOver(way: BuyingChannel, rpc: string, resource: string): Promi
   return { ...bought, message: terms.message };
 }
 
-/** A GET by the official client, which pays the 402 by itself. @throws Error when nothing is sold there */
+/** A GET by the official client, which pays the 402 by itself. @throws Error without a 402 */
 async function buyInPlace(address: string, rpc: string): Promise<Purchase> {
   const { asset, message } = await readChallenge(await fetch(address));
   const buyer = await createBuyer(connectChain(rpc, asset));

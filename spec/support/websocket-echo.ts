@@ -1,4 +1,4 @@
-/** A WebSocket endpoint that sends every message back (RFC 6455), for backends of the local world. */
+/** A WebSocket endpoint that sends every message back (RFC 6455), for backends of tests. */
 
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
