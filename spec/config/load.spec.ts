@@ -57,6 +57,8 @@ describe('what a document leaves out', () => {
     assert.deepEqual(config.limits, {
       maxInFlight: 512,
       maxStreams: 32,
+      maxPassthrough: 256,
+      maxUpgrades: 256,
       maxBufferedBytes: 33_554_432,
       rate: undefined,
     });
