@@ -4,6 +4,7 @@ import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import {
   type AddressedOperation,
@@ -53,7 +54,7 @@ export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue: Pick<Catalogue, 'byId'>,
 ): readonly AddressedOperation[] {
-  const checkout = acp.enabled && acp.backend.origin === backend.origin ? acp.backend.operations : undefined;
+  const checkout = acp.enabled && sameServer(acp.backend.origin, backend.origin) ? acp.backend.operations : undefined;
   return [
     ...resources.map((resource) => {
       const address = catalogue.byId.get(resource.id)?.address;
@@ -71,4 +72,10 @@ export function operationsOf(
       inPlace: undefined,
     })),
   ];
+}
+
+/** Whether two origins may be one server: all names and addresses of loopback are one host. */
+function sameServer(one: string, other: string): boolean {
+  if (one === other) return true;
+  return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
 }
