@@ -176,7 +176,8 @@ function checkPrice(
 
 /**
  * Operations of one method at least one of which is sold at its own address, and whose addresses
- * overlap: a server may run either of them there.
+ * overlap: a server may run either of them there. One operation may be two resources, if only one
+ * of them is sold there.
  */
 export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
   const operations = resources.map((resource) => ({ resource, segments: addressSegments(resource.backend.path) }));
@@ -187,13 +188,24 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
         (other) =>
           one.resource.backend.method === other.resource.backend.method &&
           (one.resource.address ?? other.resource.address) !== undefined &&
-          overlap(one.segments, other.segments),
+          overlap(one.segments, other.segments) &&
+          !(onlyOneInPlace(one.resource, other.resource) && samePath(one.segments, other.segments)),
       )
       .map((other) => ({
         path: `${memberPath('resources', other.resource.id)}.backend.path`,
         message: `must not be an address of resources.${one.resource.id} too while one of them is sold at its own address`,
       })),
   );
+}
+
+function onlyOneInPlace(one: ResourceConfig, other: ResourceConfig): boolean {
+  return (one.address === undefined) !== (other.address === undefined);
+}
+
+/** Whether two paths are one but for the names of their parameters. */
+function samePath(one: readonly string[], other: readonly string[]): boolean {
+  const unnamed = (segments: readonly string[]) => segments.join('/').replaceAll(/\{[^{}]*\}/g, '{}');
+  return unnamed(one) === unnamed(other);
 }
 
 function addressSegments(path: string): readonly string[] {
