@@ -14,7 +14,9 @@ import {
   type Route,
 } from '../passthrough/route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import type { ResourceConfig } from '../resources/settings.ts';
 import { publicKeys } from './public-routes.ts';
 
 /** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
@@ -27,7 +29,8 @@ export function openRoutes(
   return compileRoutes({ own: ownPaths(config), operations: operationsOf(config, catalogue), pathPrefix, passthrough });
 }
 
-type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
+/** What the decision is made from, of the configuration. */
+export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
 
 /**
  * The paths that belong to the gateway with all their methods, also where they answer 404: those of
@@ -49,11 +52,19 @@ export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorizatio
   };
 }
 
+/** An operation, and what of the configuration it comes from. */
+export interface ConfiguredOperation extends AddressedOperation {
+  /** The path of its setting, as problems of the configuration name it. */
+  readonly setting: string;
+  /** Undefined for a step of a checkout. */
+  readonly resource: ResourceConfig | undefined;
+}
+
 /** What never passes, and what is sold in place. */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue: Pick<Catalogue, 'byId'>,
-): readonly AddressedOperation[] {
+): readonly ConfiguredOperation[] {
   const checkout = acp.enabled && sameServer(acp.backend.origin, backend.origin) ? acp.backend.operations : undefined;
   return [
     ...resources.map((resource) => {
@@ -63,6 +74,8 @@ export function operationsOf(
         template: resource.backend.path,
         guarded: resource.pricing.type !== 'free' || needsMandate(resource),
         inPlace: address && { resourceId: resource.id, address },
+        setting: memberPath('resources', resource.id),
+        resource,
       };
     }),
     ...(checkout === undefined ? [] : OPERATIONS).map((id) => ({
@@ -70,6 +83,8 @@ export function operationsOf(
       template: checkout?.[id].path ?? '',
       guarded: true,
       inPlace: undefined,
+      setting: `protocols.acp.backend.operations.${id}`,
+      resource: undefined,
     })),
   ];
 }
