@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createPathGuard } from '../../src/passthrough/path-guard.ts';
+import { createPathGuard, hasLiteral } from '../../src/passthrough/path-guard.ts';
 
 const judge = createPathGuard([
   { template: '/reports/{city}', owner: 'report' },
@@ -108,4 +108,10 @@ describe('the guard of sold paths', () => {
     const open = createPathGuard([{ template: '/{page}', owner: 'page' }]);
     assert.deepEqual([open('/a//b').kind, open('/a/b').kind, open('/a').kind], ['refused', 'pass', 'held']);
   });
+});
+
+it('a path has a literal if some segment of it is without a parameter', () => {
+  assert.deepEqual(['/pages/{page}', '/{a}/x/', '/{page}', '/{a}-{b}/{c}', '/', '/p{page}'].map(hasLiteral), [
+    ...[true, true, false, false, false, false],
+  ]);
 });

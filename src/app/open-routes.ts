@@ -4,6 +4,7 @@ import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import {
   type AddressedOperation,
@@ -13,7 +14,9 @@ import {
   type Route,
 } from '../passthrough/route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import type { ResourceConfig } from '../resources/settings.ts';
 import { publicKeys } from './public-routes.ts';
 
 /** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
@@ -26,7 +29,8 @@ export function openRoutes(
   return compileRoutes({ own: ownPaths(config), operations: operationsOf(config, catalogue), pathPrefix, passthrough });
 }
 
-type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
+/** What the decision is made from, of the configuration. */
+export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
 
 /**
  * The paths that belong to the gateway with all their methods, also where they answer 404: those of
@@ -48,12 +52,20 @@ export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorizatio
   };
 }
 
+/** An operation, and what of the configuration it comes from. */
+export interface ConfiguredOperation extends AddressedOperation {
+  /** The path of its setting, as problems of the configuration name it. */
+  readonly setting: string;
+  /** Undefined for a step of a checkout. */
+  readonly resource: ResourceConfig | undefined;
+}
+
 /** What never passes, and what is sold in place. */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue: Pick<Catalogue, 'byId'>,
-): readonly AddressedOperation[] {
-  const checkout = acp.enabled && acp.backend.origin === backend.origin ? acp.backend.operations : undefined;
+): readonly ConfiguredOperation[] {
+  const checkout = acp.enabled && sameServer(acp.backend.origin, backend.origin) ? acp.backend.operations : undefined;
   return [
     ...resources.map((resource) => {
       const address = catalogue.byId.get(resource.id)?.address;
@@ -62,6 +74,8 @@ export function operationsOf(
         template: resource.backend.path,
         guarded: resource.pricing.type !== 'free' || needsMandate(resource),
         inPlace: address && { resourceId: resource.id, address },
+        setting: memberPath('resources', resource.id),
+        resource,
       };
     }),
     ...(checkout === undefined ? [] : OPERATIONS).map((id) => ({
@@ -69,6 +83,14 @@ export function operationsOf(
       template: checkout?.[id].path ?? '',
       guarded: true,
       inPlace: undefined,
+      setting: `protocols.acp.backend.operations.${id}`,
+      resource: undefined,
     })),
   ];
+}
+
+/** Whether two origins may be one server: all names and addresses of loopback are one host. */
+function sameServer(one: string, other: string): boolean {
+  if (one === other) return true;
+  return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
 }
