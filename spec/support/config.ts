@@ -72,7 +72,8 @@ export async function writeConfig(path: string, config: ConfigObject): Promise<v
   await writeFile(path, stringify(config, { aliasDuplicateObjects: false }), { mode: 0o600 });
 }
 
-function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
+/** Merged object by object; arrays replace, and `undefined` removes a key. */
+export function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
   const result: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(overrides)) {
     const present = result[key];

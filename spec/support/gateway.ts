@@ -18,7 +18,7 @@ import { type WorldParts, worldConfig } from './config.ts';
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
 /** The two apps of a gateway, which do not listen: for supertest. */
-export interface TestApps extends Pick<Gateway, 'agents' | 'management'> {
+export interface TestApps extends Pick<Gateway, 'agents' | 'management' | 'lifecycle'> {
   readonly config: GatewayConfig;
   readonly store: Store;
   /** Log lines so far, as JSON. */
@@ -27,7 +27,7 @@ export interface TestApps extends Pick<Gateway, 'agents' | 'management'> {
 }
 
 /** A running gateway, on ports of its own. */
-export interface TestGateway extends Omit<TestApps, 'agents' | 'management'> {
+export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'lifecycle'> {
   readonly url: string;
   readonly managementUrl: string;
   /** GET with the operator token. */
@@ -51,9 +51,8 @@ export async function openApps(parts: TestGatewayParts): Promise<TestApps> {
 
 /** Opens a gateway; default storage: SQLite in memory. */
 export async function openGateway(parts: TestGatewayParts): Promise<TestGateway> {
-  const { agents: app, management: managementApp, gateway, log, ...rest } = await openParts(parts);
+  const { agents: app, management: managementApp, lifecycle, loadShedder, log, ...rest } = await openParts(parts);
   const onRefused = refusalLog(log);
-  const { loadShedder, lifecycle } = gateway;
   const agents = createListener({ app, closing: () => lifecycle.draining(), onRefused, loadShedder });
   const management = createListener({ app: managementApp, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
@@ -84,7 +83,7 @@ async function openParts({
   loop,
   checkouts,
   ...parts
-}: TestGatewayParts): Promise<TestApps & { readonly gateway: Gateway; readonly log: Log }> {
+}: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder'> & { readonly log: Log }> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
@@ -98,9 +97,9 @@ async function openParts({
     { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
     async () => undefined,
   );
-  const { agents, management } = gateway;
   return {
-    ...{ agents, management, gateway, log, config, store, logLines },
+    ...gateway,
+    ...{ log, config, store, logLines },
     async close() {
       await gateway.close();
       await rail?.close();

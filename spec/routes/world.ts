@@ -1,0 +1,107 @@
+/** The two apps with every route switched on, and requests to them through supertest. */
+
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { after, before } from 'node:test';
+import type { Express } from 'express';
+import { type Response, Test } from 'supertest';
+import { checkoutProtocol, NO_CHAIN } from '../adapters/acp/testbed.ts';
+import { assertEnvelope } from '../e2e/ask.ts';
+import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
+import { type ConfigObject, merged } from '../support/config.ts';
+import { openApps, type TestApps } from '../support/gateway.ts';
+import { startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+
+/** What a request has beside its method and path. */
+export interface Sent {
+  /** A list sends the header once for each value. */
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Buffer;
+}
+
+/** The two apps, and the backends that they call. */
+export interface RouteWorld extends Pick<TestApps, 'agents' | 'management' | 'lifecycle' | 'config'> {
+  readonly backend: SampleBackend;
+  readonly checkouts: CheckoutBackend;
+  close(): Promise<void>;
+}
+
+const SIGNING_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  .privateKey.export({ type: 'pkcs8', format: 'pem' })
+  .toString();
+
+/** Every adapter, a key that signs the agent card, and a facilitator whose word counts. */
+const EVERYTHING: ConfigObject = {
+  protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: SIGNING_KEY }, acp: checkoutProtocol() },
+  payments: { x402: { rpcUrl: undefined } },
+};
+
+/**
+ * Opens the apps with every route on; no process is started. `changes` are merged in last, and
+ * `undefined` removes a setting.
+ */
+export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld> {
+  const [backend, checkouts, facilitator] = await Promise.all([
+    startSampleBackend(),
+    startCheckoutBackend(),
+    startHostileFacilitator(`eip155:${NO_CHAIN.chainId}`),
+  ]);
+  const checkoutUrl: ConfigObject = { protocols: { acp: { backend: { baseUrl: checkouts.url } } } };
+  const apps = await openApps({
+    chain: NO_CHAIN,
+    backendUrl: backend.url,
+    facilitator: { mode: 'remote', url: facilitator.url },
+    overrides: merged(merged(EVERYTHING, checkoutUrl), changes),
+  });
+  return {
+    ...apps,
+    ...{ backend, checkouts },
+    async close() {
+      await apps.close();
+      await Promise.all([backend.stop(), checkouts.stop(), facilitator.stop()]);
+    },
+  };
+}
+
+/** One world for all tests of a suite; to be called inside `describe`. */
+export function sharedRoutes(changes?: ConfigObject): () => RouteWorld {
+  let world: RouteWorld | undefined;
+  before(async () => {
+    world = await openRoutes(changes);
+  });
+  after(() => world?.close());
+  return () => world ?? assert.fail('the world opens before the tests');
+}
+
+/** One request to an app, in process. `text` of the answer is the body as it came. */
+export function send(app: Express, method: string, path: string, { headers = {}, body }: Sent = {}): Test {
+  const test = new Test(app, method, path).set(headers).buffer(true).parse(asText);
+  // As bytes: supertest would give a text without a content type one.
+  return body === undefined ? test : test.serialize(String).send(Buffer.from(body));
+}
+
+/** The body as text; of an event stream the first piece, because it has no end. */
+function asText(answer: Response, done: (error: Error | null, body: undefined) => void): void {
+  const message = answer as unknown as IncomingMessage & { text: string };
+  message.text = '';
+  message.setEncoding('utf8');
+  const endless = message.headers['content-type'] === 'text/event-stream';
+  message.on('data', (piece: string) => {
+    message.text += piece;
+    if (!endless) return;
+    done(null, undefined);
+    message.destroy();
+  });
+  message.on('end', () => done(null, undefined));
+}
+
+/** For `expect`: the error envelope with this code, under the id of its answer. */
+export function envelope(code: string, details?: unknown): (answer: Response) => void {
+  return ({ status, headers, text }) => {
+    const body = assertEnvelope({ status, headers, text }, code);
+    assert.equal(headers['cache-control'], 'no-store');
+    if (details !== undefined) assert.deepEqual(body['details'], details);
+  };
+}
