@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { assertAcpError } from '../adapters/acp/testbed.ts';
 import { METHODS, pathOf, ROUTES, type Route } from './table.ts';
-import { envelope, type Sent, send, sharedRoutes } from './world.ts';
+import { client, envelope, type Sent, send, sharedRoutes } from './world.ts';
 
 /** Rows of one path have the same `Allow`. */
 const byPath = Map.groupBy(ROUTES, ({ app, path }) => `${app} ${path}`);
@@ -72,7 +72,8 @@ describe('the table of routes', () => {
 
     if (route.auth !== 'none')
       it(`${titleOf(route)} is 401 without its token, and with another one`, async () => {
-        const { authorization: _right, ...others } = route.sent().headers ?? {};
+        const { authorization: _right, ...rest } = route.sent().headers ?? {};
+        const others = { ...rest, ...client(titleOf(route)) };
         for (const token of [undefined, 'Bearer wrong', 'Basic d3Jvbmc6d3Jvbmc=']) {
           const headers = token === undefined ? others : { ...others, authorization: token };
           const answer = await ask(route, route.method, { ...route.sent(), headers });

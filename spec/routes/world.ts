@@ -1,7 +1,7 @@
 /** The two apps with every route switched on, and requests to them through supertest. */
 
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { after, before } from 'node:test';
 import type { Express } from 'express';
@@ -9,7 +9,7 @@ import { type Response, Test } from 'supertest';
 import { checkoutProtocol, NO_CHAIN } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
-import { type ConfigObject, merged } from '../support/config.ts';
+import type { ConfigObject } from '../support/config.ts';
 import { openApps, type TestApps } from '../support/gateway.ts';
 import { startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
@@ -36,6 +36,8 @@ const SIGNING_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const EVERYTHING: ConfigObject = {
   protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: SIGNING_KEY }, acp: checkoutProtocol() },
   payments: { x402: { rpcUrl: undefined } },
+  // Tests that send wrong tokens come from clients of their own.
+  server: { trustProxy: 1 },
 };
 
 /**
@@ -53,7 +55,7 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
     chain: NO_CHAIN,
     backendUrl: backend.url,
     facilitator: { mode: 'remote', url: facilitator.url },
-    overrides: merged(merged(EVERYTHING, checkoutUrl), changes),
+    overrides: overlaid(overlaid(EVERYTHING, checkoutUrl), changes),
   });
   return {
     ...apps,
@@ -63,6 +65,19 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
       await Promise.all([backend.stop(), checkouts.stop(), facilitator.stop()]);
     },
   };
+}
+
+/** Object by object. What is `undefined` stays: it removes a setting from the configuration. */
+function overlaid(base: ConfigObject, changes: ConfigObject): ConfigObject {
+  const entries = Object.entries(changes).map(([key, value]) => {
+    const present = base[key];
+    return [key, isObject(present) && isObject(value) ? overlaid(present, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(entries) };
+}
+
+function isObject(value: unknown): value is ConfigObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** One world for all tests of a suite; to be called inside `describe`. */
@@ -95,6 +110,12 @@ function asText(answer: Response, done: (error: Error | null, body: undefined) =
     message.destroy();
   });
   message.on('end', () => done(null, undefined));
+}
+
+/** Another client for each name: ten wrong tokens a minute are one client's. */
+export function client(name: string): { readonly 'x-forwarded-for': string } {
+  const [first = 0, second = 0] = createHash('sha256').update(name).digest();
+  return { 'x-forwarded-for': `198.18.${first}.${second}` };
 }
 
 /** For `expect`: the error envelope with this code, under the id of its answer. */

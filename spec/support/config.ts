@@ -72,8 +72,7 @@ export async function writeConfig(path: string, config: ConfigObject): Promise<v
   await writeFile(path, stringify(config, { aliasDuplicateObjects: false }), { mode: 0o600 });
 }
 
-/** Merged object by object; arrays replace, and `undefined` removes a key. */
-export function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
+function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
   const result: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(overrides)) {
     const present = result[key];
