@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
 import { SESSION_PLACE } from '../../src/checkouts/operations.ts';
-import { assertAcpError } from '../adapters/acp/testbed.ts';
 import { pathOf, ROUTES, type Route } from './table.ts';
-import { envelope, type Sent, send, sharedRoutes } from './world.ts';
+import { refusal, type Sent, send, sharedRoutes } from './world.ts';
 
 const LISTED = 'https://console.example';
+const FORBIDDEN = { status: 403, code: 'FORBIDDEN', checkoutCode: 'forbidden' };
 const PREFLIGHT = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'payment-signature' };
 
 /** Their answers need no check of the origin: nothing of theirs is secret or costs anything. */
@@ -61,9 +61,7 @@ describe('pages of browsers', () => {
           ['OPTIONS', PREFLIGHT],
         ] as const) {
           const answer = await ask(route, method, { ...more, origin });
-          assert.equal(answer.status, 403, origin);
-          if (route.path.startsWith('/acp/')) assertAcpError(answer, 403, 'forbidden');
-          else envelope('FORBIDDEN')(answer);
+          refusal(route.path, FORBIDDEN)(answer);
           assert.doesNotMatch(Object.keys(answer.headers).join(), /access-control/);
           assert.equal(answer.headers['vary'], 'Origin');
         }
@@ -97,19 +95,20 @@ describe('pages of browsers', () => {
   });
 });
 
+/** A probe sends the address of the pod as its host. */
+const isForProbes = ({ app, audience }: Route): boolean => app === 'management' || audience === 'probes';
+
 describe('the list of hosts', () => {
   const world = sharedRoutes({ server: { allowedHosts: ['shop.example'] } });
 
   for (const route of ROUTES)
-    it(`${route.method} ${route.path} (${route.app})`, async () => {
+    it(`${route.method} ${route.path} (${route.app}) is ${isForProbes(route) ? 'answered to' : '403 for'} any other`, async () => {
       const { headers, ...sent } = route.sent();
       const ask = (host: string) =>
         send(world()[route.app], route.method, route.path, { ...sent, headers: { ...headers, host } });
       const other = await ask('10.0.0.7:8402');
-      // A probe sends the address of the pod.
-      if (route.app === 'management' || route.audience === 'probes') assert.equal(other.status, route.status);
-      else if (route.path.startsWith('/acp/')) assertAcpError(other, 403, 'forbidden');
-      else envelope('FORBIDDEN')(other);
+      if (isForProbes(route)) assert.equal(other.status, route.status);
+      else refusal(route.path, FORBIDDEN)(other);
       if (!route.path.includes(SESSION_PLACE)) assert.equal((await ask('SHOP.example')).status, route.status);
     });
 });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
-import { assertAcpError } from '../adapters/acp/testbed.ts';
 import { METHODS, pathOf, ROUTES, type Route } from './table.ts';
-import { client, envelope, type Sent, send, sharedRoutes } from './world.ts';
+import { client, refusal, type Sent, send, sharedRoutes } from './world.ts';
 
 /** Rows of one path have the same `Allow`. */
 const byPath = Map.groupBy(ROUTES, ({ app, path }) => `${app} ${path}`);
@@ -16,17 +15,20 @@ function assertCommon({ headers }: Response): void {
     assert.equal(headers[name], undefined, name);
 }
 
-/** For `expect`: a refusal without validators, in the words of the path; a HEAD has its head. */
-function refusal(method: string, path: string, status: number, codes: readonly [own: string, acp: string]) {
-  return (answer: Response): void => {
-    assertCommon(answer);
-    assert.equal(answer.status, status, answer.text);
-    assert.deepEqual([answer.headers['etag'], answer.headers['last-modified']], [undefined, undefined]);
-    assert.equal(answer.headers['cache-control'], 'no-store');
-    if (method === 'HEAD') assert.ok(!answer.text);
-    else if (/^\/acp(?:\/|$)/.test(path)) assertAcpError(answer, status, codes[1]);
-    else envelope(codes[0])(answer);
-  };
+const REFUSALS = {
+  401: { code: 'UNAUTHORIZED', checkoutCode: 'unauthorized' },
+  404: { code: 'NOT_FOUND', checkoutCode: 'not_found' },
+  405: { code: 'METHOD_NOT_ALLOWED', checkoutCode: 'method_not_allowed' },
+} as const;
+
+/** A refusal without validators, in the words of the path; of a HEAD there is the head alone. */
+function assertRefused(answer: Response, method: string, path: string, status: keyof typeof REFUSALS): void {
+  const { headers, text } = answer;
+  assert.equal(answer.status, status, `${method} ${path}: ${text}`);
+  assert.deepEqual([headers['etag'], headers['last-modified']], [undefined, undefined]);
+  assert.equal(headers['cache-control'], 'no-store');
+  if (method === 'HEAD') assert.equal(text, undefined);
+  else refusal(path, { status, ...REFUSALS[status] })(answer);
 }
 
 describe('the table of routes', () => {
@@ -66,7 +68,8 @@ describe('the table of routes', () => {
       it(`HEAD of ${titleOf(route)} has the head of GET alone`, async () => {
         const [get, head] = [await ask(route, 'GET'), await ask(route, 'HEAD')];
         assert.deepEqual([head.status, head.text], [get.status, undefined]);
-        for (const name of ['content-type', 'cache-control', 'etag', 'last-modified'])
+        const fixed = route.validators === 'none' ? [] : ['content-length'];
+        for (const name of ['content-type', 'cache-control', 'etag', 'last-modified', ...fixed])
           assert.equal(head.headers[name], get.headers[name], name);
       });
 
@@ -77,7 +80,7 @@ describe('the table of routes', () => {
         for (const token of [undefined, 'Bearer wrong', 'Basic d3Jvbmc6d3Jvbmc=']) {
           const headers = token === undefined ? others : { ...others, authorization: token };
           const answer = await ask(route, route.method, { ...route.sent(), headers });
-          refusal(route.method, route.path, 401, ['UNAUTHORIZED', 'unauthorized'])(answer);
+          assertRefused(answer, route.method, route.path, 401);
           assert.match(String(answer.headers['www-authenticate']), /^Bearer(?: realm="acp")?$/);
         }
       });
@@ -94,7 +97,7 @@ describe('the table of routes', () => {
       for (const method of refused) {
         const answer = await ask(route, method, { headers });
         assert.equal(answer.headers['allow'], route.allow, method);
-        refusal(method, route.path, 405, ['METHOD_NOT_ALLOWED', 'method_not_allowed'])(answer);
+        assertRefused(answer, method, route.path, 405);
       }
     });
 
@@ -111,10 +114,11 @@ describe('the table of routes', () => {
         ...(path === route.path && lastSlash > 0 ? [`${path.slice(0, lastSlash)}%2f${path.slice(lastSlash + 1)}`] : []),
       ].filter((other) => !byPath.has(`${route.app} ${other}`));
       for (const other of spelled)
-        for (const method of ['GET', 'POST', 'HEAD'])
-          await send(world()[route.app], method, other, method === route.method ? route.sent() : {})
-            .expect(assertCommon)
-            .expect(refusal(method, other, 404, ['NOT_FOUND', 'not_found']));
+        for (const method of ['GET', 'POST', 'HEAD']) {
+          const sent = method === route.method ? route.sent() : {};
+          const answer = await send(world()[route.app], method, other, sent).expect(assertCommon);
+          assertRefused(answer, method, other, 404);
+        }
     });
   }
 });

@@ -34,6 +34,8 @@ export interface Route {
   /** What a request is refused without: 401. */
   readonly auth: 'none' | 'operator token' | 'checkout token';
   readonly method: 'GET' | 'POST';
+  /** What finds the handler of a path: `complete.spec.ts` has a check for each. */
+  readonly matchedBy: 'express' | 'checkout adapter';
   /** As it is mounted, or as its adapter has it below the mount. */
   readonly pattern: string;
   /** One spelling of the pattern; default: the pattern itself. */
@@ -63,6 +65,7 @@ const readable = (changes: Changes): Route => ({
   app: 'agents',
   auth: 'none',
   method: 'GET',
+  matchedBy: 'express',
   path: changes.pattern,
   allow: 'GET, HEAD',
   sent: () => ({}),
@@ -140,7 +143,7 @@ const checkout = (operation: Operation, allow: Route['allow']): Route => {
   const { method, path, success } = OPERATION_RULES[operation];
   const body = CHECKOUT_BODIES[operation];
   return readable({
-    ...{ audience: 'agents', auth: 'checkout token', needs: ['acp'] },
+    ...{ audience: 'agents', auth: 'checkout token', needs: ['acp'], matchedBy: 'checkout adapter' },
     ...{ method, pattern: `/acp${path}`, allow, status: success, mediaType: 'application/json' },
     // A POST has a new key each time: a repeated one is answered from the first.
     sent: () => ({ headers: rightHeaders(method), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),

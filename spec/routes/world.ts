@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before } from 'node:test';
 import type { Express } from 'express';
 import { type Response, Test } from 'supertest';
-import { checkoutProtocol, NO_CHAIN } from '../adapters/acp/testbed.ts';
+import { assertAcpError, checkoutProtocol, NO_CHAIN } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
 import type { ConfigObject } from '../support/config.ts';
@@ -57,6 +57,8 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
     facilitator: { mode: 'remote', url: facilitator.url },
     overrides: overlaid(overlaid(EVERYTHING, checkoutUrl), changes),
   });
+  // The first look at the components changes the discovery document.
+  await send(apps.agents, 'GET', '/ready');
   return {
     ...apps,
     ...{ backend, checkouts },
@@ -124,5 +126,23 @@ export function envelope(code: string, details?: unknown): (answer: Response) =>
     const body = assertEnvelope({ status, headers, text }, code);
     assert.equal(headers['cache-control'], 'no-store');
     if (details !== undefined) assert.deepEqual(body['details'], details);
+  };
+}
+
+/** A refusal in the words of both kinds of paths. */
+interface Refusal {
+  readonly status: number;
+  /** Of the error envelope. */
+  readonly code: string;
+  /** Of the Error document, at the mount of checkouts and below it. */
+  readonly checkoutCode: string;
+}
+
+/** For `expect`: the refusal of a request to this path, in its words. */
+export function refusal(path: string, { status, code, checkoutCode }: Refusal): (answer: Response) => void {
+  return (answer) => {
+    assert.equal(answer.status, status, answer.text);
+    if (/^\/acp(?:\/|$)/.test(path)) assertAcpError(answer, status, checkoutCode);
+    else envelope(code)(answer);
   };
 }
