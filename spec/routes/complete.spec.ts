@@ -25,7 +25,7 @@ async function opening(): Promise<{ readonly world: RouteWorld; readonly registe
   const router = express.Router.prototype as { route(path: string): Registered };
   const { route } = router;
   const registered: Registered[] = [];
-  mock.method(router, 'route', function note(this: unknown, path: string) {
+  const noted = mock.method(router, 'route', function note(this: unknown, path: string) {
     const made = route.call(this as typeof router, path);
     registered.push(made);
     return made;
@@ -33,7 +33,7 @@ async function opening(): Promise<{ readonly world: RouteWorld; readonly registe
   try {
     return { world: await openRoutes(), registered };
   } finally {
-    mock.restoreAll();
+    noted.mock.restore();
   }
 }
 
