@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
 import { envelope, type Sent, send, sharedRoutes } from './world.ts';
 
@@ -38,4 +39,31 @@ describe('a route whose setting is missing', () => {
         }
       });
     });
+});
+
+/** Near to routes, and none. */
+const NOWHERE = [
+  ...['/', '//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
+  ...['/api/resource', '/api/resources/cities', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
+  ...['/api/events/streams', '/api/events/evt_1-1', '/mcp/x', '/a2a/x', '/a2a//', '/acpx', '/consoles', '/healthz'],
+  ...['/actuator', '/debug', '/admin'],
+];
+
+describe('a path that is no route', () => {
+  const world = sharedRoutes();
+
+  for (const app of ['agents', 'management'] as const)
+    for (const path of NOWHERE)
+      it(`${path} of the app for ${app} is 404 for every method, with a body, and with a token`, async () => {
+        const authorization = `Bearer ${OPERATOR_TOKEN}`;
+        const body = { headers: { 'content-type': 'text/plain' }, body: 'text' };
+        for (const [method, sent] of [
+          ...METHODS.map((method) => [method, {}] as const),
+          ...[['GET', { headers: { authorization } }] as const, ['POST', body] as const, ['PUT', body] as const],
+        ]) {
+          const answer = await send(world()[app], method, path, sent);
+          assert.deepEqual([answer.status, answer.headers['allow']], [404, undefined], method);
+          if (method !== 'HEAD') envelope('NOT_FOUND')(answer);
+        }
+      });
 });
