@@ -136,6 +136,19 @@ describe('a free operation beside a passthrough is warned of', () => {
       [passing(), city, resource('town', 'GET', '/Cities', ORIGIN)],
     ],
     [
+      'where only another method is served in place',
+      [passing(), city, resource('town', 'POST', '/cities', ORIGIN)],
+      /^resources\.city: is free, and its path passes .* as well/,
+    ],
+    [
+      'but not so where the gateway answers the path itself',
+      [
+        passing({ exclude: ['/health.json'] }),
+        resource('a', 'GET', '/health', PRICED),
+        resource('b', 'PUT', '/health'),
+      ],
+    ],
+    [
       'where its path is held for another method',
       [passing(), resource('change', 'PUT', '/reports/{id}')],
       /^resources\.change: does not pass to the backend, .* \(resources\.report\)/,

@@ -113,6 +113,15 @@ rows('free and priced methods of one address', {}, [
   ['TRACE /news', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 ]);
 
+it('an OPTIONS is asked of the operation that has the address to itself', () => {
+  const operations = [
+    operation('GET', '/reports/{city}', { id: 'report' }),
+    operation('POST', '/reports/all', { id: 'all' }),
+  ];
+  for (const listed of [operations, operations.toReversed()])
+    assert.equal(outcome({ operations: listed }, 'OPTIONS /reports/all'), 'options all');
+});
+
 it('a HEAD is no HEAD of an operation that is no GET', () => {
   const operations = [operation('POST', '/orders', { id: 'order' })];
   assert.equal(outcome({ operations }, 'HEAD /orders'), '405 POST, OPTIONS');
@@ -212,6 +221,17 @@ describe('behind the path of a base URL', () => {
     ['GET /%2e%2e%2finternal', '400 ambiguous_path'],
   ] as const)
     it(`${line}: ${expected}`, () => assert.equal(outcome(parts, line), expected));
+
+  it('included and excluded paths are those behind it', () => {
+    const passthrough = { include: ['/shop'], exclude: ['/shop/staff'] };
+    const lines = ['GET /shop/cart', 'GET /shop/v1/cart', 'GET /shop/staff', 'GET /cart'];
+    assert.deepEqual(
+      lines.map((line) => outcome({ ...parts, passthrough }, line)),
+      ['pass', 'pass', '404', '404'],
+    );
+    const deeper = { include: ['/shop/v1'], exclude: [] };
+    assert.equal(outcome({ ...parts, passthrough: deeper }, 'GET /cart'), '404');
+  });
 
   it('the backend is asked with it, and the caller is shown the path without it', () => {
     const route = compileRoutes({ ...PARTS, ...parts })({ method: 'GET', url: '/reports/Berlin?a=1&b' });

@@ -117,8 +117,8 @@ function passthroughWarnings(config: RouteSettings, operations: readonly Address
 
 /** Free operations that pass as well, or that callers miss because their path is sold. */
 function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
-  return operations.flatMap(({ setting, method, path, guarded, resource }) => {
-    if (guarded || resource?.address !== undefined) return [];
+  return operations.flatMap(({ setting, method, path, guarded }) => {
+    if (guarded) return [];
     const same = operations.filter((other) => addressShape(other.path) === addressShape(path));
     if (same.some((other) => other.method === method && other.resource?.address !== undefined)) return [];
     const route = routeOf({ method, url: samplePath(path) });
