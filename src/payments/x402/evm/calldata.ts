@@ -1,5 +1,6 @@
 /** The ABI of an EIP-3009 token, and the calldata of its transfers with their marks. */
 
+import { prepareEncodeFunctionData } from 'viem';
 import {
   decodeFunctionData,
   encodeAbiParameters,
@@ -18,6 +19,9 @@ const TRANSFERS = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
 ]);
+// Prepared, because viem hashes a signature anew for every call.
+const BY_ACCOUNT = prepareEncodeFunctionData({ abi: [TRANSFERS[0]] });
+const BY_CONTRACT = prepareEncodeFunctionData({ abi: [TRANSFERS[1]] });
 
 /** What the asset is asked, and what it logs. */
 export const ASSET_ABI = parseAbi([
@@ -45,8 +49,9 @@ export function transferCall(
   const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)] as const;
   const members = [lowerHex(from), lowerHex(to), ...numbers, lowerHex(nonce)] as const;
   const bytes = lowerHex(signature);
-  const args = signedBy === 'account' ? ([...members, ...vrs(bytes)] as const) : ([...members, bytes] as const);
-  return encodeFunctionData({ abi: TRANSFERS, functionName: 'transferWithAuthorization', args });
+  return signedBy === 'account'
+    ? encodeFunctionData({ ...BY_ACCOUNT, args: [...members, ...vrs(bytes)] })
+    : encodeFunctionData({ ...BY_CONTRACT, args: [...members, bytes] });
 }
 
 function vrs(signature: `0x${string}`): readonly [number, `0x${string}`, `0x${string}`] {
