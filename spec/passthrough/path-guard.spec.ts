@@ -24,8 +24,18 @@ describe('the guard of sold paths', () => {
     '/reports/z%C3%BCrich',
     '/reports/%20',
     '/reports%20/berlin',
+    '/reports/berlin/...',
+    '/reports/berlin/%20',
   ])
     it(`holds ${target} as the report`, () => assert.equal(verdict(target), 'report'));
+
+  it('holds letters that some servers take for others without case', () => {
+    assert.deepEqual(['/pr%C4%B1ces.csv', '/PR%C4%B0CES.CSV', '/report%C5%BF/berlin'].map(verdict), [
+      'prices',
+      'prices',
+      'report',
+    ]);
+  });
 
   it('holds a path without a parameter, also with a slash behind it and in capitals', () => {
     assert.deepEqual(['/prices.csv', '/PRICES.csv/', '/prices.csv?a'].map(verdict), ['prices', 'prices', 'prices']);
@@ -61,6 +71,13 @@ describe('the guard of sold paths', () => {
     '/reports/%EF%BC%8Fb',
     '/prices%2ecsv',
     '/;/prices.csv',
+    '/%u0072eports/berlin',
+    '/reports%u002fberlin',
+    '/%c1%b2eports/berlin',
+    '/%e0%81%b2eports/berlin',
+    '/%f0%80%81%b2eports/berlin',
+    '/reports%EF%BC%BCberlin',
+    '/x/..%EF%BC%852freports/berlin',
   ])
     it(`refuses ${target}, which servers read in more than one way`, () => assert.equal(verdict(target), 'ambiguous'));
 
@@ -96,6 +113,10 @@ describe('the guard of sold paths', () => {
     '/reportsx/;v',
     '/100%25',
     '/price%2Fs.csv',
+    '/%u0072eport/berlin',
+    '/%c1%b2eport/berlin',
+    '/%f7%bf%bf%bf/berlin',
+    '/...',
     `/${'a'.repeat(8_191)}`,
   ])
     it(`passes ${target.slice(0, 40)}`, () => assert.equal(verdict(target), 'pass'));

@@ -40,6 +40,12 @@ const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
 /** What an escape must not stand for: servers that decode it early read another path. */
 const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
 const ESCAPE = /%[0-9a-f]{2}/gi;
+/** How Windows escapes what one byte cannot hold. */
+const UNIT_ESCAPE = /%u([0-9a-f]{4})/gi;
+/** Bytes of one letter in UTF-8, whether or not fewer would do. */
+const SEQUENCE = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}/g;
+/** The lower case of a capital that some servers take for I. */
+const DOTTED_I = 'i\u0307';
 /** What servers take for the end of a literal segment, once everything is decoded. */
 const AFTER_LITERAL = '(?=[/;?#.\\s\\u0000-\\u001f\\u007f]|$)';
 
@@ -91,12 +97,12 @@ function compile<Owner>({ template, below = false, owner }: GuardedPath<Owner>):
   const literals = literalSegments(path).map((literal) => `/${RegExp.escape(literal)}${AFTER_LITERAL}`);
   return {
     owner,
-    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}/?$`, 's'),
+    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}(?:/[ .]*)?$`, 's'),
     tolerant: new RegExp(literals.join('.*?'), 's'),
   };
 }
 
-/** Servers trim trailing spaces and dots of a literal; a parameter may be empty. */
+/** Servers trim spaces and dots behind a literal; a parameter may be empty. */
 function plainSegment(segment: string): string {
   return segment
     .split(/(\{[^{}]*\})/)
@@ -129,13 +135,18 @@ function readEscapes(path: string): string | undefined {
 /** Decoded as often as servers may do it, backslashes as slashes, folded. */
 function decodeAll(path: string): string {
   let text = path;
-  for (let round = 0; round < DECODINGS; round += 1) text = decode(text);
-  return fold(text.replaceAll('\\', '/'));
+  for (let round = 0; round < DECODINGS; round += 1) text = decode(text).normalize('NFKC');
+  return fold(text).replaceAll('\\', '/');
 }
 
-/** Escapes as UTF-8; those that are none as Latin-1, and what is no escape as it stands. */
+/**
+ * Escapes as UTF-8, also in forms that are too long; bytes that are none as Latin-1, `%u` escapes
+ * as their code unit, and what is no escape as it stands.
+ */
 function decode(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => decodeUtf8(escapes) ?? latin1(escapes));
+  return text
+    .replace(UNIT_ESCAPE, (_escape, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)))
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => decodeUtf8(escapes) ?? decodeLoosely(escapes));
 }
 
 function decodeUtf8(text: string): string | undefined {
@@ -146,11 +157,19 @@ function decodeUtf8(text: string): string | undefined {
   }
 }
 
-function latin1(escapes: string): string {
-  return escapes.replace(ESCAPE, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+function decodeLoosely(escapes: string): string {
+  const bytes = escapes.replace(ESCAPE, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+  return bytes.replace(SEQUENCE, (sequence) => {
+    const [lead = 0, ...rest] = Array.from(sequence, (byte) => byte.charCodeAt(0));
+    const point = rest.reduce((bits, byte) => (bits << 6) | (byte & 0x3f), lead & (0x3f >> rest.length));
+    return point > 0x10ffff ? sequence : String.fromCodePoint(point);
+  });
 }
 
-/** Letters as servers compare them: compatible forms are one, and upper case is lower case. */
+/**
+ * Letters as servers compare them: compatible forms are one, and so are those that are alike in
+ * upper or in lower case.
+ */
 function fold(text: string): string {
-  return text.normalize('NFKC').toLowerCase();
+  return text.normalize('NFKC').toUpperCase().toLowerCase().replaceAll(DOTTED_I, 'i');
 }
