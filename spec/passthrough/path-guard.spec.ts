@@ -125,6 +125,21 @@ describe('the guard of sold paths', () => {
     assert.equal(createPathGuard([])('//x/../y;z%zz').kind, 'pass');
   });
 
+  it('finds the literals of a sold path in their order only, and each apart from the one before', () => {
+    const orders = createPathGuard([{ template: '/orders/{id}/confirm', owner: 'order' }]);
+    const targets = [
+      '/orders/1//confirm',
+      '/confirm/;/orders',
+      '/orders//orders/confirm',
+      '/orders;/x',
+      '/orders/;confirm',
+    ];
+    assert.deepEqual(
+      targets.map((target) => orders(target).kind),
+      ['refused', 'pass', 'refused', 'pass', 'pass'],
+    );
+  });
+
   it('refuses every odd path where a sold path has no literal', () => {
     const open = createPathGuard([{ template: '/{page}', owner: 'page' }]);
     assert.deepEqual([open('/a//b').kind, open('/a/b').kind, open('/a').kind], ['refused', 'pass', 'held']);

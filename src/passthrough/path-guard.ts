@@ -40,6 +40,8 @@ const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
 /** What an escape must not stand for: servers that decode it early read another path. */
 const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
 const ESCAPE = /%[0-9a-f]{2}/gi;
+/** What folding may change. */
+const UNFOLDED = /[A-Z\u0080-\uffff]/;
 /** How Windows escapes what one byte cannot hold. */
 const UNIT_ESCAPE = /%u([0-9a-f]{4})/gi;
 /** Bytes of one letter in UTF-8, whether or not fewer would do. */
@@ -55,7 +57,7 @@ interface CompiledPath<Owner> {
   /** The whole folded path, spelled plainly. */
   readonly plain: RegExp;
   /** All literal segments in their order, wherever they are in a folded path. */
-  readonly tolerant: RegExp;
+  readonly literals: readonly RegExp[];
 }
 
 /** The guard of some paths. With none of them every well-formed target passes. */
@@ -70,7 +72,7 @@ export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (t
     const once = ODD.test(path) ? readEscapes(path) : path;
     if (once === undefined) {
       const folded = decodeAll(path);
-      return compiled.some(({ tolerant }) => tolerant.test(folded))
+      return compiled.some(({ literals }) => occurInOrder(literals, folded))
         ? { kind: 'refused', reason: 'ambiguous' }
         : { kind: 'pass' };
     }
@@ -94,12 +96,25 @@ function compile<Owner>({ template, below = false, owner }: GuardedPath<Owner>):
   const [path = ''] = template.split('?');
   const segments = path.replace(/\/$/, '').split('/').slice(1);
   const plain = segments.map((segment) => `/${plainSegment(segment)}`).join('');
-  const literals = literalSegments(path).map((literal) => `/${RegExp.escape(literal)}${AFTER_LITERAL}`);
   return {
     owner,
     plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}(?:/[ .]*)?$`, 's'),
-    tolerant: new RegExp(literals.join('.*?'), 's'),
+    literals: literalSegments(path).map((literal) => new RegExp(`/${RegExp.escape(literal)}${AFTER_LITERAL}`, 'g')),
   };
+}
+
+/**
+ * Whether each pattern matches behind the one before. One by one, because a single pattern for all
+ * would try every pair of places: milliseconds for a target that names the first again and again.
+ */
+function occurInOrder(literals: readonly RegExp[], text: string): boolean {
+  let at = 0;
+  return literals.every((literal) => {
+    literal.lastIndex = at;
+    const found = literal.test(text);
+    at = literal.lastIndex;
+    return found;
+  });
 }
 
 /** Servers trim spaces and dots behind a literal; a parameter may be empty. */
@@ -158,10 +173,11 @@ function decodeUtf8(text: string): string | undefined {
 }
 
 function decodeLoosely(escapes: string): string {
-  const bytes = escapes.replace(ESCAPE, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+  const bytes = Buffer.from(escapes.replaceAll('%', ''), 'hex').toString('latin1');
   return bytes.replace(SEQUENCE, (sequence) => {
-    const [lead = 0, ...rest] = Array.from(sequence, (byte) => byte.charCodeAt(0));
-    const point = rest.reduce((bits, byte) => (bits << 6) | (byte & 0x3f), lead & (0x3f >> rest.length));
+    const continued = sequence.length - 1;
+    let point = sequence.charCodeAt(0) & (0x3f >> continued);
+    for (let at = 1; at <= continued; at += 1) point = (point << 6) | (sequence.charCodeAt(at) & 0x3f);
     return point > 0x10ffff ? sequence : String.fromCodePoint(point);
   });
 }
@@ -171,5 +187,6 @@ function decodeLoosely(escapes: string): string {
  * upper or in lower case.
  */
 function fold(text: string): string {
+  if (!UNFOLDED.test(text)) return text;
   return text.normalize('NFKC').toUpperCase().toLowerCase().replaceAll(DOTTED_I, 'i');
 }
