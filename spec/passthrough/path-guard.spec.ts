@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createPathGuard } from '../../src/passthrough/path-guard.ts';
+import { createPathGuard, hasDotSegment } from '../../src/passthrough/path-guard.ts';
 
 const judge = createPathGuard([
   { template: '/reports/{city}', owner: 'report' },
@@ -50,6 +50,8 @@ describe('the guard of sold paths', () => {
     '/x/.%2e/reports/berlin',
     '/reports/..',
     '/reports/.',
+    '/x/..%20/reports/berlin',
+    '/x/..%C2%A0%20/reports/berlin',
     '/reports/%2e%2e',
     '/reports%2fberlin',
     '/x/..%2freports/berlin',
@@ -143,5 +145,23 @@ describe('the guard of sold paths', () => {
   it('refuses every odd path where a sold path has no literal', () => {
     const open = createPathGuard([{ template: '/{page}', owner: 'page' }]);
     assert.deepEqual([open('/a//b').kind, open('/a/b').kind, open('/a').kind], ['refused', 'pass', 'held']);
+  });
+});
+
+describe('dot segments', () => {
+  for (const path of [
+    '/..',
+    '/a/./b',
+    '/a/%2e%2E',
+    '/a/..;x/b',
+    '/a%2f..%2fb',
+    '/a/%252e%252e',
+    '/a/..%20/b',
+    '/a/..%00',
+  ])
+    it(`are found in ${path}`, () => assert.equal(hasDotSegment(path), true));
+
+  it('are none where dots are part of a name', () => {
+    assert.deepEqual(['/a', '/...', '/..a', '/a../b', '/.well-known/x', '/a/.%20b'].filter(hasDotSegment), []);
   });
 });

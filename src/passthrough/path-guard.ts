@@ -39,6 +39,8 @@ const VISIBLE = /^\/[\x21-\x7e]*$/;
 const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
 /** What an escape must not stand for: servers that decode it early read another path. */
 const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
+/** A dot segment for servers that trim it first. */
+const PADDED_DOTS = /\/\.{1,2}\s+(?:\/|$)/;
 const ESCAPE = /%[0-9a-f]{2}/gi;
 /** What folding may change. */
 const UNFOLDED = /[A-Z\u0080-\uffff]/;
@@ -84,7 +86,7 @@ export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (t
 
 /** Whether some server may find a `.` or `..` segment in a path, however often it decodes it. */
 export function hasDotSegment(path: string): boolean {
-  return /(?:^|\/)\.{1,2}(?:[/;]|$)/.test(decodeAll(path));
+  return /(?:^|\/)\.{1,2}[\s\p{Cc}]*(?:[/;]|$)/u.test(decodeAll(path));
 }
 
 /** Whether some literal of a path is guarded: without one every odd path is refused. */
@@ -137,14 +139,15 @@ function literalSegments(template: string): readonly string[] {
 /**
  * The path with its escapes read once; undefined where servers may read it in more than one way: an
  * escape that is broken, or stands for a control character, a separator, a dot or another escape,
- * also after the normalisation of its letters.
+ * also after the normalisation of its letters, or trails a dot segment as a space.
  */
 function readEscapes(path: string): string | undefined {
   if (/;|\/\/|\/\.{1,2}(?:\/|$)/.test(path) || /%(?![0-9a-f]{2})/i.test(path)) return undefined;
   const escaped = path.match(ESCAPE)?.join('') ?? '';
   const letters = decodeUtf8(escaped);
   if (letters === undefined || UNSAFE.test(letters.normalize('NFKC'))) return undefined;
-  return decodeUtf8(path);
+  const once = decodeUtf8(path);
+  return once === undefined || PADDED_DOTS.test(once) ? undefined : once;
 }
 
 /** Decoded as often as servers may do it, backslashes as slashes, folded. */

@@ -3,7 +3,7 @@
  * containers, Windows, stacks that take the path from a header, and one that does it all.
  */
 
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener } from 'node:http';
 import path from 'node:path';
 import type { MerchantKind } from './merchant.ts';
 
@@ -13,9 +13,7 @@ export const READERS: readonly MerchantKind[] = [
   reader('bare, decoded and normalised, any method', ({ url = '/' }) => normalisedPath(url), { anyMethod: true }),
   reader('servlet container', ({ url = '/' }) => servletPath(url)),
   reader('Windows', ({ url = '/' }) => windowsPath(url), { anyMethod: true }),
-  reader('path from headers', ({ url = '/', headers }) =>
-    urlPath(String(headers['x-original-url'] ?? headers['x-rewrite-url'] ?? headers['x-original-uri'] ?? url)),
-  ),
+  reader('path from headers', ({ url = '/', headers }) => urlPath(headerPath(headers) ?? url)),
   reader('everything at once', ({ url = '/' }) => mostTolerantPath(url), { anyMethod: true }),
 ];
 
@@ -68,9 +66,18 @@ function mostTolerantPath(target: string): string {
   for (let round = 0; round < 3; round += 1)
     text = readPercentU(text).replaceAll(/(?:%[0-9a-f]{2})+/gi, (run) => decodedOnce(run) ?? overlong(latin1(run)));
   const [before = ''] = text.normalize('NFKC').split('\0');
-  const resolved = path.posix.normalize(before.replaceAll('\\', '/').replaceAll(/;[^/]*/g, ''));
+  const plain = before.replaceAll('\\', '/').replaceAll(/;[^/]*/g, '');
+  const resolved = path.posix.normalize(plain.replaceAll(/(?<=\/\.{1,2}) +(?=\/|$)/g, ''));
   return trimmedSegments([...resolved].map((letter) => letter.toUpperCase().toLowerCase()).join(''));
 }
+
+/** Header names as CGI has them, where a hyphen and an underscore are the same. */
+function headerPath(headers: IncomingHttpHeaders): string | undefined {
+  const named = Object.entries(headers).find(([name]) => REWRITTEN.test(name.replaceAll('_', '-')));
+  return named && String(named[1]);
+}
+
+const REWRITTEN = /^x-(?:original-ur[li]|rewrite-url)$/;
 
 function pathOf(target: string): string {
   return target.split(/[?#]/)[0] ?? '';
