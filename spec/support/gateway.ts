@@ -29,6 +29,8 @@ export interface TestGateway {
   operator(path: string): Promise<Response>;
   /** POST the input of a resource. */
   invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** Begins the drain and closes the gate; resolves when nothing runs, or after `finishMs`. */
+  drain(finishMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -62,6 +64,7 @@ export async function openGateway({ loop, checkouts, ...parts }: TestGatewayPart
     closing: draining,
     onRefused,
     loadShedder: gateway.loadShedder,
+    relay: gateway.relay,
   });
   const management = createListener({ app: gateway.management, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
@@ -80,6 +83,8 @@ export async function openGateway({ loop, checkouts, ...parts }: TestGatewayPart
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(input),
       }),
+    drain: (finishMs) =>
+      gateway.lifecycle.drain({ propagationMs: 0, finishMs, stopListening: () => agents.stop() }),
     async close() {
       agents.stop();
       management.stop();
