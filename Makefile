@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants verify check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants verify check deps format streams bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ check: $(INSTALLED) ## types, lint, format
 
 format: $(INSTALLED) ## repair what lint and format can repair
 	@biome check --write .
+
+streams: $(INSTALLED) ## long transfers, WebSockets and floods through the passthrough: memory and delays; ARGS="--quick"
+	@node verification/streams/main.ts $(ARGS)
 
 bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run; ARGS="--before FILE" for an earlier gateway
 	@node verification/bench/run.ts $(ARGS)

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** An HTTP server on 127.0.0.1. */
 export interface HttpServer {
@@ -18,10 +19,14 @@ export interface HttpExchange {
   readonly body: Buffer;
 }
 
-/** Serves on `port`, default a free one. What `answer` throws breaks the connection. */
+/**
+ * Serves on `port`, default a free one. What `answer` throws breaks the connection. Without
+ * `upgrade` an upgrade is answered as a request.
+ */
 export async function serveHttp(
   answer: (exchange: HttpExchange) => void | Promise<void>,
   port = 0,
+  upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void,
 ): Promise<HttpServer> {
   const server = createServer((request, response) => {
     serve(request, response).catch(() => resetConnection(response));
@@ -29,6 +34,14 @@ export async function serveHttp(
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     await answer({ request, response, body: await bytesOf(request) });
   };
+  // Upgraded connections are no longer the server's: it would not end them.
+  const upgraded = new Set<Duplex>();
+  if (upgrade !== undefined)
+    server.on('upgrade', (request, socket, head) => {
+      upgraded.add(socket);
+      socket.once('close', () => upgraded.delete(socket));
+      upgrade(request, socket, head);
+    });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -37,6 +50,7 @@ export async function serveHttp(
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
+      for (const socket of upgraded) socket.destroy();
       await closed;
     },
   };

@@ -26,7 +26,11 @@ export interface Purchase {
 
 /** Calls a paid resource without a proof. @throws Error when the answer is no challenge. */
 export async function askPrice(baseUrl: string, resourceId: string, input: string): Promise<Challenge> {
-  const response = await invoke(baseUrl, resourceId, input, {});
+  return readChallenge(await invoke(baseUrl, resourceId, input, {}));
+}
+
+/** The challenge in an answer. @throws Error when it is none */
+export async function readChallenge(response: Response): Promise<Challenge> {
   const text = await response.text();
   const header = response.headers.get('payment-required');
   if (response.status !== 402 || header === null)

@@ -70,7 +70,12 @@ async function start(): Promise<Stage> {
       storage: { sealing: checkout.sealing },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true, continuation: true }, acp: checkout.protocol },
       authorization: await trustTestKeys(keysFolder()),
-      resources: { ...showcaseOnly(CURRENCY), members_report: membersReport(CURRENCY) },
+      backend: { passthrough: { enabled: true } },
+      resources: {
+        ...showcaseOnly(CURRENCY),
+        market_report: { expose: ['http', 'mcp', 'a2a', 'origin'] },
+        members_report: membersReport(CURRENCY),
+      },
     },
     ...(token === undefined || token === '' ? {} : { adminToken: token }),
   }).catch(async (error: unknown) => {
@@ -112,6 +117,7 @@ function introduce({ world, checkout }: Stage): string {
   const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
   const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
+  const atShop = (path: string) => `'${gateway.baseUrl}${path}'`;
   const [city, challenge, made] = [
     `'{"city":"Berlin"}'`,
     `'${join(DIRECTORY, '402.json')}'`,
@@ -139,6 +145,13 @@ Try, in another terminal:
     curl -si ${invoke('market_report')} ${post} ${city}
   Paid; with mcp or a2a behind it, over that channel
     ${buy} market_report ${city}
+  The merchant's own site behind the same door: a page for people, free data, a WebSocket that echoes
+    curl -s ${atShop('/')}
+    curl -s ${atShop('/weather/Berlin')}
+    npm run -s echo -- ${atShop('/chat')} hello
+  And a priced address of it: 402, then bought there with the official client
+    curl -si ${atShop('/reports/Berlin')}
+    npm run -s buy -- ${atShop('/reports/Berlin')} '${chain.rpcUrl}'
   Paid, and with a mandate that the TEST keys of this world make: ask, make one, buy
     curl -s ${invoke('members_report')} ${post} ${city} > ${challenge}
     npm run -s acg -- mandate direct --keys ${keys} --challenge ${challenge} > ${made}

@@ -5,6 +5,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerBytes, answerJson, type HttpExchange, resetConnection, serveHttp } from './http-server.ts';
+import { echoWebSocket } from './websocket-echo.ts';
 
 /** One request as the backend received it. */
 export interface SampleRequest {
@@ -83,8 +84,24 @@ const NOISY_HEADERS: Readonly<Record<string, string>> = {
   'x-request-id': 'merchant-request',
 };
 
+/** The page of the sample merchant for people. */
+const HOME_PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Market shop</title>
+<h1>Market shop</h1>
+<p>Today's <a href="/weather/Berlin">weather in Berlin</a> is free. A <a href="/reports/Berlin">market report</a> has a price.</p>
+</html>
+`;
+/** Where the sample backend takes WebSockets: it sends every message back. */
+const ECHO_PATH = '/chat';
+
 /** What the sample backend serves. Bodies are JSON unless the path says otherwise. */
 const SAMPLE_ROUTES: readonly Route[] = [
+  route('GET', '/', (_, response) => answerBytes(response, 200, 'text/html; charset=utf-8', Buffer.from(HOME_PAGE))),
+  route('GET', '/weather/[^/]+', ({ url }, response) => {
+    answerJson(response, 200, { city: decodeURIComponent(url.split('?')[0]?.split('/')[2] ?? ''), sky: 'clear' });
+  }),
   route('GET', '/reports/[^/]+', ({ url }, response) => {
     const city = decodeURIComponent(url.split('?')[0]?.split('/')[2] ?? '');
     answerJson(response, 200, { city, currency: 'EUR', price: '12.50', volume: 340 });
@@ -157,18 +174,25 @@ export async function startSampleBackend(
   const arrivals = new EventEmitter().setMaxListeners(0);
   const gate = createGate();
   const state: BackendState = { failuresLeft: new Map(), released: gate.released };
-  const server = await serveHttp(async (exchange) => {
-    const request = recordOf(exchange);
-    requests.push(request);
-    if (requests.length > MAX_RECORDED) requests.shift();
-    const key = request.idempotencyKey;
-    if (key !== undefined) executions.set(key, (executions.get(key) ?? 0) + 1);
-    arrivals.emit('request', request);
-    const { pathname } = new URL(request.url, 'http://backend');
-    const found = routes.find(({ methods, pattern }) => methods.includes(request.method) && pattern.test(pathname));
-    if (found === undefined) answerJson(exchange.response, 404, { error: 'no such path' });
-    else await found.answer(request, exchange.response, state);
-  }, port);
+  const server = await serveHttp(
+    async (exchange) => {
+      const request = recordOf(exchange);
+      requests.push(request);
+      if (requests.length > MAX_RECORDED) requests.shift();
+      const key = request.idempotencyKey;
+      if (key !== undefined) executions.set(key, (executions.get(key) ?? 0) + 1);
+      arrivals.emit('request', request);
+      const { pathname } = new URL(request.url, 'http://backend');
+      const found = routes.find(({ methods, pattern }) => methods.includes(request.method) && pattern.test(pathname));
+      if (found === undefined) answerJson(exchange.response, 404, { error: 'no such path' });
+      else await found.answer(request, exchange.response, state);
+    },
+    port,
+    (request, socket, head) => {
+      if (request.url === ECHO_PATH) echoWebSocket(request, socket, head);
+      else socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+    },
+  );
 
   return {
     url: server.url,

@@ -32,7 +32,7 @@ export interface Program {
 }
 
 /** Contestants of one suite take turns and are compared with each other only. */
-export const SUITES = ['http', 'mcp', 'a2a'] as const;
+export const SUITES = ['http', 'passthrough', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
 /** A measured program. It runs in a process of its own, on a core of its own when there are two. */

@@ -9,8 +9,9 @@ import { gatewayA2a, gatewayChallenge, gatewayFree, gatewayMcp } from './peers/g
 import { hpmRecipe } from './peers/hpm-recipe.ts';
 import { hpmStreamed } from './peers/hpm-streamed.ts';
 import { mcpSdk } from './peers/mcp-sdk.ts';
+import { gatewayPassed, proxies } from './peers/passthrough.ts';
 
-const GATEWAYS: readonly Contestant[] = [gatewayFree, gatewayChallenge, ...gatewayMcp, gatewayA2a];
+const GATEWAYS: readonly Contestant[] = [gatewayFree, gatewayChallenge, gatewayPassed, ...gatewayMcp, gatewayA2a];
 
 /** All of them, suite by suite in the order of the report. */
 export const CONTESTANTS: readonly Contestant[] = [
@@ -19,6 +20,8 @@ export const CONTESTANTS: readonly Contestant[] = [
   hpmRecipe,
   gatewayChallenge,
   expressJson,
+  gatewayPassed,
+  ...proxies,
   ...gatewayMcp,
   ...mcpSdk,
   gatewayA2a,

@@ -24,7 +24,7 @@ export const USAGE = `node verification/bench/run.ts [options]
   --seconds N     length of a turn (default 1, at most 30)
   --rounds N      turns of each contestant (default 8, at most 50)
   --quick         half a second, 4 rounds: about two minutes for all
-  --suite A,B     some of http, mcp, a2a (default all, about four minutes)
+  --suite A,B     some of http, passthrough, mcp, a2a (default all, about five minutes)
   --only A,B      these contestants only; a ratio needs its peer
   --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
   --profile DIR   also write a V8 CPU profile of each contestant there

@@ -101,9 +101,9 @@ interface LoadShedderParts {
 /**
  * Creates the load shedder. Only calls are shed, and every call is a POST, unless it comes to the
  * backend's own address: probes, operators and readers of public documents use GET. What passes to
- * the backend has an admission of its own. A refused call costs the reading of its head and the writing
- * of its answer; its body and its resource are not read. The adapter with routes of its own sheds
- * later, because it first refuses callers without a right, and in its own format.
+ * the backend has an admission of its own. A refused call costs the reading of its head and the
+ * writing of its answer; its body and its resource are not read. The adapter with routes of its own
+ * sheds later, because it first refuses callers without a right, and in its own format.
  */
 export function createLoadShedder({ shedding, mounts, draining, onShed, routeOf }: LoadShedderParts): LoadShedder {
   return function shedLoad(req, res) {

@@ -18,6 +18,7 @@ const PAYEE = `0x${'11'.repeat(20)}`;
 /** The resources and channels of one contestant. */
 export interface Sold {
   readonly protocols?: object;
+  readonly passthrough?: object;
   readonly resources: Readonly<Record<string, object>>;
 }
 
@@ -126,7 +127,7 @@ function soldTools(count: number, channel: 'mcp' | 'a2a'): Sold {
 export function gatewayProgram(id: string, sold: Sold): Contestant['program'] {
   return async (surroundings) => {
     const config = join(surroundings.folder, `${id}.json`);
-    await writeFile(config, JSON.stringify({ ...settings(surroundings), ...sold }));
+    await writeFile(config, JSON.stringify(settings(surroundings, sold)));
     return {
       args: [process.env['GATEWAY_ENTRY'] ?? ENTRY, 'serve', '--config', config],
       env: { NODE_ENV: 'production', GATEWAY_DRAIN_SECONDS: '0' },
@@ -134,14 +135,18 @@ export function gatewayProgram(id: string, sold: Sold): Contestant['program'] {
   };
 }
 
-function settings({ port, sparePort, backendUrl, facilitatorUrl }: Surroundings): object {
+function settings(
+  { port, sparePort, backendUrl, facilitatorUrl }: Surroundings,
+  { passthrough, ...sold }: Sold,
+): object {
   const host = '127.0.0.1';
   return {
     version: 1,
     merchant: { id: 'bench', name: 'Bench', publicBaseUrl: `http://${host}:${port}` },
     server: { host, port },
     management: { host, port: sparePort },
-    backend: { baseUrl: backendUrl },
+    backend: { baseUrl: backendUrl, ...(passthrough === undefined ? {} : { passthrough }) },
+    ...sold,
     storage: { sqlite: { path: ':memory:' } },
     payments: {
       x402: {
