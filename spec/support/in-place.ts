@@ -26,17 +26,16 @@ export function soldInPlace(currency: string): Readonly<Record<string, { readonl
   );
 }
 
-/** The request that buys a sample resource in place with this input. */
+/** The request that buys a sample resource in place with this input; what is missing is empty. */
 export function inPlaceRequest(resourceId: string, input: unknown = {}): InPlaceRequest {
-  const { backend } = sampleResources('any')[resourceId] as Sold;
-  const { method, path } = backend;
+  const sold = sampleResources('any')[resourceId] as Sold | undefined;
+  const { method, path } = sold?.backend ?? { method: 'GET', path: `/${resourceId}` };
   const members = Object.entries(input as Readonly<Record<string, unknown>>);
   const inPath = members.filter(([name]) => path.includes(`{${name}}`));
   const rest = members.filter(([name]) => !path.includes(`{${name}}`));
-  const filled = inPath.reduce(
-    (target, [name, value]) => target.replace(`{${name}}`, encodeURIComponent(String(value))),
-    path,
-  );
+  const filled = inPath
+    .reduce((target, [name, value]) => target.replace(`{${name}}`, encodeURIComponent(String(value))), path)
+    .replaceAll(/\{[^{}]*\}/g, '');
   if (method === 'POST') return { method, target: filled, body: JSON.stringify(Object.fromEntries(rest)) };
   const query = rest.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&');
   return { method, target: query === '' ? filled : `${filled}?${query}`, body: undefined };
