@@ -171,6 +171,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   adapters: ['json', 'mandates/ap2/token', 'payments/settlement', 'payments/x402/wire', 'pipeline', 'server/http'],
   'adapters/http': ['adapters', 'backend', 'errors', 'json', 'payments/x402/wire', 'pipeline', 'server/http'],
+  'adapters/origin': [
+    'adapters',
+    'adapters/http',
+    'errors',
+    'json',
+    'passthrough',
+    'payments/x402/wire',
+    'pipeline',
+    'resources',
+    'server/http',
+  ],
   'config/document': [
     'backend',
     'checkouts',

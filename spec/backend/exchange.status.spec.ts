@@ -17,4 +17,17 @@ describe('what a status of the backend means', () => {
       it(`${status}: ${kind}${listed}`, () => assert.equal(classify(status, relayStatuses).kind, kind));
     }
   }
+
+  for (const status of [304, 412, 416])
+    it(`${status}: an answer to a precondition or a range, and to nothing else`, () => {
+      assert.equal(classify(status, [], true).kind, 'deliver');
+      assert.notEqual(classify(status, []).kind, 'deliver');
+    });
+
+  it('a precondition changes nothing about other statuses', () => {
+    assert.deepEqual(
+      [200, 301, 402, 404, 500].map((status) => classify(status, [], true).kind),
+      ['deliver', 'redirect', 'fail', 'fail', 'fail'],
+    );
+  });
 });

@@ -16,6 +16,11 @@ describe('headers to the backend', () => {
   const rows: readonly [rule: string, facts: Partial<BackendHeaderFacts>, added: Record<string, string>][] = [
     ['a free call', {}, {}],
     ['configured ones, by lower-case name', { configured: { 'X-Api-Key': 'k' } }, { 'x-api-key': 'k' }],
+    [
+      'what the caller of a call in place may bring, unless it is configured',
+      { caller: { cookie: 'a=b', authorization: 'theirs' }, configured: { Authorization: 'configured' } },
+      { cookie: 'a=b', authorization: 'configured' },
+    ],
     ['the media type of the body', { contentType: 'application/json' }, { 'content-type': 'application/json' }],
     [
       'a paid call: payer, receipt and the derived key',

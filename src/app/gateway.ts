@@ -43,13 +43,13 @@ import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
-import { mountAdapters } from './mount-adapters.ts';
+import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
 import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
 import { openMandates } from './open-mandates.ts';
 import { openPassthrough } from './open-passthrough.ts';
 import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
-import { openRoutes } from './open-routes.ts';
+import { openRoutes, shownPath } from './open-routes.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
@@ -101,27 +101,31 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 /** The app for agents, operators and the public: a request passes it line by line. */
 function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, services: Services): Express {
   const { catalogue, lifecycle, monitor, mounts, watch, ingressGuards } = services;
-  const { checkouts, writeQueues, stream, budget, onFailure, routeOf, passthrough } = services;
+  const { routeOf, passthrough, offers, checkouts, writeQueues, stream, budget, onFailure } = services;
   const { server, merchant } = config;
   const app = plainExpress();
   app.use(identify(mounts));
   app.use(keepAccessRecord(watch));
-  app.use(httpLog(log, tracing, checkouts?.shownPath));
+  app.use(httpLog(log, tracing, shownPath(config, checkouts)));
   app.use(countUntilClosed(lifecycle));
-  if (routeOf !== undefined && passthrough !== undefined) app.use(takeRoute(routeOf, passthrough.handler));
+  if (routeOf !== undefined) app.use(takeRoute(routeOf, passthrough?.handler ?? noRoute));
   app.use(checkFraming(checkouts));
   app.use(probes(monitor));
   app.use(checkHost(server.allowedHosts));
   // Before the check of the Origin: browsers send one when they load modules, and an operator uses
   // any name of the pod.
   app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
-  app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, mirroredHeaders(catalogue)));
+  const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
+  app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
+  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts };
+  const steps = purchase(services);
+  if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
   const sources = { ...store, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
-  mountAdapters(app, { config, catalogue, store, budget, ingressGuards, checkouts }, purchase(services));
+  mountAdapters(app, adapters, steps);
   app.use(noRoute);
   app.use(errorHandler(onFailure));
   return app;
@@ -207,16 +211,26 @@ function openServices(parts: GatewayParts) {
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
   const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
-  const routeOf = openRoutes(config, catalogue);
   const settings = config.backend.passthrough;
   const passthrough =
     routeOf === undefined || settings === undefined
       ? undefined
       : openPassthrough({ config, settings, routeOf, lifecycle, log, metrics, onFailure });
   return {
-    ...{ routeOf, passthrough },
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
-    ...{ routeOf, ingressGuards, loadShedding, budget, stream, monitor, watch, onFailure, writeQueues, housekeeping },
+    ...{
+      routeOf,
+      passthrough,
+      ingressGuards,
+      loadShedding,
+      budget,
+      stream,
+      monitor,
+      watch,
+      onFailure,
+      writeQueues,
+      housekeeping,
+    },
   };
 }
 

@@ -1,16 +1,23 @@
-/** Mounts the enabled adapters: HTTP, MCP and A2A before the purchase middleware, ACP alone. */
+/**
+ * Mounts the enabled adapters: HTTP, MCP, A2A and the sale in place before the purchase middleware,
+ * ACP alone.
+ */
 
-import type { Express, RequestHandler } from 'express';
+import { type Express, type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import { a2aAdapter } from '../adapters/a2a/adapter.ts';
 import { a2aDocuments } from '../adapters/a2a/agent-card.ts';
 import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
 import { httpAdapter } from '../adapters/http/adapter.ts';
 import { mcpAdapter } from '../adapters/mcp/adapter.ts';
+import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
+import { inPlaceOf, onlyInPlace } from '../passthrough/take-route.ts';
+import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { ofChannel } from '../server/http/access-record.ts';
+import type { PreflightInPlace } from '../server/http/origin.ts';
 import { published } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
@@ -20,8 +27,9 @@ import type { AcpService } from './open-acp.ts';
 
 /** What the adapters are made from. */
 interface AdapterParts {
-  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant'>;
+  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend'>;
   readonly catalogue: Catalogue;
+  readonly offers: Offers;
   readonly store: Pick<Store, 'tasks' | 'secrets'>;
   /** The memory for answers that go into a message as a whole. */
   readonly budget: AnswerBudget;
@@ -57,4 +65,23 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
+}
+
+/** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */
+export function mountSaleInPlace(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+  const { config, catalogue, offers, ingressGuards } = parts;
+  const { originHeaders } = config.backend;
+  const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });
+  const sale = Router();
+  sale.use([...ofChannel('origin', [...ingressGuards.entrance, adapter]), ...purchase]);
+  agents.use(onlyInPlace(sale));
+}
+
+/** What pages of allowed origins may ask there. A browser sends no Cookie that a page names. */
+export function preflightInPlace({ originHeaders }: GatewayConfig['backend']): PreflightInPlace {
+  const named = originHeaders.filter((name) => name !== 'cookie');
+  return {
+    methodsOf: (res) => inPlaceOf(res)?.allow,
+    headers: [...named, ...STRICT_CONDITIONS, ...IGNORABLE_CONDITIONS],
+  };
 }

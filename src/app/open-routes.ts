@@ -1,5 +1,6 @@
 /** Opens the decision whose a request is, from the gateway's paths and what the backend sells. */
 
+import type { Response } from 'express';
 import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
@@ -13,10 +14,12 @@ import {
   type RequestLine,
   type Route,
 } from '../passthrough/route.ts';
+import { inPlaceOf } from '../passthrough/take-route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
+import type { AcpService } from './open-acp.ts';
 import { publicKeys } from './public-routes.ts';
 
 /** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
@@ -93,4 +96,23 @@ export function operationsOf(
 function sameServer(one: string, other: string): boolean {
   if (one === other) return true;
   return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
+}
+
+/**
+ * What the log may show of a path: in place the template, because the path holds the input of a
+ * call, and inputs are not logged on any channel.
+ */
+export function shownPath(
+  { merchant, resources }: Pick<GatewayConfig, 'merchant' | 'resources'>,
+  checkouts: Pick<AcpService, 'shownPath'> | undefined,
+): (path: string, res: Response) => string {
+  const templates = new Map(
+    resources.flatMap(({ id, address }) =>
+      address === undefined ? [] : [[id, address.slice(merchant.publicBaseUrl.length)] as const],
+    ),
+  );
+  return (path, res) => {
+    const template = templates.get(inPlaceOf(res)?.resourceId ?? '');
+    return template ?? checkouts?.shownPath(path) ?? path;
+  };
 }

@@ -8,6 +8,8 @@ export interface BackendRequest {
   readonly path: string;
   /** Lower-case names, from allow-lists only. The exchange sets `host` and `content-length`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Headers that the caller brought and may bring: part of what is bought. Mostly absent. */
+  readonly callerHeaders?: Readonly<Record<string, string>>;
   readonly body: Uint8Array | undefined;
 }
 
@@ -83,13 +85,17 @@ type StatusOutcome =
   /** The backend did not deliver; the caller learns the status, nothing else. */
   | { readonly kind: 'fail' };
 
+/** How a backend answers preconditions and ranges, beside 206. */
+const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
+
 /**
  * Classifies a status (contract 1.2). `relayStatuses`: 4xx statuses the resource delivers as they
  * are; pass an empty list for a paid call. 402 is never among them: only the gateway may ask for
- * money.
+ * money. `conditional`: the request had preconditions or a range, so their outcomes are answers.
  */
-export function classify(status: number, relayStatuses: readonly number[]): StatusOutcome {
+export function classify(status: number, relayStatuses: readonly number[], conditional = false): StatusOutcome {
   if (status >= 200 && status <= 299) return { kind: 'deliver' };
+  if (conditional && CONDITIONAL_STATUSES.has(status)) return { kind: 'deliver' };
   if (status >= 300 && status <= 399) return { kind: 'redirect' };
   const relayed = status >= 400 && status <= 499 && status !== 402 && relayStatuses.includes(status);
   return { kind: relayed ? 'deliver' : 'fail' };

@@ -4,10 +4,15 @@ import type { Protocol } from '../events/event.ts';
 import type { ReceivedHeaders } from './exchange.ts';
 import { validTraceparent, validTracestate } from './trace-context.ts';
 
-/** What the backend learns of a call. Of the caller's headers only a valid trace context passes. */
+/**
+ * What the backend learns of a call. Of the caller's headers only a valid trace context passes, and
+ * what `caller` holds.
+ */
 export interface BackendHeaderFacts {
   /** Header fields of the prepared request: the configured ones, and the media type of the body. */
   readonly configured: Readonly<Record<string, string>>;
+  /** Headers of a call in place, lower-case names; configured ones stay what they are. */
+  readonly caller?: Readonly<Record<string, string>> | undefined;
   /** Media type of the body, when `configured` does not hold it. */
   readonly contentType?: string;
   readonly requestId: string;
@@ -55,7 +60,7 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
 
 /** All headers of a backend request, lower-case names (contract 3, "headers to the backend"). */
 export function backendHeaders(facts: BackendHeaderFacts): Record<string, string> {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...facts.caller };
   for (const [name, value] of Object.entries(facts.configured)) {
     const field = name.toLowerCase();
     if (!CONNECTION_FIELDS.has(field) && !GATEWAY_FIELDS.has(field)) headers[field] = value;
@@ -91,6 +96,9 @@ const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
   ['retry-after', 'single'],
 ]);
 
+/** What a call in place gets too, for its ranges. */
+const RANGE_FIELDS = ['accept-ranges', 'content-range'] as const;
+
 /** A field value that Node writes: visible ASCII, obs-text, space and tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
@@ -103,12 +111,12 @@ export const PAID_CACHE_CONTROL = 'private, no-store';
 /**
  * The fields of a delivered answer that go on to the agent, lower-case names (contract 3, "headers
  * relayed to the agent"). `free`: whether the backend decides about caching. `status`: of the
- * answer; without it a body is assumed. A declared length is passed on as it is, because the
- * exchange fails a body that does not match it.
+ * answer; without it a body is assumed. `ranges`: a free call in place. A declared length is passed
+ * on as it is, because the exchange fails a body that does not match it.
  */
 export function relayedHeaders(
   received: ReceivedHeaders,
-  call: { readonly free: boolean; readonly status?: number },
+  call: { readonly free: boolean; readonly status?: number; readonly ranges?: boolean },
 ): Record<string, string> {
   const nominated = nominatedFields(received['connection']);
   const relayed: Record<string, string> = {};
@@ -117,6 +125,7 @@ export function relayedHeaders(
     if (value !== undefined) relayed[field] = value;
   };
   for (const [field, kind] of RELAYED_FIELDS) relay(field, kind);
+  if (call.free && call.ranges === true) for (const field of RANGE_FIELDS) relay(field, 'single');
   if (call.free) relay('cache-control', 'list');
   else relayed['cache-control'] = PAID_CACHE_CONTROL;
   const length = received['content-length'];

@@ -42,12 +42,24 @@ export interface ReceivedCall {
   readonly idempotencyKey: string | undefined | { readonly kind: 'illegible' };
   /** What only one payment may buy, such as a task; absent for most calls. */
   readonly exclusive?: Exclusive;
+  /** Only of a call to the backend's own address. */
+  readonly inPlace?: InPlaceCall;
   readonly trace: { readonly traceparent: string | undefined; readonly tracestate: string | undefined };
   readonly responseWriter: ResponseWriter;
   /** Milliseconds of the monotonic clock, not before the proof was read. */
   readonly startedAt: number;
   /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
   readonly left: AbortSignal;
+}
+
+/** What a call to the backend's own address has beside its input. Header names in lower case. */
+export interface InPlaceCall {
+  /** What a challenge names; undefined: the invoke URL. */
+  readonly url: string | undefined;
+  /** Those that `backend.originHeaders` names: part of what is bought, and never logged. */
+  readonly callerHeaders: Readonly<Record<string, string>>;
+  /** Preconditions and ranges; none where the answer is paid for, because it is always whole. */
+  readonly conditions: Readonly<Record<string, string>>;
 }
 
 /** What only one payment may buy: it belongs to the first whose proof was verified. */

@@ -42,7 +42,7 @@ describe('payments under kill -9, pauses, power cuts, broken connections and fal
     assert.ok(kills.gatewayPause >= plan.least.gatewayPauses, `${kills.gatewayPause} pauses of a gateway`);
     assert.ok(kills.redisPause >= plan.least.redisPauses, `${kills.redisPause} pauses of Redis`);
     assert.ok(kills.clockJump >= plan.least.clockJumps, `${kills.clockJump} jumps of a clock`);
-    assert.deepEqual(Object.keys(report.channels).sort(), ['a2a', 'http', 'mcp']);
+    assert.deepEqual(Object.keys(report.channels).sort(), ['a2a', 'http', 'mcp', 'origin']);
     assert.ok(cuts.filter(({ lostBytes }) => lostBytes > 0).length >= plan.least.powerCuts, JSON.stringify(cuts));
     assert.ok(Object.keys(faults).length >= 22, `faults: ${JSON.stringify(faults)}`);
     assert.equal(Object.keys(kinds).length, 6, `buyers: ${JSON.stringify(kinds)}`);

@@ -180,7 +180,7 @@ function resource(backend: object): object {
     },
     backend: { ...backend, timeoutMs: BACKEND_TIMEOUT_MS },
     pricing: { type: 'fixed', amount: '0.001', currency: CURRENCY },
-    expose: ['http', 'mcp', 'a2a'],
+    expose: ['http', 'mcp', 'a2a', 'origin'],
     payments: ['x402'],
   };
 }

@@ -29,8 +29,8 @@ export type Reply =
   /** No answer, or a part of one. */
   | { readonly kind: 'lost' };
 
-/** The protocol of a call. */
-export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
+/** How a call comes: in a protocol's message, or to the backend's own address. */
+export const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 interface Envelope {
@@ -55,12 +55,12 @@ export async function send(
   abort?: AbortSignal,
 ): Promise<Reply> {
   const patience = AbortSignal.timeout(PATIENCE_MS);
-  const { path, extra, body, read } = MESSAGES[channel](target);
+  const { method = 'POST', path, extra, body, read } = MESSAGES[channel](target);
   try {
     const response = await fetch(`${baseUrl}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...extra, ...headers },
-      body: JSON.stringify(body),
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...extra, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: abort === undefined ? patience : AbortSignal.any([patience, abort]),
     });
     const answer: unknown = await response.json();
@@ -74,9 +74,11 @@ export async function send(
 
 /** A call in the form of a protocol, and a function that reads its answer as an HTTP answer. */
 interface Message {
+  /** POST unless given. */
+  readonly method?: 'GET';
   readonly path: string;
   readonly extra: Readonly<Record<string, string>>;
-  readonly body: object;
+  readonly body: object | undefined;
   read(answer: unknown): { readonly status: number; readonly document: unknown };
 }
 
@@ -85,6 +87,11 @@ const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
     path: `/api/resources/${resource}/invoke`,
     extra: {},
     body: { input },
+    read: (document) => ({ status: 200, document }),
+  }),
+  origin: ({ resource, input }) => ({
+    ...ADDRESSES[resource](input),
+    extra: {},
     read: (document) => ({ status: 200, document }),
   }),
   mcp: ({ resource, input }) => ({
@@ -120,6 +127,13 @@ const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
       return { status: task.status.state === 'TASK_STATE_COMPLETED' ? 200 : statusOf(document), document };
     },
   }),
+};
+
+/** The backend's own addresses, as fleet.ts sells them. */
+const ADDRESSES: Readonly<Record<Target['resource'], (input: string) => Pick<Message, 'method' | 'path' | 'body'>>> = {
+  report: (input) => ({ method: 'GET', path: `/reports/${encodeURIComponent(input)}`, body: undefined }),
+  order: (input) => ({ path: '/orders', body: { input } }),
+  job: (input) => ({ path: '/jobs', body: { input } }),
 };
 
 interface Task {

@@ -69,6 +69,12 @@ describe('a call that is finished without its buyer', () => {
     assert.equal((await types()).at(-1), 'backend.called');
   });
 
+  it('asks with the headers that its caller paid for', async () => {
+    await fetchIt(await bought('/noisy', { callerHeaders: { cookie: 'session=1', 'x-api-key': 'of the caller' } }));
+    const [request] = merchant.requests;
+    assert.deepEqual([request?.headers.cookie, request?.headers['x-api-key']], ['session=1', 'configured now']);
+  });
+
   it('travels on the connection that was held while its money moved, and gives it back when the request cannot be read', async () => {
     const paid = await bought('/noisy');
     const away = createExchange({ origin: 'http://127.0.0.1:9' });

@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { assertTerms } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { paymentReceiptId } from '../../../src/payments/ledger/payment-receipt.ts';
-import { keyDigest, tokenDigest, tokenId } from '../../../src/payments/settlement/stored-purchase.ts';
-import { newToken, paymentTerms } from '../../../src/payments/settlement/terms.ts';
+import {
+  keyDigest,
+  readStoredRequest,
+  storedRequest,
+  tokenDigest,
+  tokenId,
+} from '../../../src/payments/settlement/stored-purchase.ts';
+import { newToken, paymentTerms, whatIsBought } from '../../../src/payments/settlement/terms.ts';
 import { compileOffers } from '../../../src/payments/x402/wire/offers.ts';
 import { RECEIPT_ID } from '../../../src/receipts/receipt.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, termsFor } from '../x402/signing.ts';
@@ -92,5 +99,45 @@ describe('how a purchase is recognised when it is asked for again', () => {
     });
     assert.deepEqual(newToken({ token: { text: 'name', genuineForMs: 0 } }), { kind: 'worthless' });
     assert.equal(newToken({ token: undefined }), undefined);
+  });
+});
+
+describe('what is bought', () => {
+  const request = { method: 'GET' } as const;
+  const bound = (callerHeaders?: Readonly<Record<string, string>>): string =>
+    whatIsBought('report', callerHeaders === undefined ? request : { ...request, callerHeaders }, { city: 'Berlin' });
+
+  it('has the same name in every release and on every channel that brings no headers', () => {
+    const text = 'report\0GET\0{"city":"Berlin"}';
+    assert.equal(bound(), createHash('sha256').update(text).digest('hex'));
+    assert.equal(bound({}), bound());
+  });
+
+  it('has another name for every header that the caller brought', () => {
+    const names = [
+      undefined,
+      { cookie: 'a' },
+      { cookie: 'b' },
+      { authorization: 'a' },
+      { authorization: 'a', cookie: 'a' },
+    ];
+    assert.equal(new Set(names.map(bound)).size, names.length);
+    assert.equal(bound({ cookie: 'a', authorization: 'b' }), bound({ authorization: 'b', cookie: 'a' }));
+  });
+});
+
+describe('the stored backend request', () => {
+  const request = { method: 'GET', path: '/r', headers: { 'x-key': 'secret' }, body: undefined } as const;
+
+  it('keeps the headers of its caller and not the configured ones', () => {
+    const stored = storedRequest({ ...request, callerHeaders: { cookie: 'a=b' } });
+    assert.ok(!stored.includes('secret'));
+    const read = readStoredRequest(stored, { 'x-key': 'now' });
+    assert.deepEqual([read.callerHeaders, read.headers], [{ cookie: 'a=b' }, { 'x-key': 'now' }]);
+  });
+
+  it('of an earlier release is read as one whose caller brought none', () => {
+    assert.deepEqual(readStoredRequest('{"method":"GET","path":"/r"}', {}), { ...request, headers: {} });
+    assert.equal(storedRequest({ ...request, callerHeaders: {} }), '{"method":"GET","path":"/r"}');
   });
 });

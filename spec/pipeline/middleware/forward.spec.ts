@@ -90,3 +90,43 @@ describe('a paid call that is forwarded', () => {
     assert.equal((await passed(forward(sent, {} as DeliveryRecorder), callAt('answered').res)).went, true);
   });
 });
+
+describe('a call in place that is forwarded', () => {
+  const inPlace = { url: undefined, callerHeaders: {}, conditions: { 'if-none-match': '"1"', range: 'bytes=0-1' } };
+  const request = { method: 'GET', path: '/', headers: {}, callerHeaders: { cookie: 'a=b' }, body: undefined };
+  const answered = async (status: number, more: object) => {
+    const seen: Readonly<Record<string, string>>[] = [];
+    const exchange: Exchange = async ({ headers }) => {
+      seen.push(headers);
+      return { ...ANSWER, status };
+    };
+    const call = callAt('funded', { request, ...more });
+    const { went, error } = await passed(forward(exchange, undelivered), call.res);
+    return { went, code: error?.code, headers: seen[0] ?? {} };
+  };
+  const undelivered = { undelivered: async () => undefined } as unknown as DeliveryRecorder;
+  const record = { payId: 'p', state: 'settled', changedAt: 0, payer: '0xpayer', receiptId: 'receipt' };
+  const paid = { funding: { kind: 'paid', record, lease: { drop: () => undefined }, held: undefined } };
+  const unpaid = { funding: { kind: 'free' } };
+
+  it('free: takes its preconditions along, and their outcomes are delivered', async () => {
+    const { went, headers } = await answered(304, { ...unpaid, inPlace });
+    assert.deepEqual(
+      [went, headers['if-none-match'], headers['range'], headers['cookie']],
+      [true, '"1"', 'bytes=0-1', 'a=b'],
+    );
+  });
+
+  it('free, without preconditions: 304 is a failure of the backend', async () => {
+    const { went, code } = await answered(304, { ...unpaid, inPlace: { ...inPlace, conditions: {} } });
+    assert.deepEqual([went, code], [false, 'BACKEND_ERROR']);
+  });
+
+  it('paid: has no preconditions, whatever came', async () => {
+    const { went, code, headers } = await answered(304, { ...paid, inPlace });
+    assert.deepEqual(
+      [went, code, headers['if-none-match'], headers['range'], headers['cookie']],
+      [false, 'BACKEND_ERROR', undefined, undefined, 'a=b'],
+    );
+  });
+});

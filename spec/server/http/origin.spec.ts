@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { Response } from 'express';
 import { checkHost, checkOrigin } from '../../../src/server/http/origin.ts';
 import { type BareListener, openBareListener } from './bare-listener.ts';
 import { exchange, head } from './raw.ts';
@@ -58,6 +59,35 @@ describe('origins of browsers', () => {
 
   it('without an origin there are no CORS headers', async () => {
     assert.doesNotMatch(await get(listener.url, ['Host: shop']), /access-control/i);
+  });
+});
+
+describe('a preflight at the address of something sold', () => {
+  let listener: BareListener;
+  before(async () => {
+    const inPlace = {
+      methodsOf: (res: Response) => (res.req.path === '/sold' ? 'PUT, OPTIONS' : undefined),
+      headers: ['range', 'accept'],
+    };
+    listener = await openBareListener([checkOrigin(['https://page.example'], 'https://shop.example', [], inPlace)]);
+  });
+  after(() => listener.close());
+  const preflight = async (target: string, origin: string): Promise<string> => {
+    const lines = ['Host: shop', `Origin: ${origin}`, 'Access-Control-Request-Method: PUT', 'Connection: close'];
+    return exchange(listener.url, [head([`OPTIONS ${target} HTTP/1.1`, ...lines])]);
+  };
+
+  it('names its methods and headers; the routes of the gateway name theirs', async () => {
+    const sold = await preflight('/sold', 'https://page.example');
+    assert.match(sold, /^HTTP\/1\.1 204 [\s\S]*access-control-allow-methods: PUT, OPTIONS\r\n/);
+    assert.match(sold, /access-control-allow-headers: content-type, .*, range, accept\r\n/);
+    const own = await preflight('/api/resources', 'https://page.example');
+    assert.match(own, /access-control-allow-methods: GET, POST, OPTIONS\r\n/);
+    assert.doesNotMatch(own, /allow-headers:.* range/);
+  });
+
+  it('is refused for a page that is not listed', async () => {
+    assert.match(await preflight('/sold', 'https://evil.test'), /^HTTP\/1\.1 403 /);
   });
 });
 

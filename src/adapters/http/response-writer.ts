@@ -17,7 +17,12 @@ const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 /** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-export function httpResponseWriter(res: Response, requestId: string): ResponseWriter {
+/** `ranges`: the fields of ranges go on with an answer that costs nothing. */
+export function httpResponseWriter(
+  res: Response,
+  requestId: string,
+  { ranges = false }: { readonly ranges?: boolean } = {},
+): ResponseWriter {
   const announce = ({ payment, mandateReceipt }: PaymentAnnotations): void => {
     if (res.headersSent) return;
     if (payment !== undefined) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
@@ -40,9 +45,15 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
       const { payment, replayed = false, sending } = annotations;
       announce(annotations);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
-      return relay(res, answer, { paid: payment !== undefined, sending });
+      return relay(res, answer, { paid: payment !== undefined, ranges, sending });
     },
   };
+}
+
+interface Relaying {
+  readonly paid: boolean;
+  readonly ranges: boolean;
+  readonly sending: RelayOptions['sending'];
 }
 
 /**
@@ -50,18 +61,15 @@ export function httpResponseWriter(res: Response, requestId: string): ResponseWr
  * the backend finishes its work for a paid call, and its socket stays usable. After the head, a
  * broken answer can only be reported by breaking the connection.
  */
-async function relay(
-  res: Response,
-  answer: BackendAnswer,
-  { paid, sending }: { readonly paid: boolean; readonly sending: RelayOptions['sending'] },
-): Promise<Relayed> {
+async function relay(res: Response, answer: BackendAnswer, { paid, ranges, sending }: Relaying): Promise<Relayed> {
   const { body } = answer;
   let broken: BackendError | undefined;
   body.once('error', (error: unknown) => {
     broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
   });
   if (!res.destroyed) {
-    res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, status: answer.status }));
+    res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, ranges, status: answer.status }));
+    if (res.req.method === 'HEAD') return endAtHead(res, body);
     if (await sendThrough(res, body, sending)) return { kind: 'finished' };
   }
   await drain(body);
@@ -69,6 +77,13 @@ async function relay(
   return broken === undefined || broken.reason === 'aborted'
     ? { kind: 'client_gone' }
     : { kind: 'broken', error: broken };
+}
+
+/** Only what is free is asked for its head alone: the backend may stop, nothing is bought. */
+function endAtHead(res: Response, body: BackendAnswer['body']): Relayed {
+  res.end();
+  body.destroy();
+  return { kind: 'finished' };
 }
 
 /**

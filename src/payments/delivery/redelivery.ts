@@ -86,6 +86,7 @@ async function fetchAnswer(record: Paid['record'], resource: Deliverable, exchan
   const request = readStoredRequest(record.backendRequest, resource.headers);
   const headers = backendHeaders({
     configured: request.headers,
+    caller: request.callerHeaders,
     requestId,
     protocol: protocolOf(channel),
     resourceId,

@@ -30,6 +30,8 @@ interface Unserved {
   readonly resourceId: string;
   /** Without the reserved names. */
   readonly input: JsonObject;
+  /** Part of what was bought, as the input is. */
+  readonly callerHeaders?: BackendRequest['callerHeaders'];
   readonly proof: CarriedProof;
   /** The caller's `Idempotency-Key`, as far as it can be read. */
   readonly idempotencyKey: string | undefined;
@@ -70,7 +72,7 @@ export function createFindEarlier(
   tokens: Pick<BuyerTokens, 'read'>,
   { chainId, asset, publicBaseUrl }: EarlierScope,
 ): FindEarlier {
-  return async ({ resourceId, input, proof, idempotencyKey }) => {
+  return async ({ resourceId, input, callerHeaders = {}, proof, idempotencyKey }) => {
     const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
     if (decoded?.kind !== 'decoded') return undefined;
     const { from, nonce } = decoded.payload.payload.authorization;
@@ -84,7 +86,9 @@ export function createFindEarlier(
       ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
     };
     if (!opens(record, secrets)) return undefined;
-    const method = METHODS.find((one) => whatIsBought(resourceId, one, input) === record.bind);
+    const method = METHODS.find(
+      (one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind,
+    );
     const kept = method === undefined ? undefined : keptOf(record, method);
     if (kept === undefined) return undefined;
     const { request, requirements } = kept;

@@ -110,17 +110,24 @@ interface StoredRequest {
   readonly method: BackendRequest['method'];
   readonly path: string;
   readonly contentType?: string | undefined;
+  /** Absent from records of earlier releases, and of calls that brought none. */
+  readonly callerHeaders?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | undefined;
 }
 
 /** Without configured headers, which may hold secrets and are added again when it is read. */
-export function storedRequest({ method, path, headers, body }: BackendRequest): string {
+export function storedRequest({ method, path, headers, callerHeaders, body }: BackendRequest): string {
   return JSON.stringify({
     method,
     path,
     contentType: headers['content-type'],
+    callerHeaders: isBrought(callerHeaders) ? callerHeaders : undefined,
     body: body === undefined ? undefined : Buffer.from(body).toString('base64'),
   } satisfies StoredRequest);
+}
+
+function isBrought(callerHeaders: BackendRequest['callerHeaders']): boolean {
+  return callerHeaders !== undefined && Object.keys(callerHeaders).length > 0;
 }
 
 /** The method of the paid request; undefined: sealed with a key that is not here. */
@@ -132,11 +139,12 @@ export function storedMethod(stored: string): BackendRequest['method'] | undefin
 export function readStoredRequest(stored: string, configured: Readonly<Record<string, string>>): BackendRequest {
   if (isSealed(stored)) throw new UnreadableRecord('backendRequest');
   // Written by `storedRequest`.
-  const { method, path, contentType, body } = JSON.parse(stored) as StoredRequest;
+  const { method, path, contentType, callerHeaders, body } = JSON.parse(stored) as StoredRequest;
   return {
     method,
     path,
     headers: { ...configured, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+    ...(callerHeaders === undefined ? {} : { callerHeaders }),
     body: body === undefined ? undefined : Buffer.from(body, 'base64'),
   };
 }

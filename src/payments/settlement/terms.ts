@@ -37,7 +37,7 @@ export function paymentTerms(
   return {
     payId: payment.payId,
     ...secretsOf(payment.payId, call),
-    bind: whatIsBought(resource.id, request.method, call.input),
+    bind: whatIsBought(resource.id, request, call.input),
     requestId,
     callId,
     resourceId: resource.id,
@@ -79,10 +79,18 @@ export function newToken({ token }: Pick<Secrets, 'token'>): NewToken | undefine
     : { kind: 'worthless' };
 }
 
-/** `bind`: SHA-256 hex over resource, method and canonical input (contract 4.3). */
-export function whatIsBought(resourceId: string, method: string, input: JsonObject): string {
+/**
+ * `bind`: SHA-256 hex over resource, method and canonical input (contract 4.3), and over the
+ * headers that the caller brought: an answer that was made for one cookie is never another's.
+ */
+export function whatIsBought(
+  resourceId: string,
+  { method, callerHeaders = {} }: Pick<BackendRequest, 'method' | 'callerHeaders'>,
+  input: JsonObject,
+): string {
+  const brought = Object.keys(callerHeaders).length === 0 ? '' : `\0${canonicalJson(callerHeaders)}`;
   return createHash('sha256')
-    .update(`${resourceId}\0${method}\0${canonicalJson(input)}`)
+    .update(`${resourceId}\0${method}\0${canonicalJson(input)}${brought}`)
     .digest('hex');
 }
 

@@ -70,7 +70,7 @@ export interface ProofVerifier {
    */
   verify(
     carried: CarriedProof,
-    offer: Pick<Agreed, 'requirements' | 'resourceUrl'>,
+    offer: Pick<Agreed, 'requirements' | 'resourceUrl' | 'inPlace'>,
     network: string,
   ): Promise<ProofVerdict>;
 }
@@ -91,9 +91,9 @@ export function createProofVerifier(
     async verify(carried, offer, network) {
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
       if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
-      const { requirements, resourceUrl } = offer;
+      const { requirements, resourceUrl, inPlace } = offer;
       const nowMs = now();
-      const examination = examine({ decoded, offer: requirements, resourceUrl, nowMs });
+      const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, nowMs });
       const { refusal } = examination;
       const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the

@@ -28,7 +28,8 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     try {
       const answer = await send(requestToBackend(call), limits);
       void call.authorization?.finish?.('commit');
-      const outcome = classify(answer.status, paid === undefined ? relayStatuses : []);
+      const relayed = paid === undefined ? relayStatuses : [];
+      const outcome = classify(answer.status, relayed, conditionsOf(call) !== undefined);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
@@ -55,11 +56,24 @@ async function finishMandate(res: Response, call: FundedCall, requestWritten: bo
   if (!requestWritten) advanceCall(res, unauthorized);
 }
 
+/** What a free call in place asks of the backend's caches; undefined: nothing. */
+function conditionsOf({ funding, inPlace }: FundedCall): Readonly<Record<string, string>> | undefined {
+  if (funding.kind === 'paid' || inPlace === undefined) return undefined;
+  return Object.keys(inPlace.conditions).length === 0 ? undefined : inPlace.conditions;
+}
+
+function callerHeadersOf(call: FundedCall): BackendRequest['callerHeaders'] {
+  const { callerHeaders } = call.request;
+  const conditions = conditionsOf(call);
+  return conditions === undefined ? callerHeaders : { ...callerHeaders, ...conditions };
+}
+
 function requestToBackend(call: FundedCall): BackendRequest {
   const { request, requestId, trace, channel, resource, funding } = call;
   const paid = funding.kind === 'paid' ? funding.record : undefined;
   const headers = backendHeaders({
     configured: request.headers,
+    caller: callerHeadersOf(call),
     requestId,
     protocol: protocolOf(channel),
     resourceId: resource.id,

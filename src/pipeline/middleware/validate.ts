@@ -27,7 +27,9 @@ export function validate(collect: FindCollectable = collectsNothing): RequestHan
       return;
     }
     const { input, request } = prepared;
-    advanceCall(res, { ...call, stage: 'prepared', input, request });
+    const callerHeaders = call.inPlace?.callerHeaders;
+    const whole = callerHeaders === undefined ? request : { ...request, callerHeaders };
+    advanceCall(res, { ...call, stage: 'prepared', input, request: whole });
     next();
   };
 }

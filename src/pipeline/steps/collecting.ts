@@ -6,7 +6,7 @@
 import type { Response } from 'express';
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { GatewayError } from '../../errors.ts';
-import { protocolOf } from '../../events/event.ts';
+import { type Channel, protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
@@ -47,9 +47,12 @@ export function createCollect(
     const { resourceId, channel, requestId, callId, proof } = call;
     const input = withoutReserved(call.input);
     const idempotencyKey = typeof call.idempotencyKey === 'string' ? call.idempotencyKey : undefined;
-    const found = await find({ resourceId, input, proof, idempotencyKey }).catch(throwStorageError);
-    // One channel does not show what another one sold.
-    if (found === undefined || (call.stage === 'received' && found.record.channel !== channel)) throw otherwise;
+    const callerHeaders = call.inPlace?.callerHeaders ?? {};
+    const found = await find({ resourceId, input, callerHeaders, proof, idempotencyKey }).catch(throwStorageError);
+    // One channel does not show what another one sold; the backend's own address is HTTP, and is
+    // gone with the resource.
+    if (found === undefined || (call.stage === 'received' && !sameProtocol(found.record.channel, channel)))
+      throw otherwise;
     const { record, request, agreed } = found;
     const now = catalogue.byId.get(resourceId);
     const backend =
@@ -76,6 +79,10 @@ export function createCollect(
       collecting: { agreed, before: call, otherwise },
     };
   };
+}
+
+function sameProtocol(one: Channel, other: Channel): boolean {
+  return protocolOf(one) === protocolOf(other);
 }
 
 /** The refusal of a call that has nothing to collect; the call is again what it was before. */

@@ -68,7 +68,7 @@ export function requirePayment(
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
   const authorization =
     mandates !== undefined && needsMandate(call.resource) ? mandates.challenge(paidPurchase(call, offer)) : undefined;
-  const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization };
+  const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization, url: call.inPlace?.url };
   if (owed === undefined) {
     responseWriter.paymentRequired(offer.challenge.fresh(facts));
     return;
@@ -87,7 +87,7 @@ export function requirePayment(
 /** What a token is bound to; undefined leaves it unbound. */
 function boundTo({ resource, request, input, rawInput }: PreparedCall | ProvenCall): string | undefined {
   const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
-  return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request.method, input);
+  return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request, input);
 }
 
 /** The offer of a resource that has a price: the gateway does not start without one for each. */

@@ -1,6 +1,6 @@
 /** Checks which hosts are served and which pages of browsers may call, before any route. */
 
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { readHeader, singleHeader } from './headers.ts';
 import { targetHost } from './target.ts';
@@ -16,16 +16,28 @@ const PREFLIGHT = {
 const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
+/** What pages may ask at the backend's own addresses (contract 7.4). */
+export interface PreflightInPlace {
+  /** The methods of the address that a request came to; undefined: it is the gateway's own. */
+  methodsOf(res: Response): string | undefined;
+  /** Request headers that have a meaning there, lower-case names. */
+  readonly headers: readonly string[];
+}
+
+const NOTHING_IN_PLACE: PreflightInPlace = { methodsOf: () => undefined, headers: [] };
+
 /**
  * Admits browsers from listed origins only, compared exactly (contract 3, CORS). A request without
  * an Origin is an agent's and gets no CORS headers, nor does a page of the gateway's own public
  * origin, which needs none. Any other Origin is refused, so that a page cannot use a gateway that
  * did not list it, under any name in DNS. `moreHeaders`: request headers that pages may also send.
+ * A page may send no cookie of the merchant's: no credentials are allowed.
  */
 export function checkOrigin(
   allowedOrigins: readonly string[],
   publicBaseUrl: string,
   moreHeaders: readonly string[] = [],
+  inPlace: PreflightInPlace = NOTHING_IN_PLACE,
 ): RequestHandler {
   const allowed = new Set(allowedOrigins);
   const own = new URL(publicBaseUrl).origin;
@@ -33,6 +45,11 @@ export function checkOrigin(
     ...PREFLIGHT,
     'access-control-allow-headers': [PREFLIGHT['access-control-allow-headers'], ...moreHeaders].join(', '),
   };
+  const headersInPlace = [preflight['access-control-allow-headers'], ...inPlace.headers].join(', ');
+  const preflightAt = (methods: string) => ({
+    'access-control-allow-methods': methods,
+    'access-control-allow-headers': headersInPlace,
+  });
   const isOwn = (origin: string): boolean => origin.toLowerCase() === own && !allowed.has(own);
   return function checkOrigin(req, res, next) {
     const origin = readHeader(req, 'origin');
@@ -45,7 +62,8 @@ export function checkOrigin(
     res.setHeader('access-control-allow-origin', origin.value);
     res.setHeader('access-control-expose-headers', EXPOSED);
     if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
-      res.writeHead(204, preflight);
+      const methods = inPlace.methodsOf(res);
+      res.writeHead(204, methods === undefined ? preflight : { ...preflight, ...preflightAt(methods) });
       res.end();
       return;
     }

@@ -52,12 +52,16 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 /**
  * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
  * an adapter also channel, resource, outcome, and why a mandate was refused; of one that passes to
- * the backend that it does. No headers in either direction. `shown`: the part of a raw path that
- * may be written.
+ * the backend that it does. No headers in either direction. `shown`: what of a raw path may be
+ * written.
  */
-export function httpLog(log: Log, tracing: Pick<Tracing, 'traceId'>, shown: (path: string) => string = (path) => path) {
+export function httpLog(
+  log: Log,
+  tracing: Pick<Tracing, 'traceId'>,
+  shown: (path: string, res: Response) => string = (path) => path,
+) {
   const requestLine = (req: Request, res: Response, ms: number): object => {
-    const path = shown(rawPath(req.originalUrl ?? req.url ?? '')).slice(0, MAX_PATH);
+    const path = shown(rawPath(req.originalUrl ?? req.url ?? ''), res).slice(0, MAX_PATH);
     return {
       requestId: res.getHeader('x-request-id'),
       callId: callIdOf(res),

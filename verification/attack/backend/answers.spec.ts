@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack, measured } from '../catalogue.ts';
-import { CHANNELS, type Seen } from '../payments/channels.ts';
+import { MESSAGE_CHANNELS, type Seen } from '../payments/channels.ts';
 import { HOSTILE_ANSWERS } from './answers.ts';
 import { CANARY, type Outcome } from './hostile-answer.ts';
 import { GOOD, type HostileStage, openHostileStage, PRICE_UNITS, wellFormed } from './stage.ts';
@@ -36,14 +36,14 @@ describe('a backend that sends hostile answers', () => {
 
   for (const { name, action, outcome } of HOSTILE_ANSWERS)
     attack(['H6', 'P2', 'P6'], `${name}: ${outcome.kind}, over every channel, free and paid`, async (context) => {
-      const proofs = await Promise.all(CHANNELS.map(() => stage.proof('goods')));
+      const proofs = await Promise.all(MESSAGE_CHANNELS.map(() => stage.proof('goods')));
       const before = await stage.income();
       stage.behave(action);
       const [free, paid] = await Promise.all([
-        Promise.all(CHANNELS.map((channel) => stage.call(channel, 'gift'))),
-        Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at]))),
+        Promise.all(MESSAGE_CHANNELS.map((channel) => stage.call(channel, 'gift'))),
+        Promise.all(MESSAGE_CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at]))),
       ]);
-      for (const [at, channel] of CHANNELS.entries())
+      for (const [at, channel] of MESSAGE_CHANNELS.entries())
         for (const seen of [free[at], paid[at]]) {
           assert.ok(seen !== undefined);
           expected(seen, outcome, channel === 'http', `${channel} ${seen.everything}`);
@@ -51,10 +51,14 @@ describe('a backend that sends hostile answers', () => {
         }
 
       stage.behave(wellFormed(GOOD));
-      const next = await Promise.all([...CHANNELS, ...CHANNELS].map((channel) => stage.call(channel, 'gift')));
+      const next = await Promise.all(
+        [...MESSAGE_CHANNELS, ...MESSAGE_CHANNELS].map((channel) => stage.call(channel, 'gift')),
+      );
       for (const seen of next) assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD]);
 
-      const collected = await Promise.all(CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at])));
+      const collected = await Promise.all(
+        MESSAGE_CHANNELS.map((channel, at) => stage.call(channel, 'goods', proofs[at])),
+      );
       for (const seen of collected) {
         closed(seen);
         // A delivered answer is kept for the buyer's token; an undelivered one is delivered now.
@@ -63,8 +67,8 @@ describe('a backend that sends hostile answers', () => {
         else assert.deepEqual([seen.outcome, seen.bytes.toString()], ['delivered', GOOD], seen.everything);
       }
       const settled = ((await stage.income()) - before) / PRICE_UNITS;
-      assert.equal(settled, BigInt(CHANNELS.length), 'each proof is settled once');
-      measured(context, 'double settlements', Number(settled) - CHANNELS.length);
+      assert.equal(settled, BigInt(MESSAGE_CHANNELS.length), 'each proof is settled once');
+      measured(context, 'double settlements', Number(settled) - MESSAGE_CHANNELS.length);
     });
 
   attack('O7', 'no canary is in the log', () => {

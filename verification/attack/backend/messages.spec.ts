@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { attack } from '../catalogue.ts';
-import { CHANNELS } from '../payments/channels.ts';
+import { MESSAGE_CHANNELS } from '../payments/channels.ts';
 import { BULK_BYTES, type HostileStage, openHostileStage, wellFormed } from './stage.ts';
 
 const DEPTH = 2_000;
@@ -41,7 +41,7 @@ describe('a backend whose answers attack the message around them', () => {
         socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${bytes.length}\r\n\r\n`);
         socket.write(bytes);
       });
-      for (const channel of CHANNELS) {
+      for (const channel of MESSAGE_CHANNELS) {
         const proof = await stage.proof('goods');
         const seen = await stage.call(channel, 'goods', proof);
         assert.equal(seen.outcome, 'delivered', `${channel}: ${seen.everything}`);
@@ -58,7 +58,7 @@ describe('a backend whose answers attack the message around them', () => {
     ];
     for (const body of bodies) {
       stage.behave(wellFormed(body));
-      for (const channel of CHANNELS) {
+      for (const channel of MESSAGE_CHANNELS) {
         const seen = await stage.call(channel, 'bulk', await stage.proof('bulk'));
         assert.equal(seen.outcome, 'delivered', `${channel}: ${seen.everything.slice(0, 500)}`);
       }

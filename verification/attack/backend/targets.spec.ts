@@ -7,7 +7,7 @@ import { changed, problemsOfText } from '../../../spec/config/document/document.
 import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { attack, proven } from '../catalogue.ts';
-import { ALL_CHANNELS, buy, CHANNELS } from '../payments/channels.ts';
+import { ALL_CHANNELS, buy, MESSAGE_CHANNELS } from '../payments/channels.ts';
 import { wellFormed } from './stage.ts';
 import { ESCAPES, FORBIDDEN_BACKENDS, OUTSIDE_BACKENDS } from './targets.ts';
 
@@ -70,12 +70,16 @@ describe('a caller that tries to reach other paths or hosts', () => {
         ] as const) {
           const since = backend.requests.length;
           const seen = await Promise.all(
-            CHANNELS.map((channel) => buy(gateway.url, channel, { resourceId, input: { value } })),
+            MESSAGE_CHANNELS.map((channel) => buy(gateway.url, channel, { resourceId, input: { value } })),
           );
           const sent = targets(since);
           for (const { outcome, code } of seen) {
             assert.ok(outcome === 'delivered' || code === 'INPUT_INVALID', `${outcome} ${code}`);
-            assert.equal(outcome === 'delivered', sent.length === CHANNELS.length, 'every channel says the same');
+            assert.equal(
+              outcome === 'delivered',
+              sent.length === MESSAGE_CHANNELS.length,
+              'every channel says the same',
+            );
           }
           for (const [target, host] of sent) {
             const url = new URL(target, backend.origin);
@@ -99,7 +103,7 @@ describe('a caller that tries to reach other paths or hosts', () => {
     const since = backend.requests.length;
     const names = ['x-forwarded-host', 'x-host', 'x-original-url', 'x-rewrite-url', 'forwarded', 'x-forwarded-server'];
     const headers = Object.fromEntries([...names.map((name) => [name, `host=${host}`]), ['host', host]]);
-    for (const channel of CHANNELS) {
+    for (const channel of MESSAGE_CHANNELS) {
       const seen = await buy(gateway.url, channel, { resourceId: 'at_end', input: { value: 'x' }, headers });
       assert.equal(seen.outcome, 'delivered');
     }
@@ -107,7 +111,7 @@ describe('a caller that tries to reach other paths or hosts', () => {
       assert.equal(target, '/base/a/x');
       assert.equal(to.toLowerCase(), `host: ${new URL(backend.origin).host}`);
     }
-    assert.equal(backend.requests.length, since + CHANNELS.length);
+    assert.equal(backend.requests.length, since + MESSAGE_CHANNELS.length);
     assert.equal(canary.accepted(), 0);
   });
 

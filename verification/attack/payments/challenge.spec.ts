@@ -6,7 +6,7 @@ import { sampleResources } from '../../../spec/support/resources.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
 import { parseAmount } from '../../../src/payments/pricing/amount.ts';
 import { attack } from '../catalogue.ts';
-import { ALL_CHANNELS, buy, CHANNELS } from './channels.ts';
+import { ALL_CHANNELS, buy, MESSAGE_CHANNELS } from './channels.ts';
 
 const DECIMALS = 6;
 /** The name of a language, which is no resource. */
@@ -121,7 +121,7 @@ describe('x402-redteam: the 402 gives a guarded buyer no reason to refuse', () =
   });
 
   attack('I14', 'ghost paywall: no challenge for a free or unknown resource or an invalid call', async () => {
-    for (const channel of CHANNELS)
+    for (const channel of MESSAGE_CHANNELS)
       for (const [resourceId, input] of [
         ['cities', {}],
         ['free_greeting', {}],

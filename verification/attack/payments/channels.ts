@@ -4,12 +4,19 @@ import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { message, sendMessage } from '../../../spec/adapters/a2a/post.ts';
 import { decode } from '../../../spec/e2e/proofs.ts';
+import { CURRENCY } from '../../../spec/support/config.ts';
+import { inPlaceRequest, soldInPlace } from '../../../spec/support/in-place.ts';
 
 /** The channels over which the same resource is sold. */
-export const CHANNELS = ['http', 'mcp', 'a2a'] as const;
+export const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
 export type Channel = (typeof CHANNELS)[number];
-/** The configuration that sells over all of them. */
-export const ALL_CHANNELS = { protocols: { mcp: { enabled: true }, a2a: { enabled: true } } } as const;
+/** Those on which the input is a message, whatever the address of the operation. */
+export const MESSAGE_CHANNELS = ['http', 'mcp', 'a2a'] as const;
+/** The configuration that sells the sample resources over all of them. */
+export const ALL_CHANNELS = {
+  protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+  resources: soldInPlace(CURRENCY),
+} as const;
 
 /** One call of an agent. */
 export interface Purchase {
@@ -58,7 +65,7 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export async function buy(base: string, channel: Channel, call: Purchase): Promise<Seen> {
   const wired = await post(base, channel, call);
-  return channel === 'http' ? seenOverHttp(wired) : seenInJson(wired, channel);
+  return channel === 'http' || channel === 'origin' ? seenOverHttp(wired) : seenInJson(wired, channel);
 }
 
 const PATHS = { mcp: '/mcp', a2a: '/a2a' } as const;
@@ -69,8 +76,13 @@ function post(
   { resourceId, input = {}, proof, headers = {} }: Purchase,
 ): Promise<Wired> {
   const type = { 'content-type': 'application/json' };
+  const payment = proof === undefined ? {} : { 'payment-signature': proof };
+  if (channel === 'origin') {
+    const { method, target, body } = inPlaceRequest(resourceId, input);
+    const typed = body === undefined ? {} : type;
+    return exchange(`${base}${target}`, { ...typed, ...payment, ...headers }, body, method);
+  }
   if (channel === 'http') {
-    const payment = proof === undefined ? {} : { 'payment-signature': proof };
     return exchange(`${base}/api/resources/${resourceId}/invoke`, { ...type, ...payment, ...headers }, input);
   }
   if (channel === 'mcp') {
@@ -97,9 +109,15 @@ function readable(proof: string): unknown {
   }
 }
 
-function exchange(url: string, headers: Readonly<Record<string, string>>, body: unknown): Promise<Wired> {
+/** `body`: text as it is, everything else as JSON. */
+function exchange(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  body: unknown,
+  method = 'POST',
+): Promise<Wired> {
   return new Promise((resolve, reject) => {
-    const request = http.request(url, { method: 'POST', headers, agent: false }, (response) => {
+    const request = http.request(url, { method, headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       // `complete` below reports it.
@@ -116,7 +134,7 @@ function exchange(url: string, headers: Readonly<Record<string, string>>, body: 
       if (error.code === 'ECONNRESET') resolve(NOTHING);
       else reject(error);
     });
-    request.end(JSON.stringify(body));
+    request.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
 }
 

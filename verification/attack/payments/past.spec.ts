@@ -125,11 +125,15 @@ describe('a proof that is cancelled, used or for another offer', () => {
     assert.deepEqual(gone, [1_000n, 1]);
   });
 
+  const pricedAt = (amount: string) => ({
+    ...ALL_CHANNELS.resources,
+    market_report: { ...ALL_CHANNELS.resources['market_report'], pricing: { type: 'fixed', amount, currency: 'TUSD' } },
+  });
   attack('X7', 'signed for an earlier price or payee: a new challenge, and no money moves', async () => {
     const proof = await testbed.proof('market_report', INPUT);
     const changes = [
-      { resources: { market_report: { pricing: { type: 'fixed', amount: '0.02', currency: 'TUSD' } } } },
-      { resources: { market_report: { pricing: { type: 'fixed', amount: '0.005', currency: 'TUSD' } } } },
+      { resources: pricedAt('0.02') },
+      { resources: pricedAt('0.005') },
       { payments: { x402: { payTo: '0x1111111111111111111111111111111111111111' } } },
       { payments: { x402: { maxTimeoutSeconds: 60 } } },
     ];

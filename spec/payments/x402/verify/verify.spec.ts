@@ -6,6 +6,7 @@ import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x
 import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
 import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
+import { inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
 import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
 import {
   bareV,
@@ -93,6 +94,21 @@ describe('a proof against our offer', () => {
     ['milliseconds for validBefore', authorizing({ validBefore: `${NOW}000` }), BEFORE],
     ['validBefore 2^256 - 1', authorizing({ validBefore: (2n ** 256n - 1n).toString() }), BEFORE],
   ];
+  for (const [url, outcome] of [
+    [RESOURCE_URL, 'genuine'],
+    ['https://shop.example/reports/Lisboa', 'genuine'],
+    ['https://shop.example/other/Berlin', REQUIREMENTS],
+    ['https://shop.example/api/resources/other/invoke', REQUIREMENTS],
+  ] as const)
+    it(`of a resource that is sold in place, naming ${url}: ${outcome}`, async () => {
+      const decoded = decodeProof(encodeProof({ ...valid, resource: { url } }));
+      assert.ok(decoded.kind === 'decoded');
+      const examine = createExaminer({ terms, recover, ...CHECKED_HERE });
+      const inPlace = inPlaceUrls('https://shop.example/reports/{city}');
+      const { refusal } = examine({ decoded, offer, resourceUrl: RESOURCE_URL, inPlace, nowMs: NOW * 1_000 });
+      assert.equal(refusal?.reason ?? 'genuine', outcome);
+    });
+
   for (const [what, payload, outcome] of rows)
     it(`${what}: ${outcome}`, async () => {
       assert.equal(await verdict(payload), outcome);

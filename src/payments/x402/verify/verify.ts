@@ -44,11 +44,15 @@ export interface Examination {
   checkSignature(): Promise<SignatureVerdict>;
 }
 
-/** A decoded proof, and what it is compared with. `resourceUrl` is the one of the challenge. */
+/**
+ * A decoded proof, and what it is compared with. `resourceUrl` and `inPlace` are all URLs that
+ * challenges of the resource have: a proof that names another resource is a mistake, or a theft.
+ */
 export interface Candidate {
   readonly decoded: Extract<DecodedProof, { readonly kind: 'decoded' }>;
   readonly offer: PaymentRequirements;
   readonly resourceUrl: string;
+  readonly inPlace?: RegExp | undefined;
   readonly nowMs: number;
 }
 
@@ -137,10 +141,10 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
   };
 }
 
-function firstRefusal({ decoded, offer, resourceUrl, nowMs }: Candidate): ProofRefusal | undefined {
+function firstRefusal({ decoded, offer, resourceUrl, inPlace, nowMs }: Candidate): ProofRefusal | undefined {
   const { accepted, resource, payload } = decoded.payload;
   if (accepted.network !== offer.network) return { step: 'offer', reason: 'invalid_network' };
-  const echoed = resource === undefined || resource.url === resourceUrl;
+  const echoed = resource === undefined || resource.url === resourceUrl || inPlace?.test(resource.url) === true;
   if (!echoed || !equalsOffer(accepted, offer)) return { step: 'offer', reason: 'invalid_payment_requirements' };
   const { authorization } = payload;
   const terms = termsMismatch(authorization, offer);

@@ -1,6 +1,7 @@
 /** Builds the 402 of each resource once at start, so that a challenge costs one concatenation. */
 
 import { encodeHeaderText } from './header-codec.ts';
+import { documentsAt } from './in-place.ts';
 import {
   needsMandate,
   type OfferTerms,
@@ -50,6 +51,8 @@ interface ChallengeFacts {
   readonly token: string;
   /** The mandate that must come too, as JSON text (ap2 7.4); undefined where none is required. */
   readonly authorization?: string | undefined;
+  /** The address of a sale in place; undefined: the invoke URL. */
+  readonly url?: string | undefined;
 }
 
 /** Makes the challenges of one resource. */
@@ -59,31 +62,37 @@ export interface ChallengeTemplate {
 }
 
 /**
- * Two challenges of a resource differ in request id, expiry, buyer's token and the checkout of a
- * mandate; everything else is serialised here. Rebuilt with the configuration, never patched.
+ * Two challenges of a resource differ in request id, expiry, buyer's token, the checkout of a
+ * mandate and, in place, the URL; everything else is serialised here. Rebuilt with the
+ * configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
   const text = JSON.stringify(required);
   const documentWith = splitAtToken(text);
   const asciiWith = ASCII.test(text) ? documentWith : splitAtToken(JSON.stringify(withoutDescription(required)));
+  const at = documentsAt(required, withoutDescription(required));
+  const inPlace = ({ url, token }: ChallengeFacts) => (url === undefined ? undefined : at(url, token));
   const message = messageOf(resource);
   const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
   return {
     fresh(facts) {
       const { token } = facts;
-      const document = documentWith.text(token);
+      const moved = inPlace(facts);
+      const document = moved ?? documentWith.text(token);
       const envelope = frame(facts, document);
-      const forms = { body: envelope, header: documentWith.header(token), document, envelope };
-      return { ...forms, refusal: undefined, message, asciiDocument: asciiWith.text(token) };
+      const header = moved === undefined ? documentWith.header(token) : encodeHeaderText(moved);
+      const forms = { body: envelope, header, document, envelope };
+      return { ...forms, refusal: undefined, message, asciiDocument: moved ?? asciiWith.text(token) };
     },
     refused(facts, refusal) {
-      const document = withError(documentWith.text(facts.token), refusal.reason);
+      const moved = inPlace(facts);
+      const document = withError(moved ?? documentWith.text(facts.token), refusal.reason);
       const envelope = frame(facts, document);
       const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
       // The error shifts the token in the base64; refusals are rare enough to be encoded whole.
       const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
-      return { ...forms, asciiDocument: withError(asciiWith.text(facts.token), refusal.reason) };
+      return { ...forms, asciiDocument: withError(moved ?? asciiWith.text(facts.token), refusal.reason) };
     },
   };
 }
@@ -120,10 +129,10 @@ export function withError(document: string, error: string): string {
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
 }
 
-function withoutDescription({ resource, ...rest }: PaymentRequired): PaymentRequired {
+function withoutDescription({ x402Version, resource, ...rest }: PaymentRequired): PaymentRequired {
   const { description: _, ...bare } = resource;
-  // `rest` keeps its order, so the version stays first.
-  return { ...rest, resource: bare };
+  // In the order of the whole document: the version first, the token last.
+  return { x402Version, resource: bare, ...rest };
 }
 
 function messageOf(resource: PricedResource): string {

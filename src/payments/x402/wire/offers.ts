@@ -3,6 +3,7 @@
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens } from '../../pricing/buyer-token.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
+import { inPlaceUrls } from './in-place.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
 import type { PaymentRequirements } from './types.ts';
 
@@ -11,6 +12,8 @@ export interface Agreed {
   readonly requirements: PaymentRequirements;
   /** The canonical invoke URL, the same on every channel. */
   readonly resourceUrl: string;
+  /** The URLs of its challenges in place; absent where it is not sold there. */
+  readonly inPlace?: RegExp | undefined;
   /** Display units. */
   readonly amount: string;
   readonly currency: string;
@@ -30,7 +33,11 @@ export type Offers = ReadonlyMap<string, Offer>;
 export function compileOffers(
   config: {
     readonly merchant: { readonly publicBaseUrl: string };
-    readonly resources: readonly (Omit<PricedResource, 'pricing'> & { readonly pricing: Pricing })[];
+    readonly resources: readonly (Omit<PricedResource, 'pricing'> & {
+      readonly pricing: Pricing;
+      /** Its URL with `{param}`s, where it is sold in place. */
+      readonly address?: string | undefined;
+    })[];
     readonly x402: OfferTerms | undefined;
   },
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
@@ -45,6 +52,7 @@ export function compileOffers(
     offers.set(resource.id, {
       requirements: requirementsFor(priced, x402),
       resourceUrl: invokeUrl(merchant.publicBaseUrl, resource.id),
+      inPlace: resource.address === undefined ? undefined : inPlaceUrls(resource.address),
       amount: pricing.amount,
       currency: pricing.currency,
       challenge: challengeFor(priced, x402, merchant.publicBaseUrl),

@@ -2,7 +2,6 @@
 
 import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
-import { encodeHeader } from './header-codec.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
@@ -77,8 +76,13 @@ export function paymentRequiredFor(
   const accepts = [requirementsFor(resource, terms)];
   const mandate = needsMandate(resource);
   const document = documentOf(described, accepts, mandate);
-  const fits = encodeHeader(document).length + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
-  return fits ? document : documentOf(bare, accepts, mandate);
+  const bytes = Buffer.byteLength(JSON.stringify(document));
+  return fitsChallenge(bytes) ? document : documentOf(bare, accepts, mandate);
+}
+
+/** Whether a document of this length fits into the header of a challenge, also with an error. */
+export function fitsChallenge(bytes: number): boolean {
+  return 4 * Math.ceil(bytes / 3) + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
 }
 
 function documentOf(
