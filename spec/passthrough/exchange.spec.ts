@@ -83,6 +83,16 @@ describe('a passed exchange', () => {
     );
   });
 
+  it('sends a path that begins with two slashes and no host', async () => {
+    answer = (_req, res) => res.end('ok');
+    for (const target of ['//a%20b', '//a:b/c', '//%c0%af?x'])
+      assert.equal(statusOf(await ask([`GET ${target} HTTP/1.1`])), 200, target);
+    assert.deepEqual(
+      seen.map(({ url }) => url),
+      ['//a%20b', '//a:b/c', '//%c0%af?x'],
+    );
+  });
+
   it('answers a HEAD with the head alone', async () => {
     answer = (_req, res) => res.writeHead(200, { 'content-length': 5 }).end();
     assert.match(await ask(['HEAD /free HTTP/1.1']), /content-length: 5\r\n[\s\S]*\r\n\r\n$/);

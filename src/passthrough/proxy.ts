@@ -35,11 +35,19 @@ const MAX_UNUSED = 64;
 /** `origin`: scheme, host and port of the backend. */
 export function createProxy(origin: string): BackendProxy {
   const listeners = new WeakMap<IncomingMessage, ProxyListener>();
+  // Before it proxies, the library reads `req.url` as a URL and skips a request where it is none,
+  // as in `//a%20b`. So it reads `/`, and is given the target as the rewritten path.
+  const targets = new WeakMap<IncomingMessage, string | undefined>();
+  const hideTarget = (req: IncomingMessage): void => {
+    targets.set(req, req.url);
+    req.url = '/';
+  };
   // Not bounded here: who waits for a connection in its queue could not be ended from outside.
   const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
     target: origin,
     agent,
+    pathRewrite: (_path, req) => targets.get(req) ?? '/',
     // The default plugins write answers and a log of their own.
     ejectPlugins: true,
     plugins: [listenWith(listeners)],
@@ -47,10 +55,12 @@ export function createProxy(origin: string): BackendProxy {
   return {
     send(req, res, listener) {
       listeners.set(req, listener);
+      hideTarget(req);
       middleware(req, res, (error) => listener.failed(error)).catch((error: unknown) => listener.failed(error));
     },
     upgrade(req, socket, head, listener) {
       listeners.set(req, listener);
+      hideTarget(req);
       middleware.upgrade(req as Request, socket, head);
     },
     close: () => agent.destroy(),

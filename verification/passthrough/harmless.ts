@@ -137,6 +137,8 @@ const FIXED: readonly string[] = [
   ...[
     '/a//b',
     '//a/b',
+    '//a%20b',
+    '//a:b/c',
     '/a/',
     '/a//',
     '/a/./b',

@@ -1,4 +1,4 @@
-/** What the merchants of the slip table sell, as the gateway's resources have it. */
+/** What the merchants of the slip table sell, as the resources of the gateway have it. */
 
 /** One sold operation: its template, and one target that names it plainly. */
 export interface SoldOperation {
