@@ -202,9 +202,9 @@ describe('a passed exchange', () => {
       await over;
       return bytes;
     };
-    await roundTrip(32);
+    await roundTrip(24);
     const before = process.memoryUsage.rss();
-    assert.equal(await roundTrip(128), 128 * MIB);
+    assert.equal(await roundTrip(72), 72 * MIB);
     const grown = (process.memoryUsage.rss() - before) / MIB;
     assert.ok(grown < 64, `${grown} MiB more`);
   });
