@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it, mock } from 'node:test';
 import {
+  CALM_STARTING_MS,
   createAdmission,
   MAX_WAIT_MS,
   MAX_WAITING,
@@ -25,8 +26,8 @@ describe('the admission of passed requests', () => {
   };
 
   /** Enters entrants by number, and notes what becomes of each. */
-  function entrance(maxRunning: number) {
-    const admission = createAdmission(maxRunning);
+  function entrance(maxRunning: number, loopBusy = true) {
+    const admission = createAdmission(maxRunning, () => loopBusy);
     const begun: number[] = [];
     const refused: [number, NotAdmitted][] = [];
     let count = 0;
@@ -56,6 +57,14 @@ describe('the admission of passed requests', () => {
     pass(STARTING_MS - 1);
     assert.equal(begun.length, STARTING);
     pass(2);
+    assert.equal(begun.length, STARTING + 1);
+  });
+
+  it('counts them as starting for a moment only while the loop has time', () => {
+    const { begun, many } = entrance(100, false);
+    many(STARTING + 1);
+    assert.equal(begun.length, STARTING);
+    pass(CALM_STARTING_MS);
     assert.equal(begun.length, STARTING + 1);
   });
 

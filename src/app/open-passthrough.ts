@@ -8,6 +8,7 @@ import { asGatewayError, type GatewayError } from '../errors.ts';
 import { type Admission, createAdmission } from '../passthrough/admission.ts';
 import { ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS, wantsPage } from '../passthrough/failure-page.ts';
+import { watchLoopLoad } from '../passthrough/loop-load.ts';
 import { createProxy } from '../passthrough/proxy.ts';
 import type { ForwardedFacts } from '../passthrough/request-headers.ts';
 import { publicUrls } from '../passthrough/response-headers.ts';
@@ -49,7 +50,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const { origin, pathPrefix } = config.backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
-  const admission = createAdmission(config.limits.maxPassthrough);
+  const admission = createAdmission(config.limits.maxPassthrough, watchLoopLoad());
   const factsOf = compileFacts(parts);
   const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: config.merchant.publicBaseUrl });
   const ends = countsOf<End>(ENDS);

@@ -17,6 +17,8 @@ export const STARTING = 4;
  * not what keeps the loop busy, and slow operations must not hold back the quick ones.
  */
 export const STARTING_MS = 10;
+/** The same while the loop has time: then many slow exchanges may start at once. */
+export const CALM_STARTING_MS = 1;
 /** Requests that wait for their turn, first come first served: a 503 costs as much as an answer. */
 export const MAX_WAITING = 1_024;
 /** How long one waits, milliseconds. */
@@ -53,8 +55,11 @@ interface Entry {
   state: 'waiting' | 'starting' | 'running' | 'over';
 }
 
-/** `maxRunning`: exchanges at the same time, those that start included. */
-export function createAdmission(maxRunning: number): Admission {
+/**
+ * `maxRunning`: exchanges at the same time, those that start included. `loopBusy`: whether the event
+ * loop has little time left.
+ */
+export function createAdmission(maxRunning: number, loopBusy: () => boolean): Admission {
   const waiting = new Set<Entry>();
   /** In the order of their start. */
   const starting = new Set<Entry>();
@@ -69,6 +74,7 @@ export function createAdmission(maxRunning: number): Admission {
     starting.add(entry);
     entry.entrant.start();
   };
+  const startingMs = (): number => (loopBusy() ? STARTING_MS : CALM_STARTING_MS);
   const hasRoom = (): boolean => running < maxRunning && starting.size < STARTING;
   const leaveStart = (entry: Entry): void => {
     if (entry.state !== 'starting') return;
@@ -81,8 +87,9 @@ export function createAdmission(maxRunning: number): Admission {
     if (pumping) return;
     pumping = true;
     const now = performance.now();
+    const atMostMs = startingMs();
     for (const entry of starting) {
-      if (entry.since + STARTING_MS > now) break;
+      if (entry.since + atMostMs > now) break;
       leaveStart(entry);
     }
     for (const entry of waiting) {
@@ -100,7 +107,7 @@ export function createAdmission(maxRunning: number): Admission {
     const [next] = waiting;
     if (next === undefined) return;
     const [oldest] = starting;
-    const turn = oldest === undefined || running >= maxRunning ? Number.POSITIVE_INFINITY : oldest.since + STARTING_MS;
+    const turn = oldest === undefined || running >= maxRunning ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
     timer = setTimeout(pump, Math.max(1, Math.ceil(Math.min(next.since + MAX_WAIT_MS, turn) - now))).unref();
   };
   const refuse = (entry: Entry, reason: NotAdmitted): void => {

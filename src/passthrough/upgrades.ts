@@ -222,8 +222,11 @@ class Upgrade implements ProxyListener {
   #pair(backend: Socket): void {
     const { socket } = this.#asked;
     this.#backend = backend;
-    socket.on('data', this.#followCaller);
-    backend.on('data', this.#followBackend);
+    // A listener in this turn would take what came with the 101, before the proxy pipes it.
+    process.nextTick(() => {
+      socket.on('data', this.#followCaller);
+      backend.on('data', this.#followBackend);
+    });
     for (const side of [socket, backend]) side.once('end', () => this.#endSoon()).once('close', () => this.#endSoon());
     if (socket.destroyed) backend.destroy();
     // The proxy writes the 101 and begins to pipe first.
