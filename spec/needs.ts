@@ -21,6 +21,8 @@ const NEEDED_BY: readonly (readonly [module: RegExp, need: Need])[] = [
 const NEEDS_ALL = /^(?:spec\/(?:deploy|world|e2e)|verification)\//;
 const ALL: ReadonlySet<Need> = new Set(['redis', 'browser', 'kubectl', 'processes']);
 
+/** Types are erased before a module is loaded. */
+const TYPES = /^import type [^;]*;/gm;
 /** Imports, and modules that are named to be loaded or started beside the one that names them. */
 const NAMED = /(?:from\s+|import\(\s*|import\s+|new URL\(\s*|resolve\(\s*|dirname,\s*)'([^']+)'/g;
 
@@ -33,7 +35,7 @@ export function needsOf(specs: readonly string[]): ReadonlyMap<string, ReadonlyS
   const named = (file: string): readonly string[] => {
     const known = modules.get(file);
     if (known !== undefined) return known;
-    const found = [...readFileSync(file, 'utf8').matchAll(NAMED)].map(([, name = '']) =>
+    const found = [...readFileSync(file, 'utf8').replace(TYPES, '').matchAll(NAMED)].map(([, name = '']) =>
       name.startsWith('.') ? path.join(path.dirname(file), name) : name,
     );
     modules.set(file, found);

@@ -20,6 +20,7 @@ const ALONE = [
   'verification/bench/**',
   'verification/chaos/**',
   'verification/checkouts/**',
+  'verification/passthrough/**',
   'spec/deploy/**',
   'spec/world/**',
   'verification/mandates/{flips,mutants}.spec.ts',

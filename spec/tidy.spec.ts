@@ -63,14 +63,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'receipts',
   ],
   'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
-  'payments/x402/local': [
-    'crypto',
-    'json',
-    'payments',
-    'payments/x402/chain',
-    'payments/x402/evm',
-    'payments/x402/wire',
-  ],
+  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/x402/verify': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/settlement': [
     'backend',

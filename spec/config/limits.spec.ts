@@ -37,6 +37,8 @@ describe('every numeric limit', () => {
     ['storage.receiptsMaxAgeDays', 1, 36_500],
     ['limits.maxInFlight', 1, 100_000],
     ['limits.maxStreams', 1, 1_024],
+    ['limits.maxPassthrough', 1, 10_000],
+    ['limits.maxUpgrades', 1, 10_000],
     ['limits.maxBufferedBytes', 1_048_576, 1_073_741_824],
     ['limits.rate.perSecond', 1, 100_000],
     ['limits.rate.burst', 1, 1_000_000],

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig, parseConfig } from '../../src/config/load.ts';
 import { configWarnings } from '../../src/config/warnings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
@@ -16,6 +17,18 @@ describe('the sample configuration', () => {
     const config = loadConfig({ path: SAMPLE, env: { PAY_TO: PAYEE } });
     assert.equal(config.x402?.mode, 'testnet');
     assert.deepEqual([...compileCatalogue(config).byId.keys()], ['market_report', 'order_quote']);
+  });
+  it('loads with what it shows of the passthrough', () => {
+    const sample = readFileSync(SAMPLE, 'utf8');
+    const shown = sample.replace(/^ {2}# passthrough:(?:.*\n {2}# {3})*.*\n {2}# originHeaders.*$/m, (lines) =>
+      lines.replaceAll(/^ {2}# /gm, '  '),
+    );
+    const { backend } = parseConfig(shown, { PAY_TO: PAYEE });
+    assert.deepEqual(backend.passthrough, {
+      ...{ include: ['/shop', '/img/{size}'], exclude: ['/shop/staff'] },
+      ...{ websocket: true, idleTimeoutMs: 60_000, preserveHost: true },
+    });
+    assert.deepEqual(backend.originHeaders, ['accept']);
   });
   it('does not load without a payee', () =>
     assert.throws(
@@ -57,6 +70,8 @@ describe('what a document leaves out', () => {
     assert.deepEqual(config.limits, {
       maxInFlight: 512,
       maxStreams: 32,
+      maxPassthrough: 256,
+      maxUpgrades: 256,
       maxBufferedBytes: 33_554_432,
       rate: undefined,
     });

@@ -42,7 +42,7 @@ const SHAPE: readonly Row[] = [
   ['a remote facilitator with a key', `${X}.facilitator.privateKey`, `0x${'1'.repeat(64)}`, /not used here/],
   ['an amount on a free resource', { [`${R}.pricing.type`]: 'free' }, `${R}.pricing.amount`, /not used here/],
   ['an adapter that is just true', 'protocols.mcp', true, /a mapping .* \{ enabled: true \}/],
-  ['one adapter that is not in a list', `${R}.expose`, 'mcp', /a list of one or more of http, mcp and a2a/],
+  ['one adapter that is not in a list', `${R}.expose`, 'mcp', /a list of one or more of http, mcp, a2a and origin/],
   ['no resource', 'resources', {}, /resources by id/],
   ['a resource id with a slash', { 'resources.a/b': {} }, 'resources["a/b"]', /1 to 128 letters/],
   ['a key that reaches a prototype', 'resources.constructor', {}, /no key may have/],

@@ -78,7 +78,7 @@ const MAINNET_ROWS: readonly Row[] = [
 const ADAPTERS: readonly Row[] = [
   ['a resource on no enabled adapter', `${R}.expose`, ['mcp'], /set protocols\.mcp\.enabled: true/],
   ['a resource with http switched off', { 'protocols.http.enabled': false }, `${R}.expose`, /at least one adapter/],
-  ['an unknown adapter', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp or a2a/],
+  ['an unknown adapter', { [`${R}.expose`]: ['smtp'] }, `${R}.expose[0]`, /http, mcp, a2a, or origin/],
 ];
 
 const OPERATION: readonly Row[] = [

@@ -45,7 +45,10 @@ export function patchedCopy(additions: readonly Addition[]): PatchedCopy {
   return {
     directory,
     async compile() {
-      const project = { extends: './tsconfig.json', include: ['src', 'spec/errors.spec.ts', 'spec/e2e/refusals.ts'] };
+      const project = {
+        extends: './tsconfig.json',
+        include: ['src', 'spec/errors.spec.ts', 'spec/routes/refusals.ts'],
+      };
       writeFileSync(path.join(directory, 'tsconfig.added.json'), JSON.stringify(project));
       const compiler = path.join(directory, 'node_modules/typescript/bin/tsc');
       const arguments_ = [compiler, '--project', 'tsconfig.added.json'];

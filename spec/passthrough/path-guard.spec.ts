@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createPathGuard } from '../../src/passthrough/path-guard.ts';
+import { createPathGuard, hasDotSegment, hasLiteral } from '../../src/passthrough/path-guard.ts';
 
 const judge = createPathGuard([
   { template: '/reports/{city}', owner: 'report' },
@@ -24,8 +24,18 @@ describe('the guard of sold paths', () => {
     '/reports/z%C3%BCrich',
     '/reports/%20',
     '/reports%20/berlin',
+    '/reports/berlin/...',
+    '/reports/berlin/%20',
   ])
     it(`holds ${target} as the report`, () => assert.equal(verdict(target), 'report'));
+
+  it('holds letters that some servers take for others without case', () => {
+    assert.deepEqual(['/pr%C4%B1ces.csv', '/PR%C4%B0CES.CSV', '/report%C5%BF/berlin'].map(verdict), [
+      'prices',
+      'prices',
+      'report',
+    ]);
+  });
 
   it('holds a path without a parameter, also with a slash behind it and in capitals', () => {
     assert.deepEqual(['/prices.csv', '/PRICES.csv/', '/prices.csv?a'].map(verdict), ['prices', 'prices', 'prices']);
@@ -40,6 +50,8 @@ describe('the guard of sold paths', () => {
     '/x/.%2e/reports/berlin',
     '/reports/..',
     '/reports/.',
+    '/x/..%20/reports/berlin',
+    '/x/..%C2%A0%20/reports/berlin',
     '/reports/%2e%2e',
     '/reports%2fberlin',
     '/x/..%2freports/berlin',
@@ -61,6 +73,13 @@ describe('the guard of sold paths', () => {
     '/reports/%EF%BC%8Fb',
     '/prices%2ecsv',
     '/;/prices.csv',
+    '/%u0072eports/berlin',
+    '/reports%u002fberlin',
+    '/%c1%b2eports/berlin',
+    '/%e0%81%b2eports/berlin',
+    '/%f0%80%81%b2eports/berlin',
+    '/reports%EF%BC%BCberlin',
+    '/x/..%EF%BC%852freports/berlin',
   ])
     it(`refuses ${target}, which servers read in more than one way`, () => assert.equal(verdict(target), 'ambiguous'));
 
@@ -96,6 +115,10 @@ describe('the guard of sold paths', () => {
     '/reportsx/;v',
     '/100%25',
     '/price%2Fs.csv',
+    '/%u0072eport/berlin',
+    '/%c1%b2eport/berlin',
+    '/%f7%bf%bf%bf/berlin',
+    '/...',
     `/${'a'.repeat(8_191)}`,
   ])
     it(`passes ${target.slice(0, 40)}`, () => assert.equal(verdict(target), 'pass'));
@@ -104,8 +127,47 @@ describe('the guard of sold paths', () => {
     assert.equal(createPathGuard([])('//x/../y;z%zz').kind, 'pass');
   });
 
+  it('finds the literals of a sold path in their order only, and each apart from the one before', () => {
+    const orders = createPathGuard([{ template: '/orders/{id}/confirm', owner: 'order' }]);
+    const targets = [
+      '/orders/1//confirm',
+      '/confirm/;/orders',
+      '/orders//orders/confirm',
+      '/orders;/x',
+      '/orders/;confirm',
+    ];
+    assert.deepEqual(
+      targets.map((target) => orders(target).kind),
+      ['refused', 'pass', 'refused', 'pass', 'pass'],
+    );
+  });
+
   it('refuses every odd path where a sold path has no literal', () => {
     const open = createPathGuard([{ template: '/{page}', owner: 'page' }]);
     assert.deepEqual([open('/a//b').kind, open('/a/b').kind, open('/a').kind], ['refused', 'pass', 'held']);
+  });
+});
+
+it('a path has a literal if some segment of it is without a parameter', () => {
+  assert.deepEqual(['/pages/{page}', '/{a}/x/', '/{page}', '/{a}-{b}/{c}', '/', '/p{page}'].map(hasLiteral), [
+    ...[true, true, false, false, false, false],
+  ]);
+});
+
+describe('dot segments', () => {
+  for (const path of [
+    '/..',
+    '/a/./b',
+    '/a/%2e%2E',
+    '/a/..;x/b',
+    '/a%2f..%2fb',
+    '/a/%252e%252e',
+    '/a/..%20/b',
+    '/a/..%00',
+  ])
+    it(`are found in ${path}`, () => assert.equal(hasDotSegment(path), true));
+
+  it('are none where dots are part of a name', () => {
+    assert.deepEqual(['/a', '/...', '/..a', '/a../b', '/.well-known/x', '/a/.%20b'].filter(hasDotSegment), []);
   });
 });

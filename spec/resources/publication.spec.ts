@@ -65,6 +65,19 @@ describe('GET /api/resources', () => {
     assert.deepEqual(resources[0]?.['pricing'], { type: 'fixed', amount: '0.01', currency: 'USDC' });
     assert.deepEqual(resources[0]?.['paymentMethods'], ['x402']);
   });
+  it('has the address of what is sold at its own, and of nothing else', () => {
+    const changes = {
+      'backend.baseUrl': 'http://127.0.0.1:3000/internal',
+      'resources.report.expose': ['http', 'origin'],
+    };
+    const free = { name: 'Free', backend: { method: 'GET', path: '/free' }, pricing: { type: 'free' } };
+    const listing = parsed(compileCatalogue(load({ ...changes, 'resources.free': free })).listing);
+    const [inPlace, elsewhere] = listing['resources'] as Record<string, unknown>[];
+    obeys({ type: 'array', items: resourceSchema, minItems: 2 }, listing['resources']);
+    assert.equal(inPlace?.['address'], 'https://api.shop.example/reports/{city}');
+    assert.deepEqual([inPlace['method'], inPlace['exposedVia']], ['GET', ['http', 'origin']]);
+    assert.ok(elsewhere !== undefined && !('address' in elsewhere));
+  });
   it('keeps the order of the configuration', () =>
     assert.deepEqual(
       resources.map(({ id }) => id),
@@ -147,6 +160,13 @@ describe('GET /.well-known/agent-commerce', () => {
     assert.notEqual(third.etag, second.etag);
     assert.equal(discovery(http('pass', START)).etag, first.etag);
   });
+});
+
+it('a resource that is sold at its own address alone adds no adapter to the discovery document', () => {
+  const alone = load({ 'resources.report.expose': ['origin'], 'protocols.http.enabled': false });
+  const document = parsed(compileCatalogue(alone, START).discovery({}));
+  obeys(discoverySchema, document);
+  assert.deepEqual(document['adapters'], []);
 });
 
 describe('documents of a gateway that needs mandates', () => {

@@ -28,7 +28,10 @@ const DEFAULT_FUNDS_UNITS = 10_000_000n;
  * A fresh buyer that owns `units` of the chain's token and no gas: under EIP-3009 the payer needs
  * none.
  */
-export async function createBuyer(chain: ChainAccess, units: bigint = DEFAULT_FUNDS_UNITS): Promise<Buyer> {
+export async function createBuyer(
+  chain: Pick<ChainAccess, 'mint' | 'balanceOf'>,
+  units: bigint = DEFAULT_FUNDS_UNITS,
+): Promise<Buyer> {
   const account = privateKeyToAccount(generatePrivateKey());
   if (units > 0n) await chain.mint(account.address, units);
   const client = new x402Client().register('eip155:*', new ExactEvmScheme(account));

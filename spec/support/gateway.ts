@@ -1,7 +1,7 @@
 /** A gateway in this process, wired as the command `serve` wires it. */
 
 import { stringify } from 'yaml';
-import { createGateway } from '../../src/app/gateway.ts';
+import { createGateway, type Gateway } from '../../src/app/gateway.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -11,25 +11,29 @@ import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
-import { createLog, refusalLog } from '../../src/telemetry/log/log.ts';
+import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
 import { type WorldParts, worldConfig } from './config.ts';
 
 /** The operator token of every gateway of specs: a test value. */
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
-/** A running gateway, on ports of its own. */
-export interface TestGateway {
-  readonly url: string;
-  readonly managementUrl: string;
+/** The two apps of a gateway, which do not listen: for supertest. */
+export interface TestApps extends Pick<Gateway, 'agents' | 'management' | 'lifecycle'> {
   readonly config: GatewayConfig;
   readonly store: Store;
   /** Log lines so far, as JSON. */
   readonly logLines: readonly string[];
+  close(): Promise<void>;
+}
+
+/** A running gateway, on ports of its own. */
+export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'lifecycle'> {
+  readonly url: string;
+  readonly managementUrl: string;
   /** GET with the operator token. */
   operator(path: string): Promise<Response>;
   /** POST the input of a resource. */
   invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  close(): Promise<void>;
 }
 
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
@@ -40,39 +44,24 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly checkouts?: CheckoutClaims;
 };
 
+/** Wires a gateway that does not listen; default storage: SQLite in memory. */
+export async function openApps(parts: TestGatewayParts): Promise<TestApps> {
+  return openParts(parts);
+}
+
 /** Opens a gateway; default storage: SQLite in memory. */
-export async function openGateway({ loop, checkouts, ...parts }: TestGatewayParts): Promise<TestGateway> {
-  const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
-  const ports = { agents: 8402, management: 8403 };
-  const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
-  const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
-  const logLines: string[] = [];
-  const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
-  const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
-  const store = checkouts === undefined ? opened : { ...opened, checkouts };
-  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = await createGateway(
-    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
-    async () => undefined,
-  );
-  const draining = (): boolean => gateway.lifecycle.draining();
+export async function openGateway(parts: TestGatewayParts): Promise<TestGateway> {
+  const { agents: app, management: managementApp, lifecycle, loadShedder, log, ...rest } = await openParts(parts);
   const onRefused = refusalLog(log);
-  const agents = createListener({
-    app: gateway.agents,
-    closing: draining,
-    onRefused,
-    loadShedder: gateway.loadShedder,
-  });
-  const management = createListener({ app: gateway.management, onRefused });
+  const agents = createListener({ app, closing: () => lifecycle.draining(), onRefused, loadShedder });
+  const management = createListener({ app: managementApp, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
   const url = `http://127.0.0.1:${port}`;
   return {
+    ...rest,
     url,
     managementUrl: `http://127.0.0.1:${managementPort}`,
-    config,
-    store,
-    logLines,
     operator: (path) => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } }),
     invoke: (resourceId, input = {}, headers = {}) =>
       fetch(`${url}/api/resources/${resourceId}/invoke`, {
@@ -85,6 +74,33 @@ export async function openGateway({ loop, checkouts, ...parts }: TestGatewayPart
       management.stop();
       agents.destroy();
       management.destroy();
+      await rest.close();
+    },
+  };
+}
+
+async function openParts({
+  loop,
+  checkouts,
+  ...parts
+}: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder'> & { readonly log: Log }> {
+  const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
+  const ports = { agents: 8402, management: 8403 };
+  const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
+  const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
+  const logLines: string[] = [];
+  const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
+  const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  const store = checkouts === undefined ? opened : { ...opened, checkouts };
+  const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
+  const gateway = createGateway(
+    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
+    async () => undefined,
+  );
+  return {
+    ...gateway,
+    ...{ log, config, store, logLines },
+    async close() {
       await gateway.close();
       await rail?.close();
       await store.close();

@@ -67,38 +67,4 @@ describe('/metrics', () => {
     }, 'the delivery to be given up');
     assert.deepEqual(counted, { ...before, client_gone: (before['client_gone'] ?? 0) + 1 });
   });
-
-  it('answers on the management listener in the text format of Prometheus, with no-store', async () => {
-    const answer = await fetch(`${testbed.gateway.managementUrl}/metrics`);
-    assert.equal(answer.status, 200);
-    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
-    assert.equal(answer.headers.get('cache-control'), 'no-store');
-    const lines = (await answer.text()).split('\n').filter((line) => line !== '');
-    for (const line of lines)
-      assert.match(line, /^(# (HELP|TYPE) [a-z_0-9]+ .+|[a-z_0-9]+(\{([a-z_]+="[^"]*",?)+\})? [-+.e0-9a-zA-Z]+)$/);
-    const named = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2]);
-    assert.equal(new Set(named).size, named.length, 'no metric is shown twice');
-  });
-
-  it('takes GET and HEAD and nothing else', async () => {
-    const ask = (method: string): Promise<Response> => fetch(`${testbed.gateway.managementUrl}/metrics`, { method });
-    const head = await ask('HEAD');
-    assert.deepEqual([head.status, await head.text()], [200, '']);
-    const post = await ask('POST');
-    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
-  });
-
-  it('/drain takes GET alone: HEAD does not drain', async () => {
-    for (const method of ['HEAD', 'POST']) {
-      const { status, headers } = await fetch(`${testbed.gateway.managementUrl}/drain`, { method });
-      assert.deepEqual([status, headers.get('allow')], [405, 'GET'], method);
-    }
-  });
-
-  it('is answered to agents as any unknown route', async () => {
-    const asked = async (path: string): Promise<string> =>
-      (await testbed.gateway.operator(path)).text().then((text) => text.replace(/"requestId":"[^"]*"/, ''));
-    assert.equal((await testbed.gateway.operator('/metrics')).status, 404);
-    assert.equal(await asked('/metrics'), await asked('/no-such-route'));
-  });
 });

@@ -5,6 +5,7 @@ import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import {
   type AddressedOperation,
@@ -15,7 +16,9 @@ import {
 } from '../passthrough/route.ts';
 import { inPlaceOf } from '../passthrough/take-route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
+import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import type { ResourceConfig } from '../resources/settings.ts';
 import type { AcpService } from './open-acp.ts';
 import { publicKeys } from './public-routes.ts';
 
@@ -29,7 +32,8 @@ export function openRoutes(
   return compileRoutes({ own: ownPaths(config), operations: operationsOf(config, catalogue), pathPrefix, passthrough });
 }
 
-type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
+/** What the decision is made from, of the configuration. */
+export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
 
 /**
  * The paths that belong to the gateway with all their methods, also where they answer 404: those of
@@ -51,12 +55,20 @@ export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorizatio
   };
 }
 
+/** An operation, and what of the configuration it comes from. */
+export interface ConfiguredOperation extends AddressedOperation {
+  /** The path of its setting, as problems of the configuration name it. */
+  readonly setting: string;
+  /** Undefined for a step of a checkout. */
+  readonly resource: ResourceConfig | undefined;
+}
+
 /** What never passes, and what is sold in place. */
 export function operationsOf(
   { backend, protocols: { acp }, resources }: RouteSettings,
   catalogue: Pick<Catalogue, 'byId'>,
-): readonly AddressedOperation[] {
-  const checkout = acp.enabled && acp.backend.origin === backend.origin ? acp.backend.operations : undefined;
+): readonly ConfiguredOperation[] {
+  const checkout = acp.enabled && sameServer(acp.backend.origin, backend.origin) ? acp.backend.operations : undefined;
   return [
     ...resources.map((resource) => {
       const address = catalogue.byId.get(resource.id)?.address;
@@ -65,6 +77,8 @@ export function operationsOf(
         template: resource.backend.path,
         guarded: resource.pricing.type !== 'free' || needsMandate(resource),
         inPlace: address && { resourceId: resource.id, address },
+        setting: memberPath('resources', resource.id),
+        resource,
       };
     }),
     ...(checkout === undefined ? [] : OPERATIONS).map((id) => ({
@@ -72,6 +86,8 @@ export function operationsOf(
       template: checkout?.[id].path ?? '',
       guarded: true,
       inPlace: undefined,
+      setting: `protocols.acp.backend.operations.${id}`,
+      resource: undefined,
     })),
   ];
 }
@@ -93,4 +109,10 @@ export function shownPath(
     const template = templates.get(inPlaceOf(res)?.resourceId ?? '');
     return template ?? checkouts?.shownPath(path) ?? path;
   };
+}
+
+/** Whether two origins may be one server: all names and addresses of loopback are one host. */
+function sameServer(one: string, other: string): boolean {
+  if (one === other) return true;
+  return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
 }

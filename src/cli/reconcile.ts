@@ -1,11 +1,12 @@
 /** `acg reconcile --from-chain`: rebuilds the receipts that a lost store had, from the chain. */
 
+import type { Client } from 'viem';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
 import { requireAsset } from '../payments/x402/chain/asset-check.ts';
-import { type Head, quantity, readHead } from '../payments/x402/chain/chain-answers.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
+import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
 import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
@@ -68,8 +69,9 @@ interface Rebuilding {
 }
 
 async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
-  const head = await blockAt(rpc, 'latest');
-  const first = await firstBlock(rpc, head, since);
+  const client = clientOver(rpc.call);
+  const head = await readHead(client);
+  const first = await firstBlock(client, head, since);
   // `--since` declares that everything after it was lost.
   const trimmed = since === undefined ? await store.receipts.trimmedRange() : undefined;
   const prices = pricesOf(config);
@@ -199,18 +201,12 @@ function readSince(text: string): Since {
 }
 
 /** @throws UsageError when that block is not there yet */
-async function firstBlock(rpc: Rpc, head: Head, since: Since | undefined): Promise<bigint> {
+async function firstBlock(client: Client, head: Head, since: Since | undefined): Promise<bigint> {
   const from = since ?? { seconds: head.timestamp - DEFAULT_REACH_SECONDS };
   const first =
-    'block' in from
-      ? from.block
-      : await firstBlockSince(from.seconds, head, (number) => blockAt(rpc, quantity(number)));
+    'block' in from ? from.block : await firstBlockSince(from.seconds, head, (number) => readHead(client, number));
   if (first > head.number) throw new UsageError(`--since lies after the newest block, ${head.number}`);
   return first;
-}
-
-async function blockAt(rpc: Rpc, number: string): Promise<Head> {
-  return readHead(await rpc.call('eth_getBlockByNumber', [number, false]));
 }
 
 /** Prints a line every few seconds: a long search must not look dead. */

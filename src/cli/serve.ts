@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
+import { routeWarnings } from '../app/route-warnings.ts';
 import { longestTimeoutMs } from '../checkouts/settings.ts';
 import { loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
@@ -54,7 +55,7 @@ export async function serve(
   const { config, settings } = configured(args);
   const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
   const log = createLog(settings.logLevel, secrets);
-  for (const warning of configWarnings(config)) log.warn(warning);
+  for (const warning of [...configWarnings(config), ...routeWarnings(config)]) log.warn(warning);
   const opened: Opened = [];
   stayOnHangUp(log);
   let drain: () => Promise<void>;

@@ -1,5 +1,7 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
+import { routeLines } from '../app/route-table.ts';
+import { routeWarnings } from '../app/route-warnings.ts';
 import { loadConfig } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
@@ -7,11 +9,13 @@ import { compileCatalogue } from '../resources/catalogue.ts';
 
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
-  compileCatalogue(config);
+  const catalogue = compileCatalogue(config);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
-  for (const warning of configWarnings(config)) process.stderr.write(`warning: ${warning}\n`);
+  const warnings = [...configWarnings(config), ...routeWarnings(config)];
+  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
     `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}\n`,
   );
+  for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
 }

@@ -39,7 +39,17 @@ const VISIBLE = /^\/[\x21-\x7e]*$/;
 const ODD = /%|;|\/\/|\/\.{1,2}(?:\/|$)/;
 /** What an escape must not stand for: servers that decode it early read another path. */
 const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
+/** A dot segment for servers that trim it first. */
+const PADDED_DOTS = /\/\.{1,2}\s+(?:\/|$)/;
 const ESCAPE = /%[0-9a-f]{2}/gi;
+/** What folding may change. */
+const UNFOLDED = /[A-Z\u0080-\uffff]/;
+/** How Windows escapes what one byte cannot hold. */
+const UNIT_ESCAPE = /%u([0-9a-f]{4})/gi;
+/** Bytes of one letter in UTF-8, whether or not fewer would do. */
+const SEQUENCE = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}/g;
+/** The lower case of a capital that some servers take for I. */
+const DOTTED_I = 'i\u0307';
 /** What servers take for the end of a literal segment, once everything is decoded. */
 const AFTER_LITERAL = '(?=[/;?#.\\s\\u0000-\\u001f\\u007f]|$)';
 
@@ -49,7 +59,7 @@ interface CompiledPath<Owner> {
   /** The whole folded path, spelled plainly. */
   readonly plain: RegExp;
   /** All literal segments in their order, wherever they are in a folded path. */
-  readonly tolerant: RegExp;
+  readonly literals: readonly RegExp[];
 }
 
 /** The guard of some paths. With none of them every well-formed target passes. */
@@ -64,7 +74,7 @@ export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (t
     const once = ODD.test(path) ? readEscapes(path) : path;
     if (once === undefined) {
       const folded = decodeAll(path);
-      return compiled.some(({ tolerant }) => tolerant.test(folded))
+      return compiled.some(({ literals }) => occurInOrder(literals, folded))
         ? { kind: 'refused', reason: 'ambiguous' }
         : { kind: 'pass' };
     }
@@ -76,7 +86,7 @@ export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (t
 
 /** Whether some server may find a `.` or `..` segment in a path, however often it decodes it. */
 export function hasDotSegment(path: string): boolean {
-  return /(?:^|\/)\.{1,2}(?:[/;]|$)/.test(decodeAll(path));
+  return /(?:^|\/)\.{1,2}[\s\p{Cc}]*(?:[/;]|$)/u.test(decodeAll(path));
 }
 
 /** Whether some literal of a path is guarded: without one every odd path is refused. */
@@ -88,15 +98,28 @@ function compile<Owner>({ template, below = false, owner }: GuardedPath<Owner>):
   const [path = ''] = template.split('?');
   const segments = path.replace(/\/$/, '').split('/').slice(1);
   const plain = segments.map((segment) => `/${plainSegment(segment)}`).join('');
-  const literals = literalSegments(path).map((literal) => `/${RegExp.escape(literal)}${AFTER_LITERAL}`);
   return {
     owner,
-    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}/?$`, 's'),
-    tolerant: new RegExp(literals.join('.*?'), 's'),
+    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}(?:/[ .]*)?$`, 's'),
+    literals: literalSegments(path).map((literal) => new RegExp(`/${RegExp.escape(literal)}${AFTER_LITERAL}`, 'g')),
   };
 }
 
-/** Servers trim trailing spaces and dots of a literal; a parameter may be empty. */
+/**
+ * Whether each pattern matches behind the one before. One by one, because a single pattern for all
+ * would try every pair of places: milliseconds for a target that names the first again and again.
+ */
+function occurInOrder(literals: readonly RegExp[], text: string): boolean {
+  let at = 0;
+  return literals.every((literal) => {
+    literal.lastIndex = at;
+    const found = literal.test(text);
+    at = literal.lastIndex;
+    return found;
+  });
+}
+
+/** Servers trim spaces and dots behind a literal; a parameter may be empty. */
 function plainSegment(segment: string): string {
   return segment
     .split(/(\{[^{}]*\})/)
@@ -116,26 +139,32 @@ function literalSegments(template: string): readonly string[] {
 /**
  * The path with its escapes read once; undefined where servers may read it in more than one way: an
  * escape that is broken, or stands for a control character, a separator, a dot or another escape,
- * also after the normalisation of its letters.
+ * also after the normalisation of its letters, or trails a dot segment as a space.
  */
 function readEscapes(path: string): string | undefined {
   if (/;|\/\/|\/\.{1,2}(?:\/|$)/.test(path) || /%(?![0-9a-f]{2})/i.test(path)) return undefined;
   const escaped = path.match(ESCAPE)?.join('') ?? '';
   const letters = decodeUtf8(escaped);
   if (letters === undefined || UNSAFE.test(letters.normalize('NFKC'))) return undefined;
-  return decodeUtf8(path);
+  const once = decodeUtf8(path);
+  return once === undefined || PADDED_DOTS.test(once) ? undefined : once;
 }
 
 /** Decoded as often as servers may do it, backslashes as slashes, folded. */
 function decodeAll(path: string): string {
   let text = path;
-  for (let round = 0; round < DECODINGS; round += 1) text = decode(text);
-  return fold(text.replaceAll('\\', '/'));
+  for (let round = 0; round < DECODINGS; round += 1) text = decode(text).normalize('NFKC');
+  return fold(text).replaceAll('\\', '/');
 }
 
-/** Escapes as UTF-8; those that are none as Latin-1, and what is no escape as it stands. */
+/**
+ * Escapes as UTF-8, also in forms that are too long; bytes that are none as Latin-1, `%u` escapes
+ * as their code unit, and what is no escape as it stands.
+ */
 function decode(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => decodeUtf8(escapes) ?? latin1(escapes));
+  return text
+    .replace(UNIT_ESCAPE, (_escape, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)))
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => decodeUtf8(escapes) ?? decodeLoosely(escapes));
 }
 
 function decodeUtf8(text: string): string | undefined {
@@ -146,11 +175,21 @@ function decodeUtf8(text: string): string | undefined {
   }
 }
 
-function latin1(escapes: string): string {
-  return escapes.replace(ESCAPE, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+function decodeLoosely(escapes: string): string {
+  const bytes = Buffer.from(escapes.replaceAll('%', ''), 'hex').toString('latin1');
+  return bytes.replace(SEQUENCE, (sequence) => {
+    const continued = sequence.length - 1;
+    let point = sequence.charCodeAt(0) & (0x3f >> continued);
+    for (let at = 1; at <= continued; at += 1) point = (point << 6) | (sequence.charCodeAt(at) & 0x3f);
+    return point > 0x10ffff ? sequence : String.fromCodePoint(point);
+  });
 }
 
-/** Letters as servers compare them: compatible forms are one, and upper case is lower case. */
+/**
+ * Letters as servers compare them: compatible forms are one, and so are those that are alike in
+ * upper or in lower case.
+ */
 function fold(text: string): string {
-  return text.normalize('NFKC').toLowerCase();
+  if (!UNFOLDED.test(text)) return text;
+  return text.normalize('NFKC').toUpperCase().toLowerCase().replaceAll(DOTTED_I, 'i');
 }

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { readRequest } from '../../../src/adapters/a2a/request.ts';
-import { ask, assertEnvelope } from '../../e2e/ask.ts';
 import { openGateway, type TestGateway } from '../../support/gateway.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { errorOf, message, postA2a, sendMessage, taskOf, VERSION } from './post.ts';
@@ -10,7 +9,6 @@ import { LEGAL, REFUSED } from './request-cases.ts';
 
 /** Ids that a request may have; each must come back with its JSON type. */
 const IDS = ['a', 7, 0] as const;
-const MAX_BODY_BYTES = 262_144;
 const ENABLED = { protocols: { a2a: { enabled: true } } };
 const STRICT = { protocols: { a2a: { enabled: true, errorProfile: 'spec' } } };
 
@@ -108,54 +106,12 @@ describe('the checks of a request', () => {
     assert.equal(testbed.backend.requests.length, before);
   });
 
-  for (const path of ['/a2a', '/a2a/']) {
-    for (const method of ['GET', 'PUT', 'DELETE'])
-      it(`${method} ${path} is 405, with POST in Allow`, async () => {
-        const answer = await ask(base, { method, path });
-        assert.equal(answer.status, 405);
-        assert.equal(answer.headers.allow, 'POST');
-        assertEnvelope(answer, 'METHOD_NOT_ALLOWED');
-      });
-
-    it(`2 a body at ${path} may have the limit, and one more byte is HTTP 413 with -32600`, async () => {
-      const request = JSON.stringify(sendMessage(message('cities')));
-      const full = request.padEnd(MAX_BODY_BYTES);
-      taskOf(await postA2a(base, full, VERSION, path));
-      const error = errorOf(await postA2a(base, `${full} `, VERSION, path), null, 413);
-      assert.deepEqual([error.code, error.data[0]?.reason], [-32600, 'PAYLOAD_TOO_LARGE']);
-    });
-  }
-
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=latin1'])
-    it(`1 the content type ${type} is 415 with the error envelope`, async () => {
-      const headers = { ...VERSION, 'content-type': type };
-      const answer = await postA2a(base, sendMessage(message('cities')), headers);
-      assert.equal(answer.status, 415);
-      assertEnvelope(answer, 'UNSUPPORTED_MEDIA_TYPE');
-    });
-
-  for (const type of ['application/a2a+json', 'application/json; charset=utf-8'])
-    it(`1 the content type ${type} is read`, async () => {
-      taskOf(await postA2a(base, sendMessage(message('cities')), { ...VERSION, 'content-type': type }));
-    });
-
   it('7 ListTasks gives an empty list in the profile spec only', async () => {
     const request = { jsonrpc: '2.0', id: 0, method: 'ListTasks', params: { pageSize: 10 } };
     const error = errorOf(await postA2a(base, request), 0);
     assert.deepEqual([error.code, error.data[0]?.reason], [-32004, 'UNSUPPORTED_OPERATION']);
     const { result } = JSON.parse((await postA2a(strict.url, request)).text) as { result: unknown };
     assert.deepEqual(result, { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 });
-  });
-
-  it('are not reachable when A2A is not enabled', async () => {
-    const { chain, backend } = testbed;
-    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator: { mode: 'local' } });
-    try {
-      for (const path of ['/a2a', '/a2a/', '/.well-known/agent-card.json', '/a2a/.well-known/agent-card.json'])
-        assertEnvelope(await ask(gateway.url, { method: path.includes('card') ? 'GET' : 'POST', path }), 'NOT_FOUND');
-    } finally {
-      await gateway.close();
-    }
   });
 });
 

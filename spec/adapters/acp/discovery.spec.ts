@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { acpDiscovery } from '../../../src/adapters/acp/discovery.ts';
 import type { AcpDiscoverySettings } from '../../../src/checkouts/settings.ts';
-import { ask } from '../../e2e/ask.ts';
-import { sharedCheckoutTestbed } from './testbed.ts';
 
-const PATH = '/.well-known/acp.json';
 const NOTHING: AcpDiscoverySettings = {
   documentationUrl: undefined,
   supportedCurrencies: undefined,
@@ -47,40 +44,5 @@ describe('the discovery document of the checkout service', () => {
   it('is not made when it would be wrong', () => {
     assert.throws(() => textOf({ supportedCurrencies: ['USD'] }), /supported_currencies/);
     assert.throws(() => textOf({ interventionTypes: ['sms'] }), /intervention_types/);
-  });
-
-  describe('as it is served', () => {
-    const open = sharedCheckoutTestbed();
-    const look = (method: string, headers: Record<string, string> = {}) =>
-      ask(open.gateway.url, { method, path: PATH, headers });
-
-    it('is public, and may be kept for an hour', async () => {
-      const answer = await look('GET');
-      assert.equal(answer.status, 200);
-      assert.equal(answer.headers['cache-control'], 'public, max-age=3600');
-      assert.match(String(answer.headers['content-type']), /^application\/json/);
-      assert.match(String(answer.headers.etag), /^"[^"]+"$/);
-      assert.equal(
-        (JSON.parse(answer.text) as Record<string, unknown>)['api_base_url'],
-        `${open.gateway.config.merchant.publicBaseUrl}/acp`,
-      );
-    });
-    it('is not sent again to a client that has it', async () => {
-      const { etag = '' } = (await look('GET')).headers;
-      const again = await look('GET', { 'if-none-match': etag });
-      assert.deepEqual([again.status, again.text], [304, '']);
-      assert.equal((await look('GET', { 'if-none-match': '"other"' })).status, 200);
-    });
-    it('has a head of its own', async () => {
-      const answer = await look('HEAD');
-      assert.deepEqual([answer.status, answer.text], [200, '']);
-    });
-    it('is read only', async () => {
-      for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-        const answer = await look(method);
-        assert.equal(answer.status, 405);
-        assert.equal(answer.headers.allow, 'GET, HEAD');
-      }
-    });
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
+import type { Answered } from '../../e2e/ask.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 import { ENABLED, MODERN_META, modernHeaders, postMcp } from './post.ts';
 import { CASES, call, modern, request, VERSION } from './request-cases.ts';
@@ -90,37 +90,6 @@ describe('the checks of a message', () => {
       assert.deepEqual([answer.status, read(answer).id, read(answer).error?.code], [400, 7, -32600]);
     });
 
-  for (const method of ['GET', 'DELETE', 'PUT', 'HEAD'])
-    it(`${method}: 405 with Allow`, async () => {
-      const answer = await ask(base, { method, path: '/mcp', headers: {} });
-      assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST']);
-    });
-
-  it('a foreign Origin: 403; the public one of the gateway passes, without CORS headers', async () => {
-    const ping = { ...request('ping'), id: 1 };
-    assert.equal((await postMcp(base, ping, { origin: 'http://evil.example' })).status, 403);
-    assert.equal((await postMcp(base, ping, { origin: 'null' })).status, 403);
-    const own = await postMcp(base, ping, { origin: new URL(testbed.gateway.config.merchant.publicBaseUrl).origin });
-    assert.deepEqual([own.status, own.headers['access-control-allow-origin']], [200, undefined]);
-  });
-
-  it('1 another content type: 415 with the envelope', async () => {
-    for (const type of ['text/plain', 'application/xml', 'multipart/form-data']) {
-      const answer = await postMcp(base, { ...request('ping'), id: 1 }, { 'content-type': type });
-      assert.equal(answer.status, 415);
-      assert.ok(isEnvelope(JSON.parse(answer.text)));
-    }
-  });
-
-  it('1 more than 262,144 bytes: 413 with the envelope; exactly as many are read', async () => {
-    const frame = JSON.stringify({ ...request('ping', { pad: '' }), id: 1 });
-    const padded = (size: number): string => frame.replace('"pad":""', `"pad":"${'x'.repeat(size - frame.length)}"`);
-    assert.equal((await postMcp(base, padded(262_144))).status, 200);
-    const answer = await postMcp(base, padded(262_145));
-    assert.equal(answer.status, 413);
-    assert.ok(isEnvelope(JSON.parse(answer.text)));
-  });
-
   it('10 names the served versions, as server/discover does', async () => {
     const meta = { ...MODERN_META, [VERSION]: '2027-01-01' };
     const refused = read(await postMcp(base, { ...modern('tools/list', {}, meta), id: 1 }));
@@ -153,26 +122,4 @@ describe('the checks of a message', () => {
       const { result } = read(await postMcp(base, { ...request('initialize', { protocolVersion: asked }), id: 0 }));
       assert.equal((result as { protocolVersion: string }).protocolVersion, answered);
     });
-
-  it('the request id is the caller’s when legal, else one with the name of this channel', async () => {
-    const given = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'mine-1' });
-    assert.equal(given.headers['x-request-id'], 'mine-1');
-    const generated = await postMcp(base, { ...request('ping'), id: 1 }, { 'x-request-id': 'not legal' });
-    assert.match(String(generated.headers['x-request-id']), /^mcp_[0-9a-f-]{36}$/);
-  });
-});
-
-describe('a gateway without MCP', () => {
-  it('answers 404 at /mcp', async () => {
-    const testbed = await openTestbed();
-    try {
-      for (const method of ['POST', 'GET']) {
-        const answer = await ask(testbed.gateway.url, { method, path: '/mcp' });
-        assert.equal(answer.status, 404);
-        assert.equal((JSON.parse(answer.text) as { code: string }).code, 'NOT_FOUND');
-      }
-    } finally {
-      await testbed.close();
-    }
-  });
 });

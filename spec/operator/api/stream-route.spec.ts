@@ -49,28 +49,9 @@ describe('access to the stream', () => {
     }
     assert.equal(stream.facts().readers, 0);
   });
-
-  it('without a configured token the route does not exist, for any method', async (t) => {
-    const { url } = await bed(t, { adminTokens: [] });
-    for (const method of ['GET', 'POST', 'DELETE']) {
-      const ask = (path: string) => refused(url, { method, path, headers: AUTHORIZED });
-      const [closed, unknown] = [await ask(ROUTE), await ask('/api/events/streams')];
-      assert.equal(closed.status, 404);
-      assert.deepEqual({ ...closed.body, requestId: '' }, { ...unknown.body, requestId: '' });
-      const names = ({ headers }: Refusal) => Object.keys(headers);
-      assert.deepEqual(names(closed), names(unknown));
-    }
-  });
 });
 
 describe('a request for the stream', () => {
-  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
-    it(`${method} is not served`, async (t) => {
-      const { url } = await bed(t);
-      const { status, code, headers } = await refused(url, { method, headers: AUTHORIZED });
-      assert.deepEqual([status, code, headers.allow], [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD']);
-    });
-
   it('HEAD: the head alone, and no slot is taken', async (t) => {
     const { url, stream } = await bed(t, { maxStreams: 1 });
     for (let round = 0; round < 3; round += 1) {

@@ -125,6 +125,7 @@ describe('bytes that are wrong', () => {
     'two content lengths': invoke('cities', ['Content-Length: 2', 'Content-Length: 3']),
     'a transfer encoding that is almost chunked': invoke('cities', ['Transfer-Encoding: xchunked']),
     'a folded header': invoke('cities', ['X-A: 1\r\n 2', 'Content-Length: 2']),
+    'a line that is no request': 'GARBAGE\r\n\r\n',
     'a space before the colon': invoke('cities', ['Content-Length : 2']),
   };
   for (const [shape, request] of Object.entries(smuggling))

@@ -45,7 +45,7 @@ export interface BackendBase {
 type Backend = GatewayConfig['backend'];
 
 /** Pages for operators of servers: they pass only where the configuration says so. */
-const USUALLY_INTERNAL: readonly string[] = [
+export const USUALLY_INTERNAL: readonly string[] = [
   ...['/actuator', '/admin', '/debug', '/heapdump', '/internal', '/jolokia', '/management', '/metrics'],
   ...['/server-info', '/server-status', '/.env', '/.git', '/.hg', '/.svn'],
 ];

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
-import type { Head } from '../../../../src/payments/x402/chain/chain-answers.ts';
 import {
   type ChainHealth,
   CLOCK_HEADS,
@@ -12,6 +11,7 @@ import {
   watchChain,
   watchHeads,
 } from '../../../../src/payments/x402/chain/chain-health.ts';
+import type { Head } from '../../../../src/payments/x402/chain/client.ts';
 import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';

@@ -1,51 +1,50 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getAddress, toEventSelector } from 'viem';
+import { getAddress, numberToHex, padHex, toEventSelector } from 'viem';
 import { fromBlocks, MAX_BLOCKS_BACK } from '../../../../src/payments/x402/chain/chain.ts';
-import {
-  AUTHORIZATION_CANCELED,
-  AUTHORIZATION_USED,
-  findPayment,
-  type Log,
-  paymentsIn,
-  topic,
-} from '../../../../src/payments/x402/chain/evidence.ts';
+import type { TransactionReceipt } from '../../../../src/payments/x402/chain/client.ts';
+import { findPayment, paymentsIn } from '../../../../src/payments/x402/chain/evidence.ts';
 import { firstBlockSince } from '../../../../src/payments/x402/chain/payment-logs.ts';
 import { freshAddress } from '../signing.ts';
 
+type Hex = `0x${string}`;
+
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
-const MINED = { transactionHash: `0x${'c'.repeat(64)}`, blockNumber: 7n };
+const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)');
+const MINED = { transactionHash: `0x${'c'.repeat(64)}`, blockNumber: 7n } as const;
 const payment = {
   asset: freshAddress(),
   from: freshAddress(),
   payTo: freshAddress(),
-  nonce: `0x${'a1'.repeat(32)}`,
+  nonce: `0x${'a1'.repeat(32)}` as Hex,
   value: '10000',
 };
 const { asset, from, payTo, nonce, value } = payment;
-const otherNonce = `0x${'b2'.repeat(32)}`;
+const otherNonce: Hex = `0x${'b2'.repeat(32)}`;
 
-type Draft = Omit<Log, 'logIndex'>;
+type Draft = Pick<TransactionReceipt['logs'][number], 'address' | 'topics' | 'data'>;
+const inOrder = (drafts: readonly Draft[]) =>
+  drafts.map((draft, logIndex) => ({ ...draft, logIndex })) as TransactionReceipt['logs'];
 const used = (payer = from, spent = nonce): Draft => ({
   address: asset,
-  topics: [AUTHORIZATION_USED, topic(payer), topic(spent)],
+  topics: [AUTHORIZATION_USED, padHex(payer, { size: 32 }), spent],
   data: '0x',
 });
-const moved = (changes: { source?: string; to?: string; units?: string; by?: string } = {}): Draft => {
+const moved = (changes: { source?: Hex; to?: Hex; units?: string; by?: Hex } = {}): Draft => {
   const { source = from, to = payTo, units = value, by = asset } = changes;
-  const data = `0x${BigInt(units).toString(16).padStart(64, '0')}`;
-  return { address: by, topics: [TRANSFER, topic(source), topic(to)], data };
+  const data = numberToHex(BigInt(units), { size: 32 });
+  const topics = [TRANSFER, padHex(source, { size: 32 }), padHex(to, { size: 32 })] as const;
+  return { address: by, topics: [...topics], data };
 };
 
-describe('the log pair that proves a payment', () => {
-  it('has the topics of the published events', () => {
-    assert.equal(AUTHORIZATION_USED, toEventSelector('AuthorizationUsed(address,bytes32)'));
-    assert.equal(AUTHORIZATION_CANCELED, toEventSelector('AuthorizationCanceled(address,bytes32)'));
-  });
+/** An event of the asset that no rule names. */
+const other: Draft = { address: asset, topics: [toEventSelector('Approval(address,address,uint256)')], data: '0x' };
 
+describe('the log pair that proves a payment', () => {
   const rows: readonly (readonly [what: string, logs: readonly Draft[], finding: string])[] = [
     ['used and transferred to the payee', [used(), moved()], 'paid'],
     ['a log of another contract in between', [used(), moved({ by: freshAddress() }), moved()], 'paid'],
+    ['another event of the asset in between', [used(), other, moved()], 'unclear'],
     ['second of a batch', [used(from, otherNonce), moved({ to: freshAddress() }), used(), moved()], 'paid'],
     ['used, nothing transferred', [used()], 'elsewhere'],
     ['transferred to the payer itself', [used(), moved({ to: from })], 'elsewhere'],
@@ -67,21 +66,21 @@ describe('the log pair that proves a payment', () => {
   ];
   for (const [what, drafts, finding] of rows)
     it(`${what}: ${finding}`, () => {
-      const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex }));
-      const receipt = { ...MINED, succeeded: true, logs: logs.toReversed() };
+      const logs = inOrder(drafts);
+      const receipt = { ...MINED, status: 'success', logs: logs.toReversed() } as const;
       assert.equal(findPayment(receipt, payment), finding);
     });
 
   it('counts in a successful receipt only', () => {
-    const logs = [used(), moved()].map((draft, logIndex) => ({ ...draft, logIndex }));
-    assert.equal(findPayment({ ...MINED, succeeded: false, logs }, payment), 'absent');
+    const logs = inOrder([used(), moved()]);
+    assert.equal(findPayment({ ...MINED, status: 'reverted', logs }, payment), 'absent');
   });
 });
 
 describe('the payments that a receipt shows', () => {
-  const shown = (drafts: readonly Draft[], succeeded = true) => {
-    const logs = drafts.map((draft, logIndex) => ({ ...draft, logIndex })).toReversed();
-    return paymentsIn({ ...MINED, succeeded, logs }, { asset: getAddress(asset), payTo });
+  const shown = (drafts: readonly Draft[], status: TransactionReceipt['status'] = 'success') => {
+    const logs = inOrder(drafts).toReversed();
+    return paymentsIn({ ...MINED, status, logs }, { asset: getAddress(asset), payTo });
   };
   const another = freshAddress();
   it('are the pairs to the payee, each with its own payer, nonce and sum', () => {
@@ -104,11 +103,12 @@ describe('the payments that a receipt shows', () => {
     ['an authorization with no transfer', [used()]],
     ['a transfer by another payer', [used(), moved({ source: another })]],
     ['a transfer before the authorization', [moved(), used()]],
+    ['an authorization and its transfer with another event between them', [used(), other, moved()]],
     ['a transfer that is not the next log', [used(), moved({ to: another }), moved()]],
     ['another token', [{ ...used(), address: another }, moved({ by: another })]],
   ];
   for (const [what, logs] of none) it(`${what}: none`, () => assert.deepEqual(shown(logs), []));
-  it('are none when the transaction failed', () => assert.deepEqual(shown([used(), moved()], false), []));
+  it('are none when the transaction failed', () => assert.deepEqual(shown([used(), moved()], 'reverted'), []));
 });
 
 describe('the first block of a time', () => {

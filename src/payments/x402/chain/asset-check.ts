@@ -1,9 +1,10 @@
 /** Compares the configured asset with the chain, before anything is sold or written for it. */
 
-import { WORD_BYTES } from '../evm/abi-words.ts';
-import { SELECTORS } from '../evm/calldata.ts';
+import type { Client } from 'viem';
+import { getChainId, getCode } from 'viem/actions';
+import { lowerHex } from '../evm/abi-words.ts';
 import type { X402Config } from '../wire/settings.ts';
-import { readHex, readQuantity } from './chain-answers.ts';
+import { askAsset, clientOver, UndecodableAnswer } from './client.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 
 type AssetTerms = Pick<
@@ -46,20 +47,20 @@ export async function requireAsset(rpc: Rpc, terms: AssetTerms): Promise<void> {
  * @throws when the node does not answer
  */
 export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly AssetDifference[]> {
-  const chainId = readQuantity(await rpc.call('eth_chainId', []), 'chain id').toString();
-  if (chainId !== String(terms.chainId)) return [{ field: 'network', expected: String(terms.chainId), found: chainId }];
-  const code = readHex(await rpc.call('eth_getCode', [terms.asset, 'latest']), 'code');
-  if (code === '0x') return [{ field: 'asset', expected: terms.asset, found: undefined }];
+  const client = clientOver(rpc.call);
+  const chainId = await getChainId(client);
+  if (chainId !== terms.chainId) return [{ field: 'network', expected: String(terms.chainId), found: String(chainId) }];
+  const code = await getCode(client, { address: lowerHex(terms.asset) });
+  if (code === undefined) return [{ field: 'asset', expected: terms.asset, found: undefined }];
 
+  const questions = ['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const;
   const [name, version, decimals, separator] = await Promise.all(
-    [SELECTORS.name, SELECTORS.version, SELECTORS.decimals, SELECTORS.domainSeparator].map((selector) =>
-      ask(rpc, terms.asset, selector),
-    ),
+    questions.map((question) => ask(client, terms.asset, question)),
   );
   const answers: readonly (AssetDifference & { readonly required: boolean })[] = [
-    { field: 'assetDecimals', expected: String(terms.assetDecimals), found: integer(decimals), required: true },
-    { field: 'assetName', expected: terms.assetName, found: text(name), required: separator === undefined },
-    { field: 'assetVersion', expected: terms.assetVersion, found: text(version), required: separator === undefined },
+    { field: 'assetDecimals', expected: String(terms.assetDecimals), found: decimals, required: true },
+    { field: 'assetName', expected: terms.assetName, found: name, required: separator === undefined },
+    { field: 'assetVersion', expected: terms.assetVersion, found: version, required: separator === undefined },
     { field: 'domainSeparator', expected: terms.domainSeparator, found: separator, required: false },
   ];
   return answers
@@ -67,26 +68,16 @@ export async function checkAsset(rpc: Rpc, terms: AssetTerms): Promise<readonly 
     .map(({ field, expected, found }) => ({ field, expected, found }));
 }
 
-/** Undefined when the asset does not know the call. */
-async function ask(rpc: Rpc, asset: string, selector: string): Promise<string | undefined> {
+/** Undefined when the asset does not know the call, or answers it with another type. */
+async function ask(
+  client: Client,
+  asset: string,
+  question: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR',
+): Promise<string | undefined> {
   try {
-    const answer = readHex(await rpc.call('eth_call', [{ to: asset, data: selector }, 'latest']), 'call result');
-    return answer === '0x' ? undefined : answer;
+    return String(await askAsset(client, asset, question, []));
   } catch (error) {
-    if (error instanceof RpcRefusal && error.reverted) return undefined;
+    if (error instanceof UndecodableAnswer || (error instanceof RpcRefusal && error.reverted)) return undefined;
     throw error;
   }
-}
-
-function integer(answer: string | undefined): string | undefined {
-  return answer === undefined ? undefined : readQuantity(answer, 'number').toString();
-}
-
-/** A returned string: offset, length, content; undefined for other bytes. */
-function text(answer: string | undefined): string | undefined {
-  if (answer === undefined) return undefined;
-  const bytes = Buffer.from(answer.slice(2), 'hex');
-  if (bytes.length < 2 * WORD_BYTES) return undefined;
-  const length = bytes.readUInt32BE(2 * WORD_BYTES - 4);
-  return bytes.subarray(2 * WORD_BYTES, 2 * WORD_BYTES + length).toString('utf8');
 }

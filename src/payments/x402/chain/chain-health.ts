@@ -2,7 +2,7 @@
 
 import type { ChainFault, ChainFaultKind } from '../../rail.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
-import type { Head } from './chain-answers.ts';
+import type { Head } from './client.ts';
 
 /** Regular new heads without transactions of ours that show a chain with blocks by time. */
 export const REGULAR_HEADS = 5;

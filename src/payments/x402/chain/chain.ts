@@ -1,16 +1,13 @@
 /** Reads from a chain node what became of an authorization; nothing here moves money. */
 
-import { authorizationStateCall } from '../evm/calldata.ts';
+import type { Client, Hex } from 'viem';
+import { getCode } from 'viem/actions';
+import { encodeEventTopics, formatLog, numberToHex, parseEventLogs } from 'viem/utils';
+import { lowerHex } from '../evm/abi-words.ts';
+import { ASSET_ABI } from '../evm/calldata.ts';
 import { NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
-import { type Head, quantity, readHead, readHex, readLogs, readQuantity, readReceipt } from './chain-answers.ts';
-import {
-  AUTHORIZATION_CANCELED,
-  AUTHORIZATION_USED,
-  type ExpectedPayment,
-  findPayment,
-  type TransactionReceipt,
-  topic,
-} from './evidence.ts';
+import { askAsset, clientOver, type Head, readHead, readReceipt, type TransactionReceipt } from './client.ts';
+import { type ExpectedPayment, findPayment } from './evidence.ts';
 import { nodeFailure, type Rpc } from './rpc.ts';
 
 /** Longest time for one reading, milliseconds: all its calls together. */
@@ -25,6 +22,8 @@ const PACE_SAMPLE = 1_000n;
 const PACE_MARGIN = 1.25;
 export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 const UNLOGGED = 'the nonce is spent, its log was not found';
+/** The events that end an authorization. */
+const SPENDING = ['AuthorizationUsed', 'AuthorizationCanceled'] as const;
 
 /** An authorization to look up. */
 export interface EvidenceQuery extends ExpectedPayment {
@@ -67,18 +66,19 @@ export interface Chain {
  * `unknown`, because a reorganisation could take it back.
  */
 export function createChain(rpc: Rpc, confirmations = 1): Chain {
+  const client = clientOver(rpc.call);
   return {
     async readEvidence(query, deadlineMs = READING_DEADLINE_MS, onHead = () => undefined) {
       const ends = performance.now() + deadlineMs;
       const within: Rpc['call'] = (method, params) => rpc.call(method, params, Math.max(1, ends - performance.now()));
       try {
-        return await readEvidence(within, query, { onHead, above: BigInt(confirmations - 1) });
+        return await readEvidence(clientOver(within), query, { onHead, above: BigInt(confirmations - 1) });
       } catch (error) {
         return { kind: 'unknown', cause: nodeFailure(error) };
       }
     },
-    hasCode: async (address) => readHex(await rpc.call('eth_getCode', [address, 'latest']), 'code') !== '0x',
-    head: async () => headOf(rpc.call),
+    hasCode: async (address) => (await getCode(client, { address: lowerHex(address) })) !== undefined,
+    head: () => readHead(client),
   };
 }
 
@@ -88,27 +88,25 @@ interface Depth {
   readonly above: bigint;
 }
 
-async function readEvidence(call: Rpc['call'], query: EvidenceQuery, { onHead, above }: Depth): Promise<Evidence> {
+async function readEvidence(client: Client, query: EvidenceQuery, { onHead, above }: Depth): Promise<Evidence> {
   const { asset, from, nonce, knownTransaction } = query;
-  const known = knownTransaction === undefined ? undefined : await receiptOf(call, knownTransaction);
+  const known = knownTransaction === undefined ? undefined : await readReceipt(client, knownTransaction);
   const shown = known === undefined ? undefined : judge(known, query);
   if (shown !== undefined && above === 0n) return shown;
 
   // Head first, then the state *at* it: unspent in a block past validBefore is unspent for ever.
-  const head = await headOf(call);
+  const head = await readHead(client);
   onHead(head);
   if (known !== undefined && shown !== undefined) return onceDeep(shown, known, head, above);
-  const state = await call('eth_call', [
-    { to: asset, data: authorizationStateCall(from, nonce) },
-    quantity(head.number),
-  ]);
-  if (readQuantity(state, 'authorization state') !== 0n) {
-    const found = await findSpending(call, query, head, above);
-    return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.succeeded === true ? { logsMissing: true } : {}) };
+  const authorization = [lowerHex(from), lowerHex(nonce)] as const;
+  const state = await askAsset(client, asset, 'authorizationState', authorization, numberToHex(head.number));
+  if (state !== 0n) {
+    const found = await findSpending(client, query, head, above);
+    return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.status === 'success' ? { logsMissing: true } : {}) };
   }
-  if (head.timestamp >= query.validBefore) return expired(call, query, head, above);
+  if (head.timestamp >= query.validBefore) return expired(client, query, head, above);
   // A head below the block of the receipt does not show the state after it.
-  const failed = known !== undefined && !known.succeeded && known.blockNumber <= head.number;
+  const failed = known?.status === 'reverted' && known.blockNumber <= head.number;
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 
@@ -119,8 +117,8 @@ function onceDeep(shown: Evidence, { blockNumber }: TransactionReceipt, head: He
 }
 
 /** Expired unspent, once a confirmed block is past the end too. */
-async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
-  const stays = above === 0n ? head : await blockOf(call, head.number > above ? head.number - above : 0n);
+async function expired(client: Client, query: EvidenceQuery, head: Head, above: bigint): Promise<Evidence> {
+  const stays = above === 0n ? head : await readHead(client, head.number > above ? head.number - above : 0n);
   if (stays.timestamp >= query.validBefore) return { kind: 'worthless', reason: EXPIRED };
   return { kind: 'unknown', cause: 'unspent at its end, in too few blocks' };
 }
@@ -131,20 +129,27 @@ async function expired(call: Rpc['call'], query: EvidenceQuery, head: Head, abov
  * too short, so that does not prove a cancellation.
  */
 async function findSpending(
-  call: Rpc['call'],
+  client: Client,
   query: EvidenceQuery,
   head: Head,
   above: bigint,
 ): Promise<Evidence | undefined> {
-  const topics = [[AUTHORIZATION_USED, AUTHORIZATION_CANCELED], topic(query.from), topic(query.nonce)];
-  for await (const range of fromBlocks(head, query.since, (number) => blockOf(call, number))) {
-    const [found] = readLogs(await call('eth_getLogs', [{ address: query.asset, topics, ...range }]));
+  const args = { authorizer: lowerHex(query.from), nonce: lowerHex(query.nonce) };
+  const [, ...indexed] = encodeEventTopics({ abi: ASSET_ABI, eventName: 'AuthorizationUsed', args });
+  const topics = [SPENDING.map((eventName) => encodeEventTopics({ abi: ASSET_ABI, eventName })[0]), ...indexed];
+  for await (const range of fromBlocks(head, query.since, (number) => readHead(client, number))) {
+    const answer = await client.request({
+      method: 'eth_getLogs',
+      params: [{ address: lowerHex(query.asset), topics, ...range }],
+    });
+    const logs = answer.map((log) => formatLog(log));
+    const [found] = parseEventLogs({ abi: ASSET_ABI, eventName: [...SPENDING], args, logs });
     if (found === undefined) continue;
-    const { log, transactionHash: transaction } = found;
-    const isCancelled = log.topics[0] === AUTHORIZATION_CANCELED;
+    const { eventName, transactionHash: transaction } = found;
+    const isCancelled = eventName === 'AuthorizationCanceled';
     const cancelled = { kind: 'worthless', reason: SPENT, transaction } as const;
     if (isCancelled && above === 0n) return cancelled;
-    const receipt = await receiptOf(call, transaction);
+    const receipt = await readReceipt(client, transaction);
     const shown = isCancelled ? cancelled : receipt && judge(receipt, query);
     if (receipt === undefined || shown === undefined) return { kind: 'unknown', cause: 'a log without its receipt' };
     return onceDeep(shown, receipt, head, above);
@@ -169,8 +174,8 @@ function judge(receipt: TransactionReceipt, query: EvidenceQuery): Evidence | un
 
 /** Bounds of one `eth_getLogs`, as quantities; the newest range stays open at its end. */
 interface BlockRange {
-  readonly fromBlock: string;
-  readonly toBlock: string;
+  readonly fromBlock: Hex;
+  readonly toBlock: Hex | 'latest';
 }
 
 /** The ranges to search from the head back to `since` (Unix seconds), newest first. */
@@ -183,8 +188,8 @@ export async function* fromBlocks(
   for (let end = head.number; end >= first; end -= BLOCKS_PER_QUERY) {
     const begin = end - BLOCKS_PER_QUERY + 1n;
     yield {
-      fromBlock: quantity(begin > first ? begin : first),
-      toBlock: end === head.number ? 'latest' : quantity(end),
+      fromBlock: numberToHex(begin > first ? begin : first),
+      toBlock: end === head.number ? 'latest' : numberToHex(end),
     };
   }
 }
@@ -196,16 +201,4 @@ async function firstBlock(head: Head, since: number, blockAt: (number: bigint) =
   const blocks = BigInt(Math.ceil((Math.max(0, head.timestamp - since) / elapsed) * Number(PACE_SAMPLE) * PACE_MARGIN));
   const back = blocks > MAX_BLOCKS_BACK ? MAX_BLOCKS_BACK : blocks;
   return back >= head.number ? 0n : head.number - back;
-}
-
-async function receiptOf(call: Rpc['call'], transaction: string): Promise<TransactionReceipt | undefined> {
-  return readReceipt(await call('eth_getTransactionReceipt', [transaction]));
-}
-
-async function headOf(call: Rpc['call']): Promise<Head> {
-  return readHead(await call('eth_getBlockByNumber', ['latest', false]));
-}
-
-async function blockOf(call: Rpc['call'], number: bigint): Promise<Head> {
-  return readHead(await call('eth_getBlockByNumber', [quantity(number), false]));
 }

@@ -1,13 +1,9 @@
 /** Decides from the logs of a transaction receipt whether an authorization paid (x402 5.1). */
 
-import { hexWord } from '../evm/abi-words.ts';
-
-/** `AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)`. */
-export const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
-/** `AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)`. */
-export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81';
-/** `Transfer(address indexed from, address indexed to, uint256 value)`. */
-export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+import { isAddressEqual, parseEventLogs } from 'viem/utils';
+import { lowerHex } from '../evm/abi-words.ts';
+import { ASSET_ABI } from '../evm/calldata.ts';
+import type { TransactionReceipt } from './client.ts';
 
 /** The payment to look for. Hex in any case, `value` in base units as a decimal string. */
 export interface ExpectedPayment {
@@ -16,21 +12,6 @@ export interface ExpectedPayment {
   readonly nonce: string;
   readonly payTo: string;
   readonly value: string;
-}
-
-/** A log of a receipt, hex in lower case. */
-export interface Log {
-  readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
-  readonly logIndex: number;
-}
-
-export interface TransactionReceipt {
-  readonly transactionHash: string;
-  readonly blockNumber: bigint;
-  readonly succeeded: boolean;
-  readonly logs: readonly Log[];
 }
 
 /**
@@ -46,15 +27,15 @@ type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
  * nothing.
  */
 export function findPayment(receipt: TransactionReceipt, payment: ExpectedPayment): ReceiptFinding {
-  if (!receipt.succeeded) return 'absent';
-  const logs = logsOf(receipt, payment.asset);
-  const [used, from, nonce] = [AUTHORIZATION_USED, topic(payment.from), topic(payment.nonce)];
-  const at = logs.findIndex(({ topics }) => topics[0] === used && topics[1] === from && topics[2] === nonce);
+  const logs = assetLogs(receipt, payment.asset);
+  const [from, nonce] = [lowerHex(payment.from), lowerHex(payment.nonce)];
+  const at = logs.findIndex(
+    (log) => isUse(log) && isAddressEqual(log.args.authorizer, from) && log.args.nonce === nonce,
+  );
   if (at === -1) return 'absent';
-  const next = logs[at + 1];
-  if (next !== undefined && isTransfer(next, payment)) return 'paid';
+  if (isTransfer(logs[at + 1], payment)) return 'paid';
   // A transfer right behind another authorization belongs to that one; a lone one may be ours.
-  const alone = logs.some((log, i) => isTransfer(log, payment) && logs[i - 1]?.topics[0] !== used);
+  const alone = logs.some((log, i) => isTransfer(log, payment) && !isUse(logs[i - 1]));
   return alone ? 'unclear' : 'elsewhere';
 }
 
@@ -70,36 +51,35 @@ export function paymentsIn(
   receipt: TransactionReceipt,
   { asset, payTo }: Pick<ExpectedPayment, 'asset' | 'payTo'>,
 ): readonly ShownPayment[] {
-  if (!receipt.succeeded) return [];
-  const logs = logsOf(receipt, asset);
-  return logs.flatMap(({ topics: [event, payer = '', nonce = ''] }, i) => {
-    const next = event === AUTHORIZATION_USED ? logs[i + 1] : undefined;
-    if (next === undefined) return [];
-    const payment = { from: `0x${payer.slice(-ADDRESS_DIGITS)}`, nonce, units: unitsOf(next) ?? 0n };
-    return payment.units > 0n && isTransfer(next, { ...payment, payTo, value: String(payment.units) }) ? [payment] : [];
+  const logs = assetLogs(receipt, asset);
+  return logs.flatMap((log, i) => {
+    const next = logs[i + 1];
+    if (!isUse(log) || next?.eventName !== 'Transfer') return [];
+    const [from, nonce, units] = [lowerHex(log.args.authorizer), log.args.nonce, next.args.value];
+    return units > 0n && isTransfer(next, { from, payTo, value: String(units) }) ? [{ from, nonce, units }] : [];
   });
 }
 
-const ADDRESS_DIGITS = 40;
+/** One log of the asset. Undefined is one of another event, which has its place in the order. */
+type AssetLog = ReturnType<typeof parseEventLogs<typeof ASSET_ABI>>[number] | undefined;
 
-/** What the asset itself logged, in order. */
-function logsOf(receipt: TransactionReceipt, asset: string): readonly Log[] {
-  const address = asset.toLowerCase();
-  return receipt.logs.filter((log) => log.address === address).sort((a, b) => a.logIndex - b.logIndex);
+/** What the asset itself logged, in order; nothing when the transaction failed. */
+function assetLogs({ status, logs }: TransactionReceipt, asset: string): readonly AssetLog[] {
+  if (status !== 'success') return [];
+  const own = logs.filter((log) => isAddressEqual(log.address, lowerHex(asset)));
+  const known = new Map(parseEventLogs({ abi: ASSET_ABI, logs: own }).map((log) => [log.logIndex, log]));
+  return own.toSorted((a, b) => a.logIndex - b.logIndex).map(({ logIndex }) => known.get(logIndex));
 }
 
-function isTransfer(log: Log, { from, payTo, value }: Pick<ExpectedPayment, 'from' | 'payTo' | 'value'>): boolean {
-  const { topics } = log;
+function isUse(log: AssetLog): log is AssetLog & { readonly eventName: 'AuthorizationUsed' } {
+  return log?.eventName === 'AuthorizationUsed';
+}
+
+function isTransfer(log: AssetLog, { from, payTo, value }: Pick<ExpectedPayment, 'from' | 'payTo' | 'value'>): boolean {
   return (
-    topics[0] === TRANSFER && topics[1] === topic(from) && topics[2] === topic(payTo) && unitsOf(log) === BigInt(value)
+    log?.eventName === 'Transfer' &&
+    isAddressEqual(log.args.from, lowerHex(from)) &&
+    isAddressEqual(log.args.to, lowerHex(payTo)) &&
+    log.args.value === BigInt(value)
   );
-}
-
-function unitsOf({ data }: Log): bigint | undefined {
-  return /^0x[0-9a-f]{64}$/.test(data) ? BigInt(data) : undefined;
-}
-
-/** An indexed value as a topic: one word, lower case. */
-export function topic(hex: string): string {
-  return `0x${hexWord(hex)}`;
 }

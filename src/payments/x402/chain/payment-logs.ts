@@ -1,11 +1,13 @@
 /** Finds every payment to the payee in a range of blocks, for `acg reconcile --from-chain`. */
 
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Json } from '../../../json/types.ts';
-import { markOf, validBeforeIn } from '../evm/calldata.ts';
+import { type Client, type Log, withRetry } from 'viem';
+import { getLogs } from 'viem/actions';
+import { getAbiItem } from 'viem/utils';
+import { lowerHex } from '../evm/abi-words.ts';
+import { ASSET_ABI, markOf, validBeforeIn } from '../evm/calldata.ts';
 import { BLOCKS_PER_QUERY } from './chain.ts';
-import { type Head, quantity, readHead, readLogPlaces, readReceipt, readSent } from './chain-answers.ts';
-import { paymentsIn, type ShownPayment, TRANSFER, topic } from './evidence.ts';
+import { clientOver, type Head, readHead, readReceipt } from './client.ts';
+import { paymentsIn, type ShownPayment } from './evidence.ts';
 import { OversizedAnswer } from './http-json.ts';
 import { type Rpc, RpcRefusal } from './rpc.ts';
 
@@ -13,6 +15,7 @@ import { type Rpc, RpcRefusal } from './rpc.ts';
 const SCAN_DEADLINE_MS = 30_000;
 /** Pauses before a call is repeated to a node that failed or limits the rate, milliseconds. */
 const PAUSES_MS: readonly number[] = [200, 1_000, 5_000];
+const TRANSFER = getAbiItem({ abi: ASSET_ABI, name: 'Transfer' });
 
 /** A payment and its transaction. `time`: that of its block, Unix seconds. */
 export interface ChainPayment extends ShownPayment {
@@ -48,22 +51,21 @@ export async function* paymentsTo(
   { asset, payTo, first, last, blocksPerQuery = BLOCKS_PER_QUERY }: PaymentSearch,
   onRange: (searched: bigint) => void = () => undefined,
 ): AsyncGenerator<ChainPayment> {
-  const ask = patiently(rpc);
-  const topics = [TRANSFER, null, topic(payTo)];
+  const client = clientOver(patiently(rpc));
+  const moves = { address: lowerHex(asset), event: TRANSFER, args: { to: lowerHex(payTo) } } as const;
   let blocks = blocksPerQuery;
   for (let begin = first; begin <= last; ) {
     const end = begin + blocks - 1n < last ? begin + blocks - 1n : last;
-    const range = { fromBlock: quantity(begin), toBlock: quantity(end) };
-    let logs: Json;
+    let logs: readonly MinedLog[];
     try {
-      logs = await ask('eth_getLogs', [{ address: asset, topics, ...range }]);
+      logs = await getLogs(client, { ...moves, fromBlock: begin, toBlock: end });
     } catch (error) {
       // Nodes limit blocks, logs and bytes, each with its own message.
       if (!isTooMuch(error) || begin === end) throw error;
       blocks = (end - begin + 1n) / 2n;
       continue;
     }
-    yield* paymentsOf(ask, { asset, payTo }, readLogPlaces(logs));
+    yield* paymentsOf(client, { asset, payTo }, logs);
     onRange(end);
     begin = end + 1n;
     // Ranges grow again slowly: the limit may come from many logs in a few blocks.
@@ -72,22 +74,25 @@ export async function* paymentsTo(
   }
 }
 
+type MinedLog = Log<bigint, number, false>;
+
 async function* paymentsOf(
-  ask: Rpc['call'],
+  client: Client,
   terms: { readonly asset: string; readonly payTo: string },
-  places: ReturnType<typeof readLogPlaces>,
+  logs: readonly MinedLog[],
 ): AsyncGenerator<ChainPayment> {
-  const blockOf = new Map(places.map(({ transactionHash, blockNumber }) => [transactionHash, blockNumber]));
+  const blockOf = new Map(logs.map(({ transactionHash, blockNumber }) => [transactionHash, blockNumber]));
   const times = new Map<bigint, number>();
   for (const [transaction, number] of blockOf) {
-    const receipt = readReceipt(await ask('eth_getTransactionReceipt', [transaction]));
+    const receipt = await readReceipt(client, transaction);
     if (receipt === undefined) throw new Error(`the chain node shows a log of ${transaction} and not its receipt`);
     const shown = paymentsIn(receipt, terms);
     if (shown.length === 0) continue;
-    const time = times.get(number) ?? readHead(await ask('eth_getBlockByNumber', [quantity(number), false])).timestamp;
+    const time = times.get(number) ?? (await readHead(client, number)).timestamp;
     times.set(number, time);
-    const { from: sender, input = '0x' } = readSent(await ask('eth_getTransactionByHash', [transaction])) ?? {};
-    const place = { transaction, time, sender, marked: markOf(input) !== undefined };
+    const sent = await client.request({ method: 'eth_getTransactionByHash', params: [transaction] });
+    const input = sent?.input ?? '0x';
+    const place = { transaction, time, sender: sent?.from, marked: markOf(input) !== undefined };
     for (const payment of shown)
       yield { ...payment, ...place, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
   }
@@ -95,17 +100,10 @@ async function* paymentsOf(
 
 /** Repeats calls after a pause where that may help. */
 function patiently(rpc: Rpc): Rpc['call'] {
-  return async function ask(method, params) {
-    for (const pause of PAUSES_MS) {
-      try {
-        return await rpc.call(method, params, SCAN_DEADLINE_MS);
-      } catch (error) {
-        if (isTooMuch(error)) throw error;
-        await delay(pause);
-      }
-    }
-    return rpc.call(method, params, SCAN_DEADLINE_MS);
-  };
+  const delay = ({ count }: { readonly count: number }): number => PAUSES_MS[count] ?? 0;
+  const shouldRetry = ({ error }: { readonly error: Error }): boolean => !isTooMuch(error);
+  return (method, params) =>
+    withRetry(() => rpc.call(method, params, SCAN_DEADLINE_MS), { delay, retryCount: PAUSES_MS.length, shouldRetry });
 }
 
 /** Whether a smaller range would help, and a repetition would not. */

@@ -1,8 +1,16 @@
-/** The 32-byte words of the EVM: hex and numbers in digests, calldata and answers. */
+/** The 32-byte words of the EVM in digests of proofs, and hex as viem takes it. */
 
 export const WORD_BYTES = 32;
 /** Hex digits of a word. */
 export const WORD_DIGITS = 2 * WORD_BYTES;
+
+/**
+ * 0x-hex that a parser has checked, as viem takes it: in lower case, because viem refuses an
+ * address in mixed case that is no checksum.
+ */
+export function lowerHex(hex: string): `0x${string}` {
+  return hex.toLowerCase() as `0x${string}`;
+}
 
 /** Bytes of a 0x-prefixed hex string that a parser has checked. */
 export function hexBytes(hex: string): Uint8Array {
@@ -22,11 +30,4 @@ export function hexWord(hex: string): string {
 /** One word without prefix: an unsigned integer below 2^256. */
 export function uintWord(value: bigint): string {
   return value.toString(16).padStart(WORD_DIGITS, '0');
-}
-
-/** The last argument of a call, of type bytes: its length, and 0x-hex padded to whole words. */
-export function bytesWords(hex: string): string {
-  const digits = hex.slice(2);
-  const words = Math.ceil(digits.length / WORD_DIGITS);
-  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(words * WORD_DIGITS, '0')}`;
 }

@@ -1,53 +1,62 @@
-/** Writes and reads the calldata of an EIP-3009 token: transfers, their marks, and questions. */
+/** The ABI of an EIP-3009 token, and the calldata of its transfers with their marks. */
 
+import { prepareEncodeFunctionData } from 'viem';
+import {
+  decodeFunctionData,
+  encodeAbiParameters,
+  encodeFunctionData,
+  hexToBigInt,
+  hexToNumber,
+  parseAbi,
+  parseAbiParameters,
+  sliceHex,
+} from 'viem/utils';
 import type { Eip3009Authorization } from '../wire/types.ts';
-import { bytesWords, hexWord, uintWord, WORD_BYTES, WORD_DIGITS } from './abi-words.ts';
-import { ACCOUNT_SIGNATURE_BYTES } from './signature.ts';
+import { lowerHex, WORD_BYTES, WORD_DIGITS } from './abi-words.ts';
 
-/** Function selectors of an EIP-3009 token (FiatToken 2.2). */
-export const SELECTORS = {
-  /** `transferWithAuthorization(…, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)`. */
-  transferByAccount: '0xe3ee160e',
-  /**
-   * `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`: payers that
-   * are contracts
-   */
-  transferByContract: '0xcf092995',
-  authorizationState: '0xe94a0102',
-  balanceOf: '0x70a08231',
-  name: '0x06fdde03',
-  version: '0x54fd4d50',
-  decimals: '0x313ce567',
-  domainSeparator: '0x3644e515',
-} as const;
+/** Transfers by payers that are accounts, and by payers that are contracts (FiatToken 2.2). */
+const TRANSFERS = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+]);
+// Prepared, because viem hashes a signature anew for every call.
+const BY_ACCOUNT = prepareEncodeFunctionData({ abi: [TRANSFERS[0]] });
+const BY_CONTRACT = prepareEncodeFunctionData({ abi: [TRANSFERS[1]] });
 
-/** Members of an authorization before the signature. */
-const AUTHORIZATION_WORDS = 6;
-/** Words of the call of a payer that is an account: six members, and v, r, s. */
-const ACCOUNT_WORDS = AUTHORIZATION_WORDS + 3;
-/** Where the signature of a contract begins, bytes: behind the members and this offset. */
-const SIGNATURE_OFFSET = BigInt((AUTHORIZATION_WORDS + 1) * WORD_BYTES);
-const SELECTOR_DIGITS = 10;
+/** What the asset is asked, and what it logs. */
+export const ASSET_ABI = parseAbi([
+  // A number, because drafts of EIP-3009 tell used and cancelled apart: anything but 0 is spent.
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (uint256)',
+  'function balanceOf(address account) view returns (uint256)',
+  'function name() view returns (string)',
+  'function version() view returns (string)',
+  'function decimals() view returns (uint256)',
+  'function DOMAIN_SEPARATOR() view returns (bytes32)',
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+]);
+
+const PAYMENT_WORDS = parseAbiParameters('address, address, uint256');
 
 /** The transfer call. The signature of an account must be canonical. */
 export function transferCall(
   authorization: Eip3009Authorization,
   signature: string,
   signedBy: 'account' | 'contract',
-): string {
+): `0x${string}` {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const numbers = [value, validAfter, validBefore].map((number) => uintWord(BigInt(number)));
-  const members = [hexWord(from), hexWord(to), ...numbers, hexWord(nonce)].join('');
+  const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)] as const;
+  const members = [lowerHex(from), lowerHex(to), ...numbers, lowerHex(nonce)] as const;
+  const bytes = lowerHex(signature);
   return signedBy === 'account'
-    ? `${SELECTORS.transferByAccount}${members}${splitSignature(signature)}`
-    : `${SELECTORS.transferByContract}${members}${uintWord(SIGNATURE_OFFSET)}${bytesWords(signature)}`;
+    ? encodeFunctionData({ ...BY_ACCOUNT, args: [...members, ...vrs(bytes)] })
+    : encodeFunctionData({ ...BY_CONTRACT, args: [...members, bytes] });
 }
 
-/** v, r and s, one word each. */
-function splitSignature(signature: string): string {
-  const digits = signature.slice(2);
-  const vAt = 2 * (ACCOUNT_SIGNATURE_BYTES - 1);
-  return `${digits.slice(vAt).padStart(WORD_DIGITS, '0')}${digits.slice(0, vAt)}`;
+function vrs(signature: `0x${string}`): readonly [number, `0x${string}`, `0x${string}`] {
+  const s = sliceHex(signature, WORD_BYTES, 2 * WORD_BYTES);
+  return [hexToNumber(sliceHex(signature, 2 * WORD_BYTES)), sliceHex(signature, 0, WORD_BYTES), s];
 }
 
 /** The call with a mark behind its arguments, which the asset ignores: 32 bytes, hex without 0x. */
@@ -57,16 +66,18 @@ export function marked(call: string, mark: string | undefined): string {
 
 /** The mark behind the arguments of a transfer; undefined for other calldata or without one. */
 export function markOf(calldata: string): string | undefined {
-  const end = endOfArguments(calldata);
-  return end !== undefined && calldata.length === end + WORD_DIGITS ? calldata.slice(end) : undefined;
+  const call = transferIn(calldata);
+  const rest = call !== undefined && calldata.startsWith(call) ? calldata.slice(call.length) : '';
+  return rest.length === WORD_DIGITS ? rest : undefined;
 }
 
-function endOfArguments(calldata: string): number | undefined {
-  if (calldata.startsWith(SELECTORS.transferByAccount)) return SELECTOR_DIGITS + ACCOUNT_WORDS * WORD_DIGITS;
-  if (!calldata.startsWith(SELECTORS.transferByContract)) return undefined;
-  const lengthAt = SELECTOR_DIGITS + (AUTHORIZATION_WORDS + 1) * WORD_DIGITS;
-  const bytes = Number.parseInt(calldata.slice(lengthAt, lengthAt + WORD_DIGITS), 16);
-  return lengthAt + WORD_DIGITS + Math.ceil(bytes / WORD_BYTES) * WORD_DIGITS;
+/** The transfer that calldata begins with, in the spelling of `transferCall`. */
+function transferIn(calldata: string): string | undefined {
+  try {
+    return encodeFunctionData({ abi: TRANSFERS, ...decodeFunctionData({ abi: TRANSFERS, data: lowerHex(calldata) }) });
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -84,22 +95,12 @@ export function validBeforeIn(
     nonce,
   }: { readonly from: string; readonly payTo: string; readonly units: bigint; readonly nonce: string },
 ): bigint | undefined {
-  const head = `${hexWord(from)}${hexWord(payTo)}${uintWord(units)}`;
-  const last = hexWord(nonce);
+  const head = encodeAbiParameters(PAYMENT_WORDS, [lowerHex(from), lowerHex(payTo), units]).slice(2);
+  const last = lowerHex(nonce).slice(2);
   for (let at = calldata.indexOf(head); at !== -1; at = calldata.indexOf(head, at + 1)) {
     const validBefore = at + head.length + WORD_DIGITS;
     if (calldata.startsWith(last, validBefore + WORD_DIGITS))
-      return BigInt(`0x${calldata.slice(validBefore, validBefore + WORD_DIGITS)}`);
+      return hexToBigInt(`0x${calldata.slice(validBefore, validBefore + WORD_DIGITS)}`);
   }
   return undefined;
-}
-
-/** `authorizationState(from, nonce)`: true when used, and when cancelled. */
-export function authorizationStateCall(from: string, nonce: string): string {
-  return `${SELECTORS.authorizationState}${hexWord(from)}${hexWord(nonce)}`;
-}
-
-/** `balanceOf(account)`, base units. */
-export function balanceCall(account: string): string {
-  return `${SELECTORS.balanceOf}${hexWord(account)}`;
 }

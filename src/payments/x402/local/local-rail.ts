@@ -1,12 +1,14 @@
 /** The rail that settles by itself: one transaction per payment, its outcome read from the logs. */
 
-import { isObject } from '../../../json/types.ts';
+import type { Client } from 'viem';
+import { getBlock, getTransactionCount } from 'viem/actions';
 import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
-import { isTransactionHash, readQuantity, readSent, UnreadableAnswer } from '../chain/chain-answers.ts';
+import { askAsset, clientOver } from '../chain/client.ts';
 import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { authorizationStateCall, marked, markOf, transferCall } from '../evm/calldata.ts';
+import { lowerHex } from '../evm/abi-words.ts';
+import { marked, markOf, transferCall } from '../evm/calldata.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
 import { createRelayer, type Sending } from './relayer.ts';
@@ -44,6 +46,7 @@ type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
 
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
   const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+  const client = clientOver(rpc.call);
   const relayer = await createRelayer(rpc, terms.chainId, privateKey);
   const failedPayers = createFailedPayers(deps.now);
 
@@ -56,7 +59,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       return { kind: 'unavailable', cause: 'a transfer of this payer has just failed' };
     const transfer = transferOf(proof);
     const [verdict, isShort] = await Promise.all([
-      simulate(rpc, { ...transfer, asset: terms.asset, relayer: relayer.address }),
+      simulate(client, { ...transfer, asset: terms.asset, relayer: relayer.address }),
       funds.isShort(transfer.gas),
     ]);
     // A refusal comes first: a worthless proof need not wait for gas.
@@ -77,7 +80,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
       const { number, hash, cause } = sending;
       const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
       // These very bytes may have taken the number: then nothing may be concluded or sent.
-      if (!(await isOutrun(rpc, question).catch(() => false))) return { kind: 'unclear', hash, cause };
+      if (!(await isOutrun(client, question).catch(() => false))) return { kind: 'unclear', hash, cause };
       if (lost >= NUMBERS_LOST) return sending;
     }
   };
@@ -111,7 +114,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
 
     async markOf(transaction) {
-      const sent = readSent(await rpc.call('eth_getTransactionByHash', [transaction]));
+      const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
       return sent?.from === relayer.address.toLowerCase() ? markOf(sent.input) : undefined;
     },
 
@@ -180,15 +183,13 @@ interface OutrunQuestion {
  * from two nodes.
  * @throws when the node does not answer, or knows no reading by hash
  */
-async function isOutrun(rpc: Rpc, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
-  const block = await rpc.call('eth_getBlockByNumber', ['latest', false]);
-  const blockHash = isObject(block) ? block['hash'] : undefined;
-  if (!isTransactionHash(blockHash)) throw new UnreadableAnswer('block hash');
+async function isOutrun(client: Client, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
+  const { hash: blockHash } = await getBlock(client);
   const [count, state] = await Promise.all([
-    rpc.call('eth_getTransactionCount', [account, { blockHash }]),
-    rpc.call('eth_call', [{ to: asset, data: authorizationStateCall(from, nonce) }, { blockHash }]),
+    getTransactionCount(client, { address: lowerHex(account), blockHash }),
+    askAsset(client, asset, 'authorizationState', [lowerHex(from), lowerHex(nonce)], { blockHash }),
   ]);
-  return readQuantity(count, 'transaction count') > BigInt(number) && readQuantity(state, 'authorization state') === 0n;
+  return count > number && state === 0n;
 }
 
 /**

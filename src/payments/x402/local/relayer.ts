@@ -1,10 +1,12 @@
 /** The relayer: the account that signs and broadcasts transfers, one at a time. */
 
-import { keccak256 } from '../../../crypto/keccak.ts';
+import type { Client } from 'viem';
+import { getBalance, getTransactionCount, sendRawTransaction } from 'viem/actions';
+import { hexToBigInt, keccak256 } from 'viem/utils';
 import type { SignedTransaction } from '../../rail.ts';
-import { readHead, readQuantity } from '../chain/chain-answers.ts';
+import { clientOver, readHead } from '../chain/client.ts';
 import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
-import { bytesHex, hexBytes } from '../evm/abi-words.ts';
+import { lowerHex } from '../evm/abi-words.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
 import { createSentTransactions, type Exclusion, exclusionOf, isKnown } from './sent-transactions.ts';
 
@@ -54,28 +56,30 @@ export interface Relayer {
 export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string): Promise<Relayer> {
   // Loaded only where transactions are signed: the import takes a tenth of a second.
   const { privateKeyToAccount } = await import('viem/accounts');
-  const account = privateKeyToAccount(privateKey as `0x${string}`);
+  const account = privateKeyToAccount(lowerHex(privateKey));
   const { address } = account;
+  const client = clientOver(rpc.call);
   const inTurn = turns();
-  const broadcast = async (raw: string): Promise<void> => void (await rpc.call('eth_sendRawTransaction', [raw]));
+  const broadcast = async (raw: string): Promise<void> =>
+    void (await sendRawTransaction(client, { serializedTransaction: lowerHex(raw) }));
   const sent = createSentTransactions(broadcast);
 
   const sign = async (call: RelayedCall): Promise<SignedTransaction & { readonly number: number }> => {
     const [pending, fees] = await Promise.all([
-      rpc.call('eth_getTransactionCount', [address, 'pending']),
-      currentFees(rpc),
+      getTransactionCount(client, { address, blockTag: 'pending' }),
+      currentFees(client),
     ]);
-    const number = await sent.nextNumber(Number(readQuantity(pending, 'transaction count')));
+    const number = await sent.nextNumber(pending);
     const raw = await account.signTransaction({
       type: 'eip1559',
       chainId,
       nonce: number,
-      to: call.to as `0x${string}`,
-      data: call.data as `0x${string}`,
+      to: lowerHex(call.to),
+      data: lowerHex(call.data),
       gas: call.gas,
       ...fees,
     });
-    return { number, raw, hash: bytesHex(keccak256(hexBytes(raw))) };
+    return { number, raw, hash: keccak256(raw) };
   };
 
   return {
@@ -102,28 +106,27 @@ export async function createRelayer(rpc: Rpc, chainId: number, privateKey: strin
         return { kind: 'sent', hash };
       }),
     async funds() {
-      const [balance, { maxFeePerGas }] = await Promise.all([
-        rpc.call('eth_getBalance', [address, 'latest']),
-        currentFees(rpc),
-      ]);
-      return { balance: readQuantity(balance, 'balance'), maxFeePerGas };
+      const [balance, { maxFeePerGas }] = await Promise.all([getBalance(client, { address }), currentFees(client)]);
+      return { balance, maxFeePerGas };
     },
   };
 }
 
 async function currentFees(
-  rpc: Rpc,
+  client: Client,
 ): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }> {
-  const [head, tip] = await Promise.all([
-    rpc.call('eth_getBlockByNumber', ['latest', false]),
-    rpc.call('eth_maxPriorityFeePerGas', []).catch((error: unknown) => {
-      // Not every node has this method.
-      if (error instanceof RpcRefusal) return undefined;
-      throw error;
-    }),
-  ]);
-  const maxPriorityFeePerGas = tip === undefined ? DEFAULT_TIP_WEI : readQuantity(tip, 'priority fee');
-  return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * readHead(head).baseFee + maxPriorityFeePerGas };
+  const [{ baseFee }, maxPriorityFeePerGas] = await Promise.all([readHead(client), suggestedTip(client)]);
+  return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * baseFee + maxPriorityFeePerGas };
+}
+
+/** Not every node has this method. */
+async function suggestedTip(client: Client): Promise<bigint> {
+  try {
+    return hexToBigInt(await client.request({ method: 'eth_maxPriorityFeePerGas' }));
+  } catch (error) {
+    if (error instanceof RpcRefusal) return DEFAULT_TIP_WEI;
+    throw error;
+  }
 }
 
 /** Runs tasks one after another, each when the one before has ended, also with an error. */

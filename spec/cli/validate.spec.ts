@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Changes, changed, PAYEE } from '../config/document/document.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { acg, type CommandRun } from './acg.ts';
+
+const EXAMPLE = 'deploy/examples/website';
+const ends = new AsyncDisposableStack();
+after(() => ends.disposeAsync());
+
+async function validate(changes: Changes): Promise<CommandRun> {
+  const folder = await temporaryDirectory(ends, 'acg-validate-');
+  writeFileSync(join(folder, 'config.yaml'), JSON.stringify(changed(changes)));
+  return acg(folder, ['validate']);
+}
+
+describe('acg validate', () => {
+  it('prints one line where nothing passes and nothing is sold in place', async () => {
+    const { code, lines, errors } = await validate({});
+    assert.deepEqual([code, lines.length, errors], [0, 1, '']);
+    assert.match(lines[0] ?? '', /^valid: 1 resources, 1 of them paid; x402 on eip155:84532 \(testnet\); no mandates;/);
+  });
+
+  it('prints the table of routes behind that line, and warnings apart from it', async () => {
+    const { code, lines, errors } = await validate({
+      'backend.passthrough': { enabled: true },
+      'resources.report.expose': ['origin'],
+    });
+    assert.equal(code, 0);
+    assert.match(lines[0] ?? '', /^valid: 1 resources/);
+    assert.match(lines[1] ?? '', /^path +method +becomes +where$/);
+    assert.match(lines.at(-1) ?? '', /^everything else +any +passed +backend\.passthrough$/);
+    assert.match(errors, /^warning: backend\.passthrough: has neither include nor exclude/);
+  });
+
+  it('refuses an address that means two inputs, with the reason', async () => {
+    const { code, errors } = await validate({
+      'resources.report.expose': ['origin'],
+      'resources.report.backend.path': '/reports/{city}-{city2}',
+      'resources.report.inputSchema': {
+        type: 'object',
+        properties: { city: { type: 'string' }, city2: { type: 'string' } },
+        required: ['city', 'city2'],
+      },
+    });
+    assert.equal(code, 78);
+    assert.match(errors, /resources\.report\.backend\.path: cannot be sold at its own address .*two parameters/);
+  });
+});
+
+describe('the example of a web site', () => {
+  const path = resolve(EXAMPLE, 'config.yaml');
+
+  it('becomes what its document shows, without a warning of its routes', async () => {
+    const folder = await temporaryDirectory(ends, 'acg-validate-');
+    const own = readFileSync(path, 'utf8').replace(`"\${PAY_TO}"`, `"${PAYEE}"`);
+    writeFileSync(join(folder, 'config.yaml'), own);
+    const { code, lines, errors } = await acg(folder, ['validate']);
+    assert.equal(code, 0);
+    const [, shown = ''] = /```\n(path[\s\S]*?)```/.exec(readFileSync(resolve(EXAMPLE, 'README.md'), 'utf8')) ?? [];
+    assert.deepEqual(lines.slice(1), shown.trimEnd().split('\n'));
+    assert.match(errors, /^warning: storage\.sealing\.keys.*\n$/);
+  });
+
+  it('spells out defaults, but for what it excludes and the header it takes', () => {
+    const { backend, limits } = loadConfig({ path, env: { PAY_TO: PAYEE } });
+    assert.deepEqual(backend.originHeaders, ['accept']);
+    const { exclude, ...usual } = backend.passthrough ?? assert.fail('it is off');
+    assert.equal(exclude.length, 3);
+    assert.deepEqual(usual, { include: undefined, websocket: true, idleTimeoutMs: 60_000, preserveHost: true });
+    assert.deepEqual([limits.maxPassthrough, limits.maxUpgrades], [256, 256]);
+  });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Changes, load, problems } from '../document/document.ts';
+import { type Row, refusalsOf } from '../refusals.ts';
+
+const P = 'backend.passthrough';
+const passthrough = (settings: object) =>
+  load({ [P]: { enabled: true, ...settings } }).backend.passthrough ?? assert.fail('it is off');
+
+describe('backend.passthrough', () => {
+  it('is off when left out, and where it is not enabled', () => {
+    assert.equal(load({}).backend.passthrough, undefined);
+    assert.equal(load({ [P]: { enabled: false, include: ['/shop'] } }).backend.passthrough, undefined);
+  });
+
+  it('passes every path but usual pages of operators when nothing else is said', () => {
+    const { exclude, ...others } = passthrough({});
+    assert.deepEqual(others, { include: undefined, websocket: true, idleTimeoutMs: 60_000, preserveHost: true });
+    for (const path of ['/actuator', '/admin', '/debug', '/metrics', '/server-status', '/.env', '/.git'])
+      assert.ok(exclude.includes(path), path);
+  });
+
+  it('excludes nothing of its own accord beside an include or an exclude', () => {
+    assert.deepEqual(passthrough({ include: ['/shop', '/img/{size}'] }).exclude, []);
+    assert.deepEqual(passthrough({ include: ['/shop', '/img/{size}'] }).include, ['/shop', '/img/{size}']);
+    assert.deepEqual(passthrough({ exclude: ['/staff'] }).exclude, ['/staff']);
+    assert.deepEqual(passthrough({ exclude: [] }).exclude, []);
+  });
+
+  it('takes the other settings as they are', () => {
+    const settings = { websocket: false, idleTimeoutMs: 1_000, preserveHost: false };
+    assert.deepEqual(passthrough({ ...settings, exclude: [] }), { ...settings, include: undefined, exclude: [] });
+  });
+
+  const on = (changes: Changes): Changes => ({ [P]: { enabled: true }, ...changes });
+  const ROWS: readonly Row[] = [
+    ['settings that do not say whether it is on', { [P]: { include: ['/shop'] } }, `${P}.enabled`, /is missing/],
+    ['a switch that is no boolean', `${P}.enabled`, 'yes', /must be true to pass/],
+    ['an empty include', `${P}.include`, [], /must be a list of path templates; only these/],
+    ['an include that is no list', `${P}.include`, '/shop', /must be a list of path templates; only these/],
+    ['the same path twice', `${P}.exclude`, ['/a', '/a'], /must be a list of path templates; these/],
+    ['257 paths', `${P}.include`, Array.from({ length: 257 }, (_, n) => `/${n}`), /must be a list of path templates/],
+    ['a path without its slash', { [`${P}.include`]: ['/a', 'shop'] }, `${P}.include[1]`, /begins with one \//],
+    ['a whole URL', { [`${P}.include`]: ['http://shop.example/'] }, `${P}.include[0]`, /begins with one \//],
+    [
+      'a path with a query',
+      { [`${P}.exclude`]: ['/a?b=c'] },
+      `${P}.exclude[0]`,
+      /must have no query: a path is passed with any/,
+    ],
+    ['a path with dot segments', { [`${P}.exclude`]: ['/a/../b'] }, `${P}.exclude[0]`, /normal form/],
+    ['a stray brace', { [`${P}.exclude`]: ['/a/{b'] }, `${P}.exclude[0]`, /stray brace/],
+    ['a name of a setting that is none', `${P}.timeout`, 5, /is not a known key/],
+  ];
+  refusalsOf(on, ['shop.example', '/a/{b', 'a?b=c'])(ROWS);
+
+  it('waits between a second and an hour for either side', () => {
+    for (const [idleTimeoutMs, right] of [
+      [999, false],
+      [1_000, true],
+      [3_600_000, true],
+      [3_600_001, false],
+    ] as const)
+      assert.equal(problems({ [P]: { enabled: true, idleTimeoutMs } }).length === 0, right, String(idleTimeoutMs));
+  });
+});
+
+describe('backend.originHeaders', () => {
+  it('are none when left out, and otherwise some of three', () => {
+    assert.deepEqual(load({}).backend.originHeaders, []);
+    const all = ['cookie', 'accept', 'authorization'];
+    assert.deepEqual(load({ 'backend.originHeaders': all }).backend.originHeaders, all);
+  });
+  refusalsOf(
+    (changes) => changes,
+    ['x-forwarded-for'],
+  )([
+    [
+      ...(['another header', { 'backend.originHeaders': ['accept', 'x-forwarded-for'] }] as const),
+      ...(['backend.originHeaders[1]', /must be accept, authorization or cookie/] as const),
+    ],
+    ['one header twice', 'backend.originHeaders', ['cookie', 'cookie'], /must be a list of accept, authorization and/],
+    [
+      'a header that is not in a list',
+      'backend.originHeaders',
+      'cookie',
+      /must be a list of accept, authorization and/,
+    ],
+  ]);
+});
+
+describe('the base URL', () => {
+  it('has its path before every path of a resource, without a slash at its end', () => {
+    const { backend, resources } = load({ 'backend.baseUrl': 'http://127.0.0.1:3000/shop/v1/' });
+    assert.deepEqual([backend.origin, backend.pathPrefix], ['http://127.0.0.1:3000', '/shop/v1']);
+    assert.equal(resources[0]?.backend.path, '/shop/v1/reports/{city}');
+    assert.equal(load({}).backend.pathPrefix, '');
+  });
+});

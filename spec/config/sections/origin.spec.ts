@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { addressOverlaps } from '../../../src/config/sections/resources.ts';
+import { type Changes, load, problems } from '../document/document.ts';
+import { type Row, refusalsOf } from '../refusals.ts';
+
+const R = 'resources.report';
+const IN_PLACE: Changes = { [`${R}.expose`]: ['http', 'origin'] };
+const report = (changes: Changes) => load(changes).resources[0] ?? assert.fail('no resource');
+
+describe('expose: origin', () => {
+  it('gives a resource a public address: the path below the public URL, without its query', () => {
+    assert.equal(report(IN_PLACE).address, 'https://api.shop.example/reports/{city}');
+    assert.deepEqual(report(IN_PLACE).exposedVia, ['http', 'origin']);
+    const behind = {
+      'merchant.publicBaseUrl': 'https://shop.example/api/',
+      'backend.baseUrl': 'http://127.0.0.1:1/v1',
+    };
+    const fixed = { [`${R}.backend.path`]: '/reports/{city}?format=json' };
+    assert.equal(report({ ...IN_PLACE, ...behind, ...fixed }).address, 'https://shop.example/api/reports/{city}');
+  });
+  it('is not what a resource has when left out', () => assert.equal(report({}).address, undefined));
+  it('needs no adapter: it may stand alone, also where HTTP is switched off', () => {
+    const alone = report({ [`${R}.expose`]: ['origin'], 'protocols.http.enabled': false });
+    assert.deepEqual([alone.exposedVia, alone.address], [['origin'], 'https://api.shop.example/reports/{city}']);
+    const off = report({ ...IN_PLACE, 'protocols.http.enabled': false });
+    assert.deepEqual(off.exposedVia, ['origin']);
+  });
+  it('has strictQuery off unless it is set', () => {
+    assert.equal(report(IN_PLACE).backend.strictQuery, false);
+    assert.equal(report({ ...IN_PLACE, [`${R}.backend.strictQuery`]: true }).backend.strictQuery, true);
+  });
+});
+
+const input = (properties: object, required: readonly string[] = Object.keys(properties)): Changes => ({
+  [`${R}.inputSchema`]: { type: 'object', properties, required },
+});
+const string = { type: 'string' };
+const at = (path: string): Changes => ({ [`${R}.backend.path`]: path });
+
+describe('a resource that cannot be sold at its own address', () => {
+  const ROWS: readonly Row[] = [
+    [
+      'as two inputs are one text',
+      { ...at('/r/{a}-{b}'), ...input({ a: string, b: string }) },
+      `${R}.backend.path`,
+      /it has two parameters in one segment/,
+    ],
+    [
+      'as an input has no text of its own',
+      { ...at('/r/{a}'), ...input({ a: { type: ['string', 'integer'] } }) },
+      `${R}.backend.path`,
+      /one text form for a/,
+    ],
+    [
+      'as an input of the query is an object',
+      input({ city: string, filter: { type: 'object' } }, ['city']),
+      `${R}.backend.path`,
+      /one text form for filter/,
+    ],
+    [
+      'as servers read its brackets differently',
+      input({ city: string, 'tags[]': string }, ['city']),
+      `${R}.backend.path`,
+      /brackets/,
+    ],
+  ];
+  refusalsOf((changes) => ({ ...IN_PLACE, ...changes }), [])(ROWS);
+
+  for (const [rule, changes] of ROWS)
+    it(`is sold on other channels ${rule}`, () => assert.deepEqual(problems(changes as Changes), []));
+});
+
+describe('two resources at one address', () => {
+  const other = (path: string, more: object = {}): Changes => ({
+    'resources.other': {
+      name: 'Other',
+      inputSchema: { type: 'object', properties: { town: string }, required: path.includes('{') ? ['town'] : [] },
+      backend: { method: 'GET', path },
+      pricing: { type: 'free' },
+      ...more,
+    },
+  });
+  const origin = { expose: ['origin'] };
+
+  const REFUSED: readonly Row[] = [
+    [
+      'both sold there',
+      other('/reports/{town}', origin),
+      'resources.other.backend.path',
+      /must not be an address of resources\.report too/,
+    ],
+    [
+      'both sold there, in other letters',
+      other('/Reports/{town}', origin),
+      'resources.other.backend.path',
+      /resources\.report/,
+    ],
+    [
+      'with other fixed queries',
+      other('/reports/{town}?format=csv', origin),
+      'resources.other.backend.path',
+      /resources\.report/,
+    ],
+    [
+      'one of which is one value of the other',
+      other('/reports/summary', origin),
+      'resources.other.backend.path',
+      /resources\.report/,
+    ],
+    [
+      'one of which is one value of the other, and sold elsewhere',
+      other('/reports/summary'),
+      'resources.other.backend.path',
+      /resources\.report/,
+    ],
+  ];
+  refusalsOf((changes) => ({ ...IN_PLACE, ...changes }), [])(REFUSED);
+
+  for (const [rule, changes] of [
+    [
+      'with different methods',
+      { ...other('/reports/{town}', { ...origin, backend: { method: 'POST', path: '/reports/{town}' } }), ...IN_PLACE },
+    ],
+    ['of different lengths', { ...other('/reports/{town}/today', origin), ...IN_PLACE }],
+    ['with another first segment', { ...other('/quotes/{town}', origin), ...IN_PLACE }],
+    ['which are one operation, sold there as one of them', { ...other('/reports/{town}'), ...IN_PLACE }],
+    ['none of which is sold there', other('/reports/summary')],
+  ] as const)
+    it(`are accepted ${rule}`, () => assert.deepEqual(problems(changes), []));
+
+  it('are named together with the path that has to change', () => {
+    const { resources } = load({ ...IN_PLACE, ...other('/quotes/{town}', origin) });
+    const moved = resources.map((resource) => ({ ...resource, backend: { ...resource.backend, path: '/x/{y}' } }));
+    assert.deepEqual(
+      addressOverlaps(moved).map(({ path }) => path),
+      ['resources.other.backend.path'],
+    );
+    assert.deepEqual(addressOverlaps(resources), []);
+  });
+});

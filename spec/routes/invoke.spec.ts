@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBuyer } from '../support/buyer.ts';
+import { envelope, type Sent, send, sharedRoutes } from './world.ts';
+
+const decoded = (header: unknown): unknown => JSON.parse(Buffer.from(String(header), 'base64').toString());
+/** The facilitator asks for no money, so the buyer needs none. */
+const noToken = { mint: async () => undefined, balanceOf: async () => 0n };
+
+describe('a call of a resource', () => {
+  const world = sharedRoutes();
+  const invoke = (resource: string, input: unknown, headers: Sent['headers'] = {}) =>
+    send(world().agents, 'POST', `/api/resources/${resource}/invoke`, {
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(input),
+    });
+
+  it('has the offer in the body of its 402 and in PAYMENT-REQUIRED, the same in both', async () => {
+    const { headers, text } = await invoke('market_report', { city: 'Berlin' }).expect(402);
+    const body = JSON.parse(text) as { readonly payment: { readonly accepts: unknown; readonly envelope: object } };
+    assert.deepEqual(decoded(headers['payment-required']), body.payment.envelope);
+    assert.partialDeepStrictEqual(body, {
+      status: 'payment-required',
+      code: 'PAYMENT_REQUIRED',
+      requestId: headers['x-request-id'],
+      resourceId: 'market_report',
+      payment: { provider: 'x402', version: '2', amount: '0.01', envelope: { accepts: body.payment.accepts } },
+    });
+    assert.equal(headers['payment-response'], undefined);
+  });
+
+  it('with a payment has the answer of the backend, PAYMENT-RESPONSE, and is kept by no cache', async () => {
+    const buyer = await createBuyer(noToken, 0n);
+    const quote = await invoke('market_report', { city: 'Berlin' }).expect(402);
+    const proof = await buyer.pay(decoded(quote.headers['payment-required']));
+    const { headers, text } = await invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })
+      .expect(200)
+      .expect('cache-control', 'private, no-store')
+      .expect('content-type', 'application/json');
+    assert.equal((JSON.parse(text) as { city: string }).city, 'Berlin');
+    assert.partialDeepStrictEqual(decoded(headers['payment-response']) as object, {
+      success: true,
+      status: 'settled',
+      provider: 'x402',
+      amount: '0.01',
+    });
+    assert.equal(headers['payment-required'], undefined);
+  });
+
+  it('with an illegible or a repeated payment has a new offer, and the reason', async () => {
+    for (const proof of ['bm90aGluZw==', ['e30=', 'e30='], 'x'.repeat(8_193)]) {
+      const { text, headers } = await invoke(
+        'market_report',
+        { city: 'Berlin' },
+        { 'payment-signature': proof },
+      ).expect(402);
+      const { error } = JSON.parse(text) as { error: { code: string; reason: string } };
+      assert.deepEqual([error.code, error.reason], ['PAYMENT_INVALID', 'invalid_payload']);
+      assert.equal(headers['cache-control'], 'no-store');
+    }
+  });
+
+  it('that is free ignores a payment', async () => {
+    const { headers } = await invoke('cities', {}, { 'payment-signature': 'bm90aGluZw==' }).expect(200);
+    assert.equal(headers['payment-response'], undefined);
+  });
+
+  it('relays the listed headers of the backend and keeps the others', async () => {
+    const { headers, text } = await invoke('free_noisy', {}).expect(200);
+    assert.equal(text, '{"noisy":true}');
+    assert.partialDeepStrictEqual(headers, {
+      'content-language': 'en',
+      'content-disposition': 'inline; filename="noisy.json"',
+      etag: '"noisy-1"',
+      'cache-control': 'max-age=60',
+    });
+    for (const name of [
+      ...['set-cookie', 'server', 'x-powered-by', 'x-internal', 'access-control-allow-origin'],
+      ...['payment-response', 'payment-required'],
+    ])
+      assert.equal(headers[name], undefined, name);
+    assert.match(String(headers['x-request-id']), /^req_/);
+  });
+
+  it('relays an answer that is empty as it is', async () => {
+    const { headers } = await invoke('free_nothing', {}).expect(204, '');
+    assert.equal(headers['content-type'], undefined);
+  });
+
+  it('follows no redirect of the backend', async () => {
+    const { headers } = await invoke('free_redirecting', {}).expect(502).expect(envelope('BACKEND_ERROR'));
+    assert.equal(headers['location'], undefined);
+  });
+});

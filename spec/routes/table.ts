@@ -1,0 +1,198 @@
+/**
+ * The table of routes: one row for each thing that a path of an app answers. A new route needs a
+ * row here, and `table.spec.ts` then asks it with every method.
+ */
+
+import type { Express } from 'express';
+import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
+import { CONSOLE_FILES } from '../../src/operator/console/routes.ts';
+import { message, sendMessage, VERSION } from '../adapters/a2a/post.ts';
+import { CART, rightHeaders } from '../adapters/acp/testbed.ts';
+import type { ConfigObject } from '../support/config.ts';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
+import { type Sent, send } from './world.ts';
+
+/** Methods that every path is asked with. */
+export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
+
+/** A setting that some routes need, and the changes that take it away. */
+export const WITHOUT = {
+  http: { protocols: { http: { enabled: false } } },
+  mcp: { protocols: { mcp: { enabled: false } } },
+  a2a: { protocols: { a2a: { enabled: false } } },
+  acp: { protocols: { acp: { enabled: false } } },
+  'an operator token': { server: { adminToken: undefined } },
+  'a signing key': { protocols: { a2a: { signingKey: undefined } } },
+} as const satisfies Readonly<Record<string, ConfigObject>>;
+export type Setting = keyof typeof WITHOUT;
+
+/** What a path answers to a right request. */
+export interface Route {
+  readonly app: 'agents' | 'management';
+  /** As specification 1 names it; `pod` is for the listener that no Service shows. */
+  readonly audience: 'probes' | 'anyone' | 'agents' | 'operators' | 'pod';
+  /** What a request is refused without: 401. */
+  readonly auth: 'none' | 'operator token' | 'checkout token';
+  readonly method: 'GET' | 'POST';
+  /** What finds the handler of a path: `complete.spec.ts` has a check for each. */
+  readonly matchedBy: 'express' | 'checkout adapter';
+  /** As it is mounted, or as its adapter has it below the mount. */
+  readonly pattern: string;
+  /** One spelling of the pattern; default: the pattern itself. */
+  readonly path: string;
+  /** `Allow` of a refused method. HEAD is answered where it stands there. */
+  readonly allow: 'GET, HEAD' | 'GET' | 'POST' | 'POST, GET';
+  /** A right request, each time a new one. */
+  readonly sent: () => Sent;
+  readonly status: number;
+  readonly mediaType: string | RegExp;
+  /** Undefined: the header is absent. */
+  readonly cacheControl: string | undefined;
+  /** What readers revalidate with: If-None-Match, or If-Modified-Since as well. */
+  readonly validators: 'none' | 'etag' | 'etag and date';
+  /** Headers beyond those above. */
+  readonly headers: Readonly<Record<string, string | RegExp>>;
+  /** Without one of them the path is no route. */
+  readonly needs: readonly Setting[];
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+type Changes = Partial<Route> & Pick<Route, 'audience' | 'pattern'>;
+
+/** A document that GET and HEAD read. */
+const readable = (changes: Changes): Route => ({
+  app: 'agents',
+  auth: 'none',
+  method: 'GET',
+  matchedBy: 'express',
+  path: changes.pattern,
+  allow: 'GET, HEAD',
+  sent: () => ({}),
+  status: 200,
+  mediaType: JSON_TYPE,
+  cacheControl: 'no-store',
+  validators: 'none',
+  headers: {},
+  needs: [],
+  ...changes,
+});
+
+/** What takes a JSON body and nothing else. */
+const callable = (changes: Changes & { readonly body: unknown; readonly more?: Sent['headers'] }): Route => {
+  const { body, more = {}, ...rest } = changes;
+  const sent = { headers: { 'content-type': 'application/json', ...more }, body: JSON.stringify(body) };
+  return readable({ method: 'POST', allow: 'POST', sent: () => sent, ...rest });
+};
+
+const probe = (app: Route['app'], pattern: string): Route => readable({ app, audience: 'probes', pattern });
+
+const published = (pattern: string, changes: Partial<Route> = {}): Route =>
+  readable({
+    ...{ audience: 'anyone', pattern, validators: 'etag and date', cacheControl: 'public, max-age=300' },
+    ...changes,
+  });
+
+const invoke = (resource: string, body: unknown, changes: Partial<Route>): Route =>
+  callable({
+    audience: 'agents',
+    ...{ pattern: '/api/resources/:id/invoke', path: `/api/resources/${resource}/invoke` },
+    body,
+    needs: ['http'],
+    ...changes,
+  });
+
+const a2a = (pattern: string): Route =>
+  callable({
+    ...{ audience: 'agents', pattern, needs: ['a2a'] },
+    ...{ body: sendMessage(message('cities')), more: VERSION, mediaType: 'application/json' },
+  });
+
+const AUTHORIZED = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
+
+const operators = (pattern: string, changes: Partial<Route> = {}): Route =>
+  readable({
+    ...{ audience: 'operators', auth: 'operator token', needs: ['an operator token'] },
+    ...{ pattern, sent: () => AUTHORIZED },
+    ...changes,
+  });
+
+const page = (pattern: string, mediaType: string): Route =>
+  readable({
+    ...{ audience: 'operators', needs: ['an operator token'] },
+    ...{ pattern, mediaType, cacheControl: 'no-cache', validators: 'etag' },
+    headers: {
+      'content-security-policy': /^default-src 'none'; /,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+    },
+  });
+
+const CREDENTIAL = { type: 'card', credential: { type: 'spt', token: 'spt_1' } };
+const CHECKOUT_BODIES: Readonly<Record<Operation, unknown>> = {
+  createCheckoutSession: CART,
+  updateCheckoutSession: { line_items: CART.line_items },
+  getCheckoutSession: undefined,
+  completeCheckoutSession: { payment_data: { handler_id: 'card', instrument: CREDENTIAL } },
+  cancelCheckoutSession: {},
+};
+
+const checkout = (operation: Operation, allow: Route['allow']): Route => {
+  const { method, path, success } = OPERATION_RULES[operation];
+  const body = CHECKOUT_BODIES[operation];
+  return readable({
+    ...{ audience: 'agents', auth: 'checkout token', needs: ['acp'], matchedBy: 'checkout adapter' },
+    ...{ method, pattern: `/acp${path}`, allow, status: success, mediaType: 'application/json' },
+    // A POST has a new key each time: a repeated one is answered from the first.
+    sent: () => ({ headers: rightHeaders(method), ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),
+  });
+};
+
+export const ROUTES: readonly Route[] = [
+  probe('agents', '/health'),
+  probe('agents', '/ready'),
+  published('/.well-known/agent-commerce', { cacheControl: 'no-cache', validators: 'etag' }),
+  published('/api/resources', { cacheControl: 'no-cache', validators: 'etag' }),
+  published('/.well-known/jwks.json', { needs: ['a2a', 'a signing key'] }),
+  invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
+  invoke(
+    'market_report',
+    { city: 'Berlin' },
+    { status: 402, headers: { 'payment-required': /^[A-Za-z0-9+/]{100,}={0,2}$/ } },
+  ),
+  callable({
+    ...{ audience: 'agents', pattern: '/mcp', needs: ['mcp'] },
+    ...{ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, mediaType: 'application/json' },
+  }),
+  a2a('/a2a'),
+  a2a('/a2a/'),
+  published('/.well-known/agent-card.json', { audience: 'agents', needs: ['a2a'] }),
+  published('/a2a/.well-known/agent-card.json', { audience: 'agents', needs: ['a2a'] }),
+  published('/.well-known/acp.json', { audience: 'agents', cacheControl: 'public, max-age=3600', needs: ['acp'] }),
+  checkout('createCheckoutSession', 'POST'),
+  checkout('updateCheckoutSession', 'POST, GET'),
+  checkout('getCheckoutSession', 'POST, GET'),
+  checkout('completeCheckoutSession', 'POST'),
+  checkout('cancelCheckoutSession', 'POST'),
+  operators('/api/receipts'),
+  operators('/api/events'),
+  operators('/api/events/stream', { mediaType: 'text/event-stream', headers: { 'x-accel-buffering': 'no' } }),
+  ...CONSOLE_FILES.map(({ path, mediaType }) => page(path, mediaType)),
+  probe('management', '/health'),
+  probe('management', '/ready'),
+  readable({
+    ...{ app: 'management', audience: 'pod', pattern: '/metrics' },
+    mediaType: /^text\/plain; version=0\.0\.4/,
+  }),
+  readable({ app: 'management', audience: 'pod', pattern: '/drain', allow: 'GET', cacheControl: undefined }),
+];
+
+/** The path of a row, with a session of its own where it has one. */
+export async function pathOf({ path }: Route, agents: Express): Promise<string> {
+  if (!path.includes(SESSION_PLACE)) return path;
+  const sent = { headers: rightHeaders('POST'), body: JSON.stringify(CART) };
+  const { text } = await send(agents, 'POST', '/acp/checkout_sessions', sent);
+  return path.replace(SESSION_PLACE, (JSON.parse(text) as { readonly id: string }).id);
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Response } from 'supertest';
+import { OPERATOR_TOKEN } from '../support/gateway.ts';
+import { METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
+import { envelope, type Sent, send, sharedRoutes } from './world.ts';
+
+describe('a route whose setting is missing', () => {
+  /** Everything of an answer that two answers to the same request id can share. */
+  const seen = ({ status, headers, text }: Response): unknown => {
+    const { date: _date, ...stable } = headers;
+    return [status, stable, text];
+  };
+
+  for (const setting of Object.keys(WITHOUT) as Setting[])
+    describe(setting, () => {
+      const world = sharedRoutes(WITHOUT[setting]);
+
+      for (const route of ROUTES)
+        if (route.needs.includes(setting))
+          it(`${route.path} looks exactly like no route, for every method`, async () => {
+            const { headers = {}, body } = route.sent();
+            for (const method of METHODS) {
+              const sent: Sent = {
+                headers: { ...headers, 'x-request-id': 'same' },
+                ...(method === 'POST' && body !== undefined ? { body } : {}),
+              };
+              const answer = await send(world().agents, method, route.path, sent);
+              assert.equal(answer.status, 404);
+              assert.deepEqual(seen(answer), seen(await send(world().agents, method, '/nowhere', sent)));
+              if (method !== 'HEAD') envelope('NOT_FOUND')(answer);
+            }
+          });
+
+      it('leaves the other routes as they are', async () => {
+        for (const route of ROUTES.filter(({ needs }) => !needs.includes(setting))) {
+          const path = await pathOf(route, world().agents);
+          assert.equal((await send(world()[route.app], route.method, path, route.sent())).status, route.status, path);
+        }
+      });
+    });
+});
+
+/** Near to routes, and none. */
+const NOWHERE = [
+  ...['/', '//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
+  ...['/api/resource', '/api/resources/cities', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
+  ...['/api/events/streams', '/api/events/evt_1-1', '/mcp/x', '/a2a/x', '/a2a//', '/acpx', '/consoles', '/healthz'],
+  ...['/actuator', '/debug', '/admin'],
+];
+
+describe('a path that is no route', () => {
+  const world = sharedRoutes();
+
+  for (const app of ['agents', 'management'] as const)
+    for (const path of NOWHERE)
+      it(`${path} of the app for ${app} is 404 for every method, with a body, and with a token`, async () => {
+        const authorization = `Bearer ${OPERATOR_TOKEN}`;
+        const body = { headers: { 'content-type': 'text/plain' }, body: 'text' };
+        for (const [method, sent] of [
+          ...METHODS.map((method) => [method, {}] as const),
+          ...[['GET', { headers: { authorization } }] as const, ['POST', body] as const, ['PUT', body] as const],
+        ]) {
+          const answer = await send(world()[app], method, path, sent);
+          assert.deepEqual([answer.status, answer.headers['allow']], [404, undefined], method);
+          if (method !== 'HEAD') envelope('NOT_FOUND')(answer);
+        }
+      });
+});

@@ -1,0 +1,148 @@
+/** What an operator should know about passthrough and sale in place, for log and `acg validate`. */
+
+import type { GatewayConfig } from '../config/document/config.ts';
+import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
+import { hasLiteral } from '../passthrough/path-guard.ts';
+import type { RequestLine, Route } from '../passthrough/route.ts';
+import { memberPath } from '../problems/problem.ts';
+import type { ResourceConfig } from '../resources/settings.ts';
+import { addressShape, callersPath, samplePath, shadowedPaths } from './addresses.ts';
+import { type ConfiguredOperation, openRoutes, operationsOf, type RouteSettings } from './open-routes.ts';
+
+/** Which of the routes are asked: addresses in place are compared, never read. */
+const NO_ADDRESSES = { byId: new Map<string, never>() };
+
+/** An operation that a caller can name, at the path that callers have. */
+interface Addressed extends ConfiguredOperation {
+  readonly path: string;
+}
+
+/** Each names its setting and never holds a configured value. */
+export function routeWarnings(config: RouteSettings & Pick<GatewayConfig, 'merchant'>): readonly string[] {
+  const { backend, resources } = config;
+  const inPlace = resources.some(({ address }) => address !== undefined);
+  const idle = withoutAddress(config, inPlace);
+  if (backend.passthrough === undefined && !inPlace) return idle;
+  const operations = operationsOf(config, NO_ADDRESSES).flatMap((operation): readonly Addressed[] => {
+    const path = callersPath(operation.template, backend.pathPrefix);
+    return path === undefined ? [] : [{ ...operation, path }];
+  });
+  return [
+    ...idle,
+    ...(inPlace ? publicUrlWarnings(config) : []),
+    ...shadowWarnings(config),
+    ...priceWarnings(resources),
+    ...passthroughWarnings(config, operations),
+  ];
+}
+
+/** Settings that concern sale in place alone, where it does nothing. */
+function withoutAddress({ backend, resources }: RouteSettings, inPlace: boolean): readonly string[] {
+  const strict = resources.filter((resource) => resource.address === undefined && resource.backend.strictQuery);
+  return [
+    ...(backend.originHeaders.length > 0 && !inPlace
+      ? ['backend.originHeaders: no resource has origin under expose, so no call brings these headers; remove it']
+      : []),
+    ...strict.map(
+      ({ id }) =>
+        `${memberPath('resources', id)}.backend.strictQuery: has no effect without origin under expose; remove it`,
+    ),
+  ];
+}
+
+/** Addresses are the public URL and the path behind it; routes are matched without the former. */
+function publicUrlWarnings({ merchant }: Pick<GatewayConfig, 'merchant'>): readonly string[] {
+  if (new URL(merchant.publicBaseUrl).pathname === '/') return [];
+  return [
+    'merchant.publicBaseUrl: its path stands before every address of what is sold in place; the proxy in front must take it off the requests that it hands on',
+  ];
+}
+
+function shadowWarnings(config: RouteSettings): readonly string[] {
+  const { resources } = config;
+  const sold = resources.filter(({ address }) => address !== undefined).map(({ id }) => memberPath('resources', id));
+  return shadowedPaths(config).flatMap(({ setting, by, partly }) => {
+    const some = partly ? ' for one value' : '';
+    if (setting.startsWith('backend.passthrough'))
+      return [`${setting}: does not reach the backend${some}, because the gateway answers ${by} itself; remove it`];
+    return sold.includes(setting.replace(/\.backend\.path$/, ''))
+      ? [`${setting}: is not sold at its own address${some}, because the gateway answers ${by} itself; move it`]
+      : [];
+  });
+}
+
+/** One operation that has two prices: agents take the lower one. */
+function priceWarnings(resources: readonly ResourceConfig[]): readonly string[] {
+  return resources.flatMap((resource, index) =>
+    resources
+      .slice(0, index)
+      .filter((other) => operationKey(other) === operationKey(resource) && price(other) !== price(resource))
+      .map(
+        (other) =>
+          `${memberPath('resources', resource.id)}: is the same operation as ${memberPath('resources', other.id)} at another price; agents take the lower one`,
+      ),
+  );
+}
+
+/** The path, the fixed query and the headers tell one operation of a method from another. */
+function operationKey({ backend: { method, path, headers } }: ResourceConfig): string {
+  const [address = '', query = ''] = path.split('?');
+  return JSON.stringify([method, addressShape(address), query, Object.entries(headers).toSorted()]);
+}
+
+function price({ pricing }: ResourceConfig): bigint {
+  return pricing.type === 'free' ? 0n : pricing.units;
+}
+
+function passthroughWarnings(config: RouteSettings, operations: readonly Addressed[]): readonly string[] {
+  const { passthrough } = config.backend;
+  const routeOf = openRoutes(config, NO_ADDRESSES);
+  if (passthrough === undefined || routeOf === undefined) return [];
+  return [
+    ...(passthrough.exclude === USUALLY_INTERNAL
+      ? [
+          'backend.passthrough: has neither include nor exclude, so /admin, /metrics and the like do not pass; name what passes under include, or what does not under exclude ([] for nothing)',
+        ]
+      : []),
+    ...operations
+      .filter(({ guarded, path }) => guarded && !hasLiteral(path))
+      .map(
+        ({ setting }) =>
+          `${setting}: its path has no fixed segment, so no path with //, ;, dot segments or encoded separators passes; give it one`,
+      ),
+    ...freeWarnings(operations, routeOf),
+    ...suffixWarnings(operations, routeOf),
+  ];
+}
+
+/** Free operations that pass as well, or that callers miss because their path is sold. */
+function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
+  return operations.flatMap(({ setting, method, path, guarded }) => {
+    if (guarded) return [];
+    const same = operations.filter((other) => addressShape(other.path) === addressShape(path));
+    if (same.some((other) => other.method === method && other.resource?.address !== undefined)) return [];
+    const route = routeOf({ method, url: samplePath(path) });
+    if (route.kind === 'pass')
+      return [
+        `${setting}: is free, and its path passes to the backend as well, without events and receipts; add origin to expose, or its path to backend.passthrough.exclude`,
+      ];
+    const sold = same.filter((other) => other.guarded).map((other) => other.setting);
+    if (route.kind !== 'refused' || sold.length === 0) return [];
+    return [
+      `${setting}: does not pass to the backend, because no method of a path passes at which something is sold (${sold.join(', ')}); add origin to expose to serve it there`,
+    ];
+  });
+}
+
+/** Frameworks answer `/premium.json` with the handler of `/premium`. */
+function suffixWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
+  const open = operations.filter(
+    ({ guarded, method, path }) =>
+      guarded && /\/[^/.{}]+$/.test(path) && routeOf({ method, url: `${samplePath(path)}.json` }).kind === 'pass',
+  );
+  if (open.length === 0) return [];
+  const settings = [...new Set(open.map(({ setting }) => setting))].join(', ');
+  return [
+    `${settings}: a path that ends in a fixed segment; where the backend answers it with .json behind it as well (a format suffix), sell that path too or add it to backend.passthrough.exclude`,
+  ];
+}

@@ -1,0 +1,81 @@
+/** Makes the slip table: what ran at each merchant, with and without each step of the rule. */
+
+import { openForwarder } from './forwarder.ts';
+import { FRAMEWORKS } from './frameworks.ts';
+import { type Entrance, openSaleGateway, routesOf } from './gateway.ts';
+import { type HarmlessCase, type HarmlessOutcome, measureHarmless } from './harmless.ts';
+import { type Merchant, type MerchantKind, startMerchant } from './merchant.ts';
+import { READERS } from './readers.ts';
+import type { Case } from './send.ts';
+import { measure, type Outcome } from './slips.ts';
+import { STEPS, type Step, stepOf, without } from './weakened.ts';
+
+/** Every merchant of the table. */
+export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS];
+
+type Open = (merchantPort: number) => Promise<Entrance>;
+
+/** What can stand in front of the merchants: the decision alone, or the whole gateway. */
+export const ENTRANCES = {
+  forwarder: (merchantPort) => openForwarder(merchantPort, routesOf(merchantPort)),
+  gateway: openSaleGateway,
+} as const satisfies Readonly<Record<string, Open>>;
+
+/** One merchant of the table. */
+export interface Row {
+  readonly merchant: string;
+  /** Without anything in front of it: shows that the spellings reach what is sold. */
+  readonly bare: Outcome;
+  readonly guarded: Outcome;
+  /** Of the cases that only this step refuses. */
+  readonly without: Readonly<Record<Step, Outcome>>;
+  readonly harmless: HarmlessOutcome;
+}
+
+/** Measures one merchant, behind what `open` puts in front of it. */
+export async function measureRow(
+  kind: MerchantKind,
+  cases: readonly Case[],
+  harmless: readonly HarmlessCase[],
+  open: Open,
+): Promise<Row> {
+  const merchant = await startMerchant(kind);
+  try {
+    const weakened: Partial<Record<Step, Outcome>> = {};
+    for (const step of Object.keys(STEPS) as Step[]) weakened[step] = await withoutStep(merchant, step, cases);
+    return {
+      merchant: kind.name,
+      bare: await measure(merchant, merchant.port, cases),
+      guarded: await behind(merchant, open, (port) => measure(merchant, port, cases)),
+      without: weakened as Record<Step, Outcome>,
+      harmless: await behind(merchant, open, (port) => measureHarmless(merchant, port, harmless)),
+    };
+  } finally {
+    await merchant.close();
+  }
+}
+
+/** What runs when one step of the rule is missing. The other cases are decided as before. */
+export async function withoutStep(merchant: Merchant, step: Step, cases: readonly Case[]): Promise<Outcome> {
+  const routeOf = routesOf(merchant.port);
+  const affected = cases.filter(({ method, target }) => {
+    const req = { method, url: target };
+    return stepOf(routeOf(req), req) === step;
+  });
+  const weakened: Open = (port) => openForwarder(port, without(step, routeOf));
+  return await behind(merchant, weakened, (port) => measure(merchant, port, affected));
+}
+
+/** Measures through the entrance that stands in front of the merchant meanwhile. */
+export async function behind<Result>(
+  merchant: Merchant,
+  open: Open,
+  measured: (port: number) => Promise<Result>,
+): Promise<Result> {
+  const entrance = await open(merchant.port);
+  try {
+    return await measured(entrance.port);
+  } finally {
+    await entrance.close();
+  }
+}
