@@ -34,6 +34,8 @@ export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'l
   operator(path: string): Promise<Response>;
   /** POST the input of a resource. */
   invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** Begins the drain and closes the gate; resolves when nothing runs, or after `finishMs`. */
+  drain(finishMs: number): Promise<void>;
 }
 
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
@@ -51,9 +53,17 @@ export async function openApps(parts: TestGatewayParts): Promise<TestApps> {
 
 /** Opens a gateway; default storage: SQLite in memory. */
 export async function openGateway(parts: TestGatewayParts): Promise<TestGateway> {
-  const { agents: app, management: managementApp, lifecycle, loadShedder, log, ...rest } = await openParts(parts);
+  const {
+    agents: app,
+    management: managementApp,
+    lifecycle,
+    loadShedder,
+    relay,
+    log,
+    ...rest
+  } = await openParts(parts);
   const onRefused = refusalLog(log);
-  const agents = createListener({ app, closing: () => lifecycle.draining(), onRefused, loadShedder });
+  const agents = createListener({ app, closing: () => lifecycle.draining(), onRefused, loadShedder, relay });
   const management = createListener({ app: managementApp, onRefused });
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
@@ -69,6 +79,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(input),
       }),
+    drain: (finishMs) => lifecycle.drain({ propagationMs: 0, finishMs, stopListening: () => agents.stop() }),
     async close() {
       agents.stop();
       management.stop();
@@ -83,7 +94,7 @@ async function openParts({
   loop,
   checkouts,
   ...parts
-}: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder'> & { readonly log: Log }> {
+}: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder' | 'relay'> & { readonly log: Log }> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });

@@ -144,6 +144,15 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.ok(again.output.includes(order));
   });
 
+  it("serves the merchant's site, a WebSocket and an address that is sold by the printed commands", async () => {
+    const started = await introduced();
+    const site = await threeCommands(started, "The merchant's own site");
+    assert.match(site.output, /<h1>Market shop<\/h1>.*"city":"Berlin","sky":"clear".*hello\n$/s);
+    const sold = await commands(started, 'And a priced address of it', 2);
+    assert.match(sold.output, /^HTTP\/1\.1 402 .*"city":"Berlin","currency":"EUR"/s);
+    assert.match(sold.notes, /^delivered in place, settled by 0x[0-9a-f]{64}$/m);
+  });
+
   it('buying what cannot be bought prints one line with the reason', async () => {
     const started = await introduced();
     const rpcUrl = named(started, 'Chain');
@@ -164,14 +173,21 @@ describe('make run', { timeout: 120_000 }, () => {
   });
 });
 
-/** Runs the three commands that are printed under a heading. */
-async function threeCommands(
-  { printed }: Program,
-  heading: string,
-): Promise<{ readonly output: string; readonly notes: string }> {
+/** What commands printed. */
+interface Printed {
+  readonly output: string;
+  readonly notes: string;
+}
+
+function threeCommands(started: Program, heading: string): Promise<Printed> {
+  return commands(started, heading, 3);
+}
+
+/** Runs the commands that are printed under a heading. */
+async function commands({ printed }: Program, heading: string, count: number): Promise<Printed> {
   const lines = printed().split('\n');
   const at = lines.findIndex((line) => line.includes(heading));
-  const script = lines.slice(at + 1, at + 4).join('\n');
+  const script = lines.slice(at + 1, at + 1 + count).join('\n');
   const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
   const [output, notes]: [string[], string[]] = [[], []];
   shell.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()));

@@ -26,6 +26,7 @@ import { checkFraming } from '../server/http/framing.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
 import { identify, idPrefixes } from '../server/http/request-id.ts';
 import { belowPath, refuseEncodedSlash } from '../server/http/target.ts';
+import type { RelayParts } from '../server/listener/listen.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
@@ -46,6 +47,7 @@ import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapt
 import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
 import { openMandates } from './open-mandates.ts';
+import { openPassthrough } from './open-passthrough.ts';
 import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
@@ -74,6 +76,8 @@ export interface Gateway {
   readonly agents: Express;
   /** Stands before `agents`, which does not see what it answered. */
   readonly loadShedder: LoadShedder;
+  /** What the listener of `agents` leaves to the passthrough; undefined: nothing passes. */
+  readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
   /** Flushes what waits for the store and stops the background work. */
@@ -87,6 +91,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
   return {
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
+    relay: services.passthrough?.relay,
     management: managementApp(monitor, metrics, drain, onFailure),
     lifecycle,
     close: () => closeServices(services),
@@ -96,14 +101,14 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
 /** The app for agents, operators and the public: a request passes it line by line. */
 function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, services: Services): Express {
   const { catalogue, lifecycle, monitor, mounts, watch, ingressGuards } = services;
-  const { routeOf, offers, checkouts, writeQueues, stream, budget, onFailure } = services;
+  const { routeOf, passthrough, offers, checkouts, writeQueues, stream, budget, onFailure } = services;
   const { server, merchant } = config;
   const app = plainExpress();
   app.use(identify(mounts));
   app.use(keepAccessRecord(watch));
   app.use(httpLog(log, tracing, shownPath(config, checkouts)));
   app.use(countUntilClosed(lifecycle));
-  if (routeOf !== undefined) app.use(takeRoute(routeOf, noRoute));
+  if (routeOf !== undefined) app.use(takeRoute(routeOf, passthrough?.handler ?? noRoute));
   app.use(checkFraming(checkouts));
   app.use(probes(monitor));
   app.use(checkHost(server.allowedHosts));
@@ -206,9 +211,26 @@ function openServices(parts: GatewayParts) {
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
   const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
+  const settings = config.backend.passthrough;
+  const passthrough =
+    routeOf === undefined || settings === undefined
+      ? undefined
+      : openPassthrough({ config, settings, routeOf, lifecycle, log, metrics, onFailure });
   return {
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
-    ...{ routeOf, ingressGuards, loadShedding, budget, stream, monitor, watch, onFailure, writeQueues, housekeeping },
+    ...{
+      routeOf,
+      passthrough,
+      ingressGuards,
+      loadShedding,
+      budget,
+      stream,
+      monitor,
+      watch,
+      onFailure,
+      writeQueues,
+      housekeeping,
+    },
   };
 }
 
@@ -218,6 +240,7 @@ async function closeServices(services: Services): Promise<void> {
   services.stream.close();
   services.ingressGuards.close();
   services.loadShedding.close();
+  services.passthrough?.close();
   await payments?.stopReconciling(WRITE_DOWN_MS);
   // A backend that is still silent has had the time of the drain; its calls end as undelivered.
   await Promise.all([backend.abort(), checkouts?.abort()]);

@@ -92,6 +92,12 @@ export function operationsOf(
   ];
 }
 
+/** Whether two origins may be one server: all names and addresses of loopback are one host. */
+function sameServer(one: string, other: string): boolean {
+  if (one === other) return true;
+  return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
+}
+
 /**
  * What the log may show of a path: in place the template, because the path holds the input of a
  * call, and inputs are not logged on any channel.
@@ -109,10 +115,4 @@ export function shownPath(
     const template = templates.get(inPlaceOf(res)?.resourceId ?? '');
     return template ?? checkouts?.shownPath(path) ?? path;
   };
-}
-
-/** Whether two origins may be one server: all names and addresses of loopback are one host. */
-function sameServer(one: string, other: string): boolean {
-  if (one === other) return true;
-  return isLoopbackUrl(one) && isLoopbackUrl(other) && new URL(one).port === new URL(other).port;
 }

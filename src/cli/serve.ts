@@ -136,6 +136,7 @@ async function open(
     closing: () => gateway.lifecycle.draining(),
     onRefused,
     loadShedder: gateway.loadShedder,
+    relay: gateway.relay,
     maxConnections: connectionsFor(config.limits.maxInFlight),
   });
   const management = createListener({ app: gateway.management, onRefused });

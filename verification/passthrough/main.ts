@@ -1,7 +1,8 @@
 /**
  * The slip table: `node verification/passthrough/main.ts [--spellings 3600] [--harmless 1200]
- * [--seed 7] [--only Koa] [--entrance gateway]`. Exit code 1 unless nothing sold ran unpaid, every step of the rule
- * keeps something from running, and everything that is not sold reached its merchant unchanged.
+ * [--seed 7] [--only Koa] [--entrance gateway]`. Exit code 1 unless nothing sold ran unpaid, every
+ * step of the rule keeps something from running, and everything that is not sold reached its
+ * merchant unchanged.
  */
 
 import { parseArgs } from 'node:util';

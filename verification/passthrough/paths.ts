@@ -1,4 +1,4 @@
-/** The operations that the merchants of the slip table sell, as the gateway's resources have them. */
+/** What the merchants of the slip table sell, as the gateway's resources have it. */
 
 /** One sold operation: its template, and one target that names it plainly. */
 export interface SoldOperation {

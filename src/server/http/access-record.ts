@@ -49,6 +49,8 @@ export interface AccessRecord {
   readonly openedAt: number;
   /** The adapter that it was sent to. */
   channel: Channel | undefined;
+  /** Whether it passes to the backend without being sold. */
+  passed: true | undefined;
   /** The operation of a checkout call, which has no resource; noted once its caller is known. */
   operation: string | undefined;
   /** What the gateway began to answer. Absent before that, and for answers that are no call's. */
@@ -73,6 +75,7 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
     const accessRecord: AccessRecord = {
       openedAt: performance.now(),
       channel: undefined,
+      passed: undefined,
       operation: undefined,
       outcome: undefined,
       reason: undefined,
@@ -110,6 +113,12 @@ export function noteReason(res: Response, reason: string): void {
 export function noteChannel(res: Response, channel: Channel): void {
   const record = accessRecordOf(res);
   if (record !== undefined) record.channel = channel;
+}
+
+/** Notes that a request passes to the backend without being sold. */
+export function notePassed(res: Response): void {
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.passed = true;
 }
 
 /** Notes the operation of a checkout call whose caller is known. */

@@ -57,12 +57,15 @@ export function checkFraming(judge?: FieldJudge): RequestHandler {
       return;
     }
     res.shouldKeepAlive = false;
-    const { reason, message, field } = fault;
-    throw new GatewayError('INPUT_INVALID', {
-      message,
-      details: { reason, ...(field === undefined ? {} : { field }) },
-    });
+    throw refusalOf(fault);
   };
+}
+
+function refusalOf({ reason, message, field }: FramingFault): GatewayError {
+  return new GatewayError('INPUT_INVALID', {
+    message,
+    details: { reason, ...(field === undefined ? {} : { field }) },
+  });
 }
 
 function bitsOf(fields: readonly string[]): number {
@@ -71,7 +74,18 @@ function bitsOf(fields: readonly string[]): number {
 
 /** `left`: the bits of fields that are left to an adapter. */
 function framingFault(req: IncomingMessage, left: number): FramingFault | undefined {
-  const { httpVersion, headers, method } = req;
+  const { headers, method } = req;
+  const fault = delimitingFault(req, left);
+  if (fault !== undefined) return fault;
+  if (headers.trailer !== undefined) return TRAILERS;
+  if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
+    return { reason: 'unexpected_body', message: `A ${method} request has no body.` };
+  return undefined;
+}
+
+/** What two parsers could read as another version, host, or end of the message. */
+function delimitingFault(req: IncomingMessage, left: number): FramingFault | undefined {
+  const { httpVersion, headers } = req;
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return { reason: 'http_version', message: 'Only versions 1.1 and 1.0 of HTTP are spoken here.' };
   if (headers.host === undefined && httpVersion === '1.1')
@@ -82,19 +96,26 @@ function framingFault(req: IncomingMessage, left: number): FramingFault | undefi
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0'))
     return { reason: 'transfer_encoding', message: 'The only transfer coding is chunked, in version 1.1 of HTTP.' };
-  if (headers.trailer !== undefined) return TRAILERS;
-  if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
-    return { reason: 'unexpected_body', message: `A ${method} request has no body.` };
   return undefined;
+}
+
+/** All fields but those that say where a request goes and ends: their meaning is the backend's. */
+const LEFT_TO_BACKEND = bitsOf(SINGLE_FIELDS.filter((field) => field !== 'host' && field !== 'content-length'));
+
+/**
+ * The same for a request that passes to the backend: what it means is the backend's to judge, and
+ * only its beginning and end must be beyond doubt. Undefined: they are.
+ */
+export function relayedFramingRefused(req: IncomingMessage): GatewayError | undefined {
+  const fault = delimitingFault(req, LEFT_TO_BACKEND);
+  return fault && refusalOf(fault);
 }
 
 const TRAILERS: FramingFault = { reason: 'trailers', message: 'Trailers are not read.' };
 
 /** Refuses trailers, announced or not: a proxy before the gateway may have read them as headers. */
 export function trailersRefused(req: IncomingMessage): GatewayError | undefined {
-  if (req.rawTrailers.length === 0) return undefined;
-  const { reason, message } = TRAILERS;
-  return new GatewayError('INPUT_INVALID', { message, details: { reason } });
+  return req.rawTrailers.length === 0 ? undefined : refusalOf(TRAILERS);
 }
 
 /** Whether a request says that bytes follow its head. */

@@ -4,12 +4,11 @@ import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
-import { errorEnvelope, GatewayError } from '../../errors.ts';
+import { GatewayError } from '../../errors.ts';
 import type { Standstill } from '../../time/stand-still.ts';
+import { answerOnSocket, LINGER_MS } from '../http/bare-socket.ts';
 import { hasBody } from '../http/framing.ts';
-
-/** How long a connection outlasts its last answer, for an upload or a late close, milliseconds. */
-const LINGER_MS = 1_000;
+import { isBodyRelayed } from '../http/relayed-body.ts';
 
 /** Node's timeout of a request with its interval of checks, milliseconds: both may be delayed. */
 const REQUEST_MS = 32_000;
@@ -29,15 +28,19 @@ export type RefusalListener = (refusal: GatewayError, requestId: string) => void
  * Makes answers end their connections in order: with `Connection: close` while the process drains,
  * and when the request's body was not read to its end, because its rest would be taken for the next
  * request. It is decided when the head of the last answer of a connection is written, so pipelined
- * requests are answered too.
+ * requests are answered too. A body that is relayed goes on beside its answer.
  */
 export function leaveInOrder(app: Express, connections: Connections, closing: () => boolean): void {
   const { writeHead } = http.ServerResponse.prototype;
   Object.defineProperty(app.response, 'writeHead', {
     value: function writeHeadInOrder(this: http.ServerResponse, ...head: Parameters<typeof writeHead>) {
       const unread = bodyUnread(this.req);
-      if (unread || (closing() && connections.isLast(this))) this.shouldKeepAlive = false;
-      if (unread) abandon(this);
+      const relayed = isBodyRelayed(this.req);
+      if ((unread && !relayed) || (closing() && connections.isLast(this))) this.shouldKeepAlive = false;
+      if (unread && !relayed) abandon(this);
+      if (unread && relayed && !this.shouldKeepAlive) linger(this);
+      // A relayed answer brings a Connection of its own, which Node would obey in place of this.
+      if (this.hasHeader('connection')) this.setHeader('connection', this.shouldKeepAlive ? 'keep-alive' : 'close');
       if (!this.shouldKeepAlive) connections.ends(this);
       return writeHead.apply(this, head);
     },
@@ -60,6 +63,12 @@ function abandon(res: http.ServerResponse): void {
   req.pause();
   // Pausing the request alone would first fill its own buffer.
   socket.pause();
+  linger(res);
+}
+
+/** Keeps the connection for a moment after its last answer, which an early close would discard. */
+function linger(res: http.ServerResponse): void {
+  const { socket } = res.req;
   socket.destroySoon = () => socket.end();
   res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
@@ -145,6 +154,24 @@ export class Connections {
     for (const res of running) res.destroy();
   }
 
+  /**
+   * Whether an upgrade may go on. Its bytes would mix with those of answers that still run, so both
+   * end there; and nothing is served behind the last answer of a connection.
+   */
+  mayUpgrade({ socket }: http.IncomingMessage, tunnel: Duplex): boolean {
+    tunnel.on('error', () => tunnel.destroy());
+    const running = this.#running.get(socket) ?? new Set();
+    if (running.size === 0 && !this.#ending.has(socket)) return true;
+    socket.destroy();
+    for (const res of running) res.destroy();
+    return false;
+  }
+
+  /** Ends a request whose body did not come in time, as Node does where it watches bodies. */
+  timeOut(socket: Duplex): void {
+    this.fault(Object.assign(new Error('Request timeout'), { code: TIMED_OUT }), socket);
+  }
+
   /** Answers on the bare socket with the one envelope, and ends it. */
   refuse(socket: Duplex, reason: string, cause?: unknown): void {
     if (!socket.writable || (cause as { code?: unknown } | undefined)?.code === 'ECONNRESET') {
@@ -165,20 +192,7 @@ export class Connections {
     // The rest of the request may still come, and what was refused must not be served.
     this.#ending.add(socket);
     this.#onRefused(refusal, requestId);
-    const body = JSON.stringify(errorEnvelope(refusal, requestId));
-    const head = [
-      `HTTP/1.1 ${refusal.status} ${http.STATUS_CODES[refusal.status]}`,
-      'content-type: application/json; charset=utf-8',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${requestId}`,
-      ...Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`),
-      'cache-control: no-store',
-      'connection: close',
-    ];
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-    // Node no longer watches a connection whose parser failed or was detached.
-    const lingers = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-    socket.once('close', () => clearTimeout(lingers));
+    answerOnSocket(socket, refusal, requestId);
   }
 }
 

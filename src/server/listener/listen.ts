@@ -2,8 +2,11 @@
 
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Express, Request } from 'express';
 import { Standstill } from '../../time/stand-still.ts';
+import { hasBody } from '../http/framing.ts';
+import { isBodyRelayed } from '../http/relayed-body.ts';
 import { originForm } from '../http/target.ts';
 import type { LoadShedder } from '../load-shedding/load-shedder.ts';
 import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
@@ -43,6 +46,14 @@ export interface Listener {
   destroy(): void;
 }
 
+/** What a listener leaves to the relay of requests. */
+export interface RelayParts {
+  /** How long a relayed exchange may be silent, milliseconds: its relay ends it. */
+  readonly idleTimeoutMs: number;
+  /** Takes the connections of WebSockets; undefined: their requests are requests like others. */
+  readonly upgrade: ((req: http.IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
+}
+
 export interface ListenerParts {
   readonly app: Express;
   /** Whether connections end with their answer; read when a head is written. */
@@ -52,6 +63,10 @@ export interface ListenerParts {
   readonly loadShedder?: LoadShedder;
   readonly maxConnections?: number;
   readonly silentMs?: number;
+  /** Where requests are relayed: their bodies may take longer than those that are read here. */
+  readonly relay?: RelayParts | undefined;
+  /** How long a body may take that is read here, milliseconds. */
+  readonly requestTimeout?: number;
   /** How long the head of a request may take, and how often that is checked, milliseconds. */
   readonly headersTimeout?: number;
   readonly connectionsCheckingInterval?: number;
@@ -62,12 +77,14 @@ export interface ListenerParts {
  * own prototypes: Express would otherwise change those of every request, which is slow.
  */
 export function createListener(parts: ListenerParts): Listener {
-  const { app, closing = () => false, onRefused, loadShedder = () => false } = parts;
+  const { app, closing = () => false, onRefused, loadShedder = () => false, relay } = parts;
+  const { requestTimeout = LIMITS.requestTimeout, silentMs = SILENT_MS } = parts;
   const standstill = new Standstill();
   const connections = new Connections(onRefused, standstill);
   leaveInOrder(app, connections, closing);
   const answer: http.RequestListener = (req, res) => {
     useOriginForm(req);
+    if (relay !== undefined && hasBody(req.headers)) boundBody(req, requestTimeout, connections);
     // An answer with no other before it is out at once: noting it would be a tenth of the cost of
     // a refusal.
     const first = res.socket?.writable === true;
@@ -77,6 +94,10 @@ export function createListener(parts: ListenerParts): Listener {
   const server = http.createServer(
     {
       ...LIMITS,
+      // Node would end relayed uploads as well; `boundBody` ends the others in the same way.
+      requestTimeout: relay === undefined ? requestTimeout : 0,
+      // Other protocols (h2c) are not spoken: their requests are answered in HTTP/1.1.
+      ...(relay?.upgrade === undefined ? {} : { shouldUpgradeCallback: asksForWebSocket }),
       ...(parts.headersTimeout === undefined ? {} : { headersTimeout: parts.headersTimeout }),
       ...(parts.connectionsCheckingInterval === undefined
         ? {}
@@ -88,12 +109,18 @@ export function createListener(parts: ListenerParts): Listener {
   );
   server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
-  server.timeout = parts.silentMs ?? SILENT_MS;
+  server.timeout = relay === undefined ? silentMs : Math.max(silentMs, 2 * relay.idleTimeoutMs);
   // The body reader decides when to invite the body, so an unwanted one is never sent.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
   server.on('clientError', (error, socket) => connections.fault(error, socket));
   server.on('connect', (req, tunnel) => connections.tunnel(req, tunnel));
+  const upgrade = relay?.upgrade;
+  if (upgrade !== undefined)
+    server.on('upgrade', (req, socket, head) => {
+      useOriginForm(req);
+      if (connections.mayUpgrade(req, socket)) upgrade(req, socket, head);
+    });
   return {
     server,
     listen: (host, port) =>
@@ -114,6 +141,18 @@ export function createListener(parts: ListenerParts): Listener {
       server.closeAllConnections();
     },
   };
+}
+
+/** Ends a body that takes too long, unless it is relayed. */
+function boundBody(req: http.IncomingMessage, requestTimeout: number, connections: Connections): void {
+  const timer = setTimeout(() => {
+    if (!req.complete && !req.destroyed && !isBodyRelayed(req)) connections.timeOut(req.socket);
+  }, requestTimeout).unref();
+  req.once('close', () => clearTimeout(timer));
+}
+
+function asksForWebSocket({ method, headers: { upgrade } }: http.IncomingMessage): boolean {
+  return method === 'GET' && upgrade?.toLowerCase() === 'websocket';
 }
 
 /**

@@ -22,7 +22,15 @@ const WITH_PORT = /^(?:([^:[\]]+)|\[([^[\]]+)\])(?::\d{1,5})?$/;
 export function clientNetwork(trustProxy: number): ClientOf {
   return function clientOf(req) {
     const peer = networkOf(req.socket.remoteAddress ?? '') ?? UNKNOWN;
-    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer);
+    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer, networkOf);
+  };
+}
+
+/** The same with the whole address, which the backend of a passed request gets. */
+export function clientAddress(trustProxy: number): ClientOf {
+  return function clientOf(req) {
+    const peer = addressOf(req.socket.remoteAddress ?? '') ?? UNKNOWN;
+    return trustProxy === 0 ? peer : forwardedFor(req.headers['x-forwarded-for'], trustProxy, peer, addressOf);
   };
 }
 
@@ -38,16 +46,21 @@ export function wideNetwork(clientOf: ClientOf): ClientOf {
 }
 
 /** Walks the list from its end, written by the nearest proxy; the caller's entries are not read. */
-function forwardedFor(field: string | string[] | undefined, proxies: number, peer: string): string {
+function forwardedFor(
+  field: string | string[] | undefined,
+  proxies: number,
+  peer: string,
+  read: (address: string) => string | undefined,
+): string {
   let client = peer;
   let rest = Array.isArray(field) ? field.join(',') : field;
   for (let seen = 0; seen < proxies && rest !== undefined; seen += 1) {
     const comma = rest.lastIndexOf(',');
     const entry = rest.slice(comma + 1).trim();
     const bare = WITH_PORT.exec(entry);
-    const network = networkOf(bare?.[1] ?? bare?.[2] ?? entry);
-    if (network === undefined) return client;
-    client = network;
+    const named = read(bare?.[1] ?? bare?.[2] ?? entry);
+    if (named === undefined) return client;
+    client = named;
     rest = comma === -1 ? undefined : rest.slice(0, comma);
   }
   return client;
@@ -61,6 +74,12 @@ export function networkOf(address: string): string | undefined {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups;
   if (a + b + c + d + e === 0 && f === 0xffff) return [g >> 8, g & 0xff, h >> 8, h & 0xff].join('.');
   return `${a.toString(16)}:${b.toString(16)}:${c.toString(16)}:${(d & 0xff00).toString(16)}::/56`;
+}
+
+/** The same address in its usual form; undefined for what is none. */
+function addressOf(address: string): string | undefined {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1] ?? address;
+  return isIPv4(mapped) || isIPv6(mapped) ? mapped : undefined;
 }
 
 /** The eight groups of a well-formed IPv6 address. */

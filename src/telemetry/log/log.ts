@@ -51,8 +51,9 @@ function masked(out: DestinationStream & { flush?: () => void }, secrets: readon
 
 /**
  * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
- * an adapter also channel, resource, outcome, and why a mandate was refused. No headers in either
- * direction. `shown`: what of a raw path may be written.
+ * an adapter also channel, resource, outcome, and why a mandate was refused; of one that passes to
+ * the backend that it does. No headers in either direction. `shown`: what of a raw path may be
+ * written.
  */
 export function httpLog(
   log: Log,
@@ -70,6 +71,7 @@ export function httpLog(
       ms,
       // Undefined fields are not written.
       channel: accessRecordOf(res)?.channel,
+      passed: accessRecordOf(res)?.passed,
       resource: resourceIn(res),
       outcome: outcomeOf(res),
       reason: accessRecordOf(res)?.reason,
@@ -124,6 +126,23 @@ export function failureLog(log: Log) {
       else log.warn({ requestId, callId, code, err: cause }, message);
     });
   };
+}
+
+/** One line for each upgrade that is over, in the words of the line of a request. */
+export function upgradeLog(log: Log) {
+  return ({ end, requestId, status, ms, target }: EndedUpgrade): void => {
+    const path = rawPath(target).slice(0, MAX_PATH);
+    log.info({ requestId, method: 'GET', path, status, ms, passed: true, end }, 'upgrade completed');
+  };
+}
+
+/** What the line says of an upgrade. */
+interface EndedUpgrade {
+  readonly end: string;
+  readonly requestId: string;
+  readonly status: number | undefined;
+  readonly ms: number;
+  readonly target: string;
 }
 
 /** One line for each payment that waits for the next round of the reconciler, ten a second. */

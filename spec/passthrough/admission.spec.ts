@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it, mock } from 'node:test';
+import {
+  createAdmission,
+  MAX_WAIT_MS,
+  MAX_WAITING,
+  type NotAdmitted,
+  STARTING,
+  STARTING_MS,
+} from '../../src/passthrough/admission.ts';
+
+describe('the admission of passed requests', () => {
+  let now: number;
+  beforeEach(() => {
+    now = 1_000;
+    mock.timers.reset();
+    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.method(performance, 'now', () => now);
+  });
+  const pass = (ms: number): void => {
+    for (let passed = 0; passed < ms; passed += 1) {
+      now += 1;
+      mock.timers.tick(1);
+    }
+  };
+
+  /** Enters entrants by number, and notes what becomes of each. */
+  function entrance(maxRunning: number) {
+    const admission = createAdmission(maxRunning);
+    const begun: number[] = [];
+    const refused: [number, NotAdmitted][] = [];
+    let count = 0;
+    const enter = () => {
+      count += 1;
+      const name = count;
+      return admission.enter({ start: () => begun.push(name), refuse: (reason) => refused.push([name, reason]) });
+    };
+    return { admission, begun, refused, enter, many: (times: number) => Array.from({ length: times }, enter) };
+  }
+
+  it('starts a few at a time, and the next in the order they came', () => {
+    const { begun, many, admission } = entrance(100);
+    const entered = many(STARTING + 2);
+    assert.equal(begun.length, STARTING);
+    assert.equal(admission.waiting(), 2);
+    entered[1]?.started();
+    assert.deepEqual(begun.slice(STARTING), [STARTING + 1]);
+    entered[0]?.ended();
+    assert.deepEqual(begun.slice(STARTING), [STARTING + 1, STARTING + 2]);
+    assert.equal(admission.running(), STARTING + 1);
+  });
+
+  it('counts none as starting for longer than the backend may take', () => {
+    const { begun, many } = entrance(100);
+    many(STARTING + 1);
+    pass(STARTING_MS - 1);
+    assert.equal(begun.length, STARTING);
+    pass(2);
+    assert.equal(begun.length, STARTING + 1);
+  });
+
+  it('runs no more than it may, however many have started', () => {
+    const { begun, many, admission } = entrance(2);
+    const [first] = many(3);
+    pass(STARTING_MS + 1);
+    assert.equal(begun.length, 2);
+    first?.ended();
+    first?.ended();
+    assert.deepEqual(begun, [1, 2, 3]);
+    assert.equal(admission.running(), 2);
+  });
+
+  it('refuses those that waited too long, and those that nothing can wait for', () => {
+    const { begun, refused, many, admission } = entrance(1);
+    many(1 + MAX_WAITING);
+    assert.deepEqual(refused, []);
+    many(1);
+    assert.deepEqual(refused, [[MAX_WAITING + 2, 'full']]);
+    pass(MAX_WAIT_MS - 1);
+    assert.equal(refused.length, 1);
+    pass(2);
+    assert.equal(refused.length, 1 + MAX_WAITING);
+    assert.equal(admission.waiting(), 0);
+    assert.deepEqual(begun, [1]);
+  });
+
+  it('forgets one that leaves while it waits', () => {
+    const { begun, refused, many } = entrance(1);
+    const [first, second] = many(3);
+    second?.ended();
+    first?.ended();
+    assert.deepEqual(begun, [1, 3]);
+    assert.deepEqual(refused, []);
+  });
+});

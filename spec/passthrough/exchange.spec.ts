@@ -1,0 +1,516 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { closeOf, dial, envelopeOf, exchange, head, received, statusOf } from '../server/http/raw.ts';
+import { bytesOf } from '../support/http-server.ts';
+import {
+  type Merchant,
+  openPassthroughTestbed,
+  type PassthroughTestbed,
+  startMerchant,
+  startRawMerchant,
+} from './testbed.ts';
+
+const PATIENCE = { timeout: 60_000 };
+/** The shortest that the configuration takes. */
+const IDLE_MS = 1_000;
+const MIB = 1_048_576;
+
+type Answer = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** What a merchant that speaks as the test says is sent, and what a caller gets for it. */
+async function withRawMerchant(
+  answer: string,
+  use: (testbed: PassthroughTestbed, got: () => string) => Promise<void>,
+): Promise<void> {
+  let got = '';
+  const merchant = await startRawMerchant((socket) => {
+    socket.on('data', (chunk: Buffer) => {
+      got += chunk.toString('latin1');
+      if (got.includes('\r\n\r\n')) socket.end(answer, 'latin1');
+    });
+  });
+  const testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+  try {
+    await use(testbed, () => got);
+  } finally {
+    await testbed.close();
+    merchant.close();
+  }
+}
+
+describe('a passed exchange', () => {
+  let merchant: Merchant;
+  let testbed: PassthroughTestbed;
+  let answer: Answer;
+  let seen: IncomingMessage[] = [];
+  before(async () => {
+    merchant = await startMerchant((req, res) => {
+      seen.push(req);
+      answer(req, res);
+    });
+    testbed = await openPassthroughTestbed({
+      backendUrl: merchant.url,
+      passthrough: { idleTimeoutMs: IDLE_MS },
+    });
+  });
+  after(async () => {
+    await testbed.close();
+    merchant.close();
+  });
+  afterEach(() => {
+    seen = [];
+  });
+  const ask = (lines: readonly string[], ...rest: readonly string[]): Promise<string> =>
+    exchange(testbed.url, [
+      head([lines[0] ?? '', 'Host: shop.example', 'Connection: close', ...lines.slice(1)]),
+      ...rest,
+    ]);
+
+  it('sends method, target and body of every request with their own bytes', async () => {
+    const bodies: string[] = [];
+    answer = async (req, res) => {
+      bodies.push((await bytesOf(req)).toString('latin1'));
+      res.end('ok');
+    };
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])
+      assert.equal(statusOf(await ask([`${method} /a//b/%e4;v=1?x=%20&&y HTTP/1.1`, 'Content-Length: 3'], 'abc')), 200);
+    assert.deepEqual([...new Set(seen.map(({ url }) => url))], ['/a//b/%e4;v=1?x=%20&&y']);
+    assert.deepEqual(
+      bodies,
+      Array.from({ length: 7 }, () => 'abc'),
+    );
+  });
+
+  it('answers a HEAD with the head alone', async () => {
+    answer = (_req, res) => res.writeHead(200, { 'content-length': 5 }).end();
+    assert.match(await ask(['HEAD /free HTTP/1.1']), /content-length: 5\r\n[\s\S]*\r\n\r\n$/);
+  });
+
+  it('relays a redirect, a 304 and a 404 of the backend as they are', async () => {
+    for (const [status, headers] of [
+      [302, { location: '/elsewhere' }],
+      [304, { etag: '"1"' }],
+      [404, { 'x-own': 'yes' }],
+    ] as const) {
+      answer = (_req, res) => res.writeHead(status, headers).end();
+      const got = await ask(['GET /free HTTP/1.1']);
+      assert.equal(statusOf(got), status);
+      for (const [name, value] of Object.entries(headers)) assert.ok(got.includes(`${name}: ${value}`), got);
+    }
+  });
+
+  it('survives trailers that are announced on a GET, and relays those of a chunked body both ways', async () => {
+    answer = async (req, res) => {
+      const body = await bytesOf(req);
+      res.setHeader('trailer', 'X-Sum');
+      res.write(`${body} ${req.trailers['x-sum']} ${req.trailers['payment-signature']}`);
+      res.addTrailers({ 'X-Sum': '2' });
+      res.end();
+    };
+    const announced = await ask(['GET /free HTTP/1.1', 'Trailer: X-Sum']);
+    assert.equal(statusOf(announced), 200);
+    const chunked = await ask(
+      ['POST /free HTTP/1.1', 'Transfer-Encoding: chunked', 'Trailer: X-Sum'],
+      '3\r\nabc\r\n0\r\nX-Sum: 1\r\nPayment-Signature: forged\r\n\r\n',
+    );
+    assert.match(chunked, /abc 1 undefined/);
+    assert.match(chunked, /\r\n0\r\nx-sum: 2\r\n\r\n$/i);
+  });
+
+  it('keeps the body of a GET a body, although Connection names its length', async () => {
+    answer = async (req, res) => void res.end((await bytesOf(req)).toString());
+    const smuggled = 'GET /reports/berlin HTTP/1.1\r\nHost: x\r\n\r\n';
+    for (const named of ['content-length', 'close, Content-Length, host, transfer-encoding']) {
+      const got = await exchange(testbed.url, [
+        head(['GET /free HTTP/1.1', 'Host: a', `Connection: ${named}`, `Content-Length: ${smuggled.length}`]) +
+          smuggled +
+          head(['GET /last HTTP/1.1', 'Host: a', 'Connection: close']),
+      ]);
+      assert.ok(got.includes('/reports/berlin'), got);
+    }
+    assert.ok(!seen.some(({ url }) => url?.startsWith('/reports')));
+  });
+
+  it('invites a body once the backend is reached, and keeps the proof beside it from the backend', async () => {
+    answer = async (req, res) => void res.end((await bytesOf(req)).toString());
+    const socket = await dial(testbed.url);
+    const text = received(socket);
+    socket.write(
+      head([
+        ...['POST /free HTTP/1.1', 'Host: a', 'Expect: 100-continue', 'PAYMENT-SIGNATURE: secret'],
+        ...['Content-Length: 3', 'Connection: close'],
+      ]),
+    );
+    while (!text().includes('100 Continue')) await once(socket, 'data');
+    socket.write('abc');
+    await closeOf(socket);
+    assert.match(text(), /HTTP\/1\.1 200 OK[\s\S]*abc$/);
+    assert.equal(seen[0]?.headers['payment-signature'], undefined);
+    assert.equal(seen[0]?.headers.expect, undefined);
+  });
+
+  it('relays early hints', async () => {
+    answer = (_req, res) => {
+      res.writeEarlyHints({ link: '</a.css>; rel=preload' });
+      res.end('ok');
+    };
+    assert.match(await ask(['GET /free HTTP/1.1']), /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>/i);
+  });
+
+  it('sends the head of an event stream before its first byte, and each event at once', async () => {
+    const streams: ServerResponse[] = [];
+    answer = (_req, res) => {
+      streams.push(res);
+      res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    };
+    const response = await fetch(`${testbed.url}/events`);
+    assert.equal(response.headers.get('content-type'), 'text/event-stream');
+    const reader = response.body?.getReader();
+    for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
+      streams[0]?.write(event);
+      assert.equal(Buffer.from((await reader?.read())?.value ?? []).toString(), event);
+    }
+    streams[0]?.end();
+    assert.equal((await reader?.read())?.done, true);
+  });
+
+  it('answers while the request is still coming', async () => {
+    answer = (req, res) => void req.pipe(res);
+    const request = httpRequest(`${testbed.url}/free`, { method: 'POST' });
+    request.write('first');
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    assert.equal(String((await once(response, 'data'))[0]), 'first');
+    request.write('second');
+    assert.equal(String((await once(response, 'data'))[0]), 'second');
+    request.end();
+    await once(response, 'end');
+  });
+
+  it('streams up and down without keeping the bytes', PATIENCE, async () => {
+    answer = (req, res) => void req.pipe(res);
+    const piece = Buffer.alloc(MIB, 7);
+    const roundTrip = async (mib: number): Promise<number> => {
+      let bytes = 0;
+      const request = httpRequest(`${testbed.url}/free`, { method: 'POST' });
+      const over = once(request, 'response').then(async ([response]) => {
+        for await (const chunk of response as IncomingMessage) bytes += (chunk as Buffer).length;
+      });
+      for (let sent = 0; sent < mib; sent += 1) if (!request.write(piece)) await once(request, 'drain');
+      request.end();
+      await over;
+      return bytes;
+    };
+    await roundTrip(32);
+    const before = process.memoryUsage.rss();
+    assert.equal(await roundTrip(128), 128 * MIB);
+    const grown = (process.memoryUsage.rss() - before) / MIB;
+    assert.ok(grown < 64, `${grown} MiB more`);
+  });
+
+  it('stops reading from the backend when the caller does not read', PATIENCE, async () => {
+    let written = 0;
+    let closed: Promise<unknown> | undefined;
+    answer = (_req, res) => {
+      closed = once(res, 'close');
+      const piece = Buffer.alloc(65_536);
+      const more = (): void => {
+        while (res.write(piece)) written += piece.length;
+        written += piece.length;
+      };
+      res.on('drain', more);
+      more();
+    };
+    const socket = await dial(testbed.url);
+    socket.pause();
+    socket.write(head(['GET /free HTTP/1.1', 'Host: a']));
+    while (closed === undefined) await new Promise((resolve) => setImmediate(resolve));
+    // The idle limit ends it, and until then no more moved than the buffers of kernels hold.
+    await closed;
+    assert.ok(written < 64 * MIB, `${written} bytes`);
+    socket.destroy();
+  });
+
+  it('ends the request at the backend when the caller leaves, and the answer when the backend breaks off', async () => {
+    const gone = Promise.withResolvers<void>();
+    answer = (_req, res) =>
+      res
+        .once('close', () => gone.resolve())
+        .writeHead(200)
+        .write('x');
+    const socket = await dial(testbed.url);
+    socket.write(head(['GET /free HTTP/1.1', 'Host: a']));
+    await once(socket, 'data');
+    socket.destroy();
+    await gone.promise;
+
+    answer = (_req, res) => {
+      res.writeHead(200, { 'content-length': 100 });
+      res.write('0123456789', () => res.socket?.destroy());
+    };
+    const broken = await exchange(testbed.url, [head(['GET /free HTTP/1.1', 'Host: a'])]);
+    assert.match(broken, /^HTTP\/1\.1 200 [\s\S]*0123456789$/);
+  });
+
+  it('repeats no loss of a connection: requests after a pause all arrive', PATIENCE, async () => {
+    answer = async (req, res) => {
+      await bytesOf(req);
+      res.end('ok');
+    };
+    // As a server that closes idle connections without a hint of when.
+    const idling = await startMerchant((req, res) => answer(req, res));
+    idling.server.keepAliveTimeout = 2_000;
+    idling.server.on('request', (_req, res: ServerResponse) => res.removeHeader('keep-alive'));
+    const other = await openPassthroughTestbed({ backendUrl: idling.url });
+    const burst = async (count: number): Promise<void> => {
+      const statuses = await Promise.all(
+        Array.from({ length: count }, async () => (await fetch(`${other.url}/free`, { method: 'POST' })).status),
+      );
+      assert.deepEqual([...new Set(statuses)], [200]);
+    };
+    for (let round = 0; round < 3; round += 1) {
+      await burst(30);
+      await new Promise((resolve) => setTimeout(resolve, 1_990));
+    }
+    await other.close();
+    idling.close();
+  });
+
+  it('ends an upload that stalls with 400, and a silent backend with 504, at the idle limit', PATIENCE, async () => {
+    answer = async (req, res) => void res.end((await bytesOf(req)).toString());
+    const stalled = await exchange(testbed.url, [
+      head(['POST /free HTTP/1.1', 'Host: a', 'Content-Length: 10']),
+      '12345',
+    ]);
+    assert.equal(statusOf(stalled), 400);
+    assert.equal(envelopeOf(stalled)['reason'], 'request_timeout');
+    answer = () => undefined;
+    const silent = await ask(['GET /free HTTP/1.1']);
+    assert.equal(statusOf(silent), 504);
+    assert.equal(envelopeOf(silent)['code'], 'BACKEND_TIMEOUT');
+  });
+
+  it('lets an upload take longer than the idle limit while its bytes come', PATIENCE, async () => {
+    answer = async (req, res) => void res.end((await bytesOf(req)).toString());
+    const socket = await dial(testbed.url);
+    const text = received(socket);
+    socket.write(head(['POST /free HTTP/1.1', 'Host: a', 'Connection: close', 'Content-Length: 8']));
+    for (const byte of 'abcdefgh') {
+      await new Promise((resolve) => setTimeout(resolve, IDLE_MS / 4));
+      socket.write(byte);
+    }
+    await closeOf(socket);
+    assert.match(text(), /abcdefgh$/);
+  });
+
+  it('relays an answer that comes before the body was sent, and serves the next request', async () => {
+    answer = (req, res) => {
+      if (req.url === '/early') res.writeHead(413).end('no');
+      else res.end('next');
+    };
+    const socket = await dial(testbed.url);
+    const text = received(socket);
+    socket.write(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 6']));
+    while (!text().includes('413')) await once(socket, 'data');
+    socket.write(`abcdef${head(['GET /free HTTP/1.1', 'Host: a', 'Connection: close'])}`);
+    await closeOf(socket);
+    assert.match(text(), /413 [\s\S]*no[\s\S]*200 OK[\s\S]*next/);
+  });
+
+  it('refuses what two parsers could read differently, and a body that is none', async () => {
+    for (const [lines, body, reason] of [
+      [['POST /a HTTP/1.1', 'Transfer-Encoding: gzip, chunked'], '', 'transfer_encoding'],
+      [['GET /a HTTP/1.1', 'Host: b'], '', 'repeated_header'],
+      [['POST /a HTTP/1.1', 'Transfer-Encoding: chunked'], 'zz\r\n', 'incomplete_body'],
+    ] as const) {
+      answer = (req, res) => void req.resume().on('end', () => res.end());
+      const got = await ask(lines, body);
+      assert.equal(statusOf(got), 400);
+      assert.equal(envelopeOf(got)['reason'], reason);
+    }
+    assert.equal(statusOf(await exchange(testbed.url, [head(['GET /a HTTP/1.1', 'Connection: close'])])), 400);
+  });
+
+  it('writes one line for each request, with no header and no query in it', async () => {
+    answer = (_req, res) => res.end('ok');
+    await ask(['GET /lined?secret=1 HTTP/1.1', 'Cookie: session=1', 'Authorization: Bearer t', 'X-Request-Id: mine']);
+    const lined = (await testbed.passedLines(1)).filter(({ path }) => path === '/lined');
+    assert.equal(lined.length, 1);
+    assert.deepEqual(
+      { ...lined[0], time: 0, ms: 0, callId: 0 },
+      {
+        ...{ level: 30, time: 0, requestId: 'mine', callId: 0, method: 'GET', path: '/lined', status: 200, ms: 0 },
+        ...{ passed: true, msg: 'request completed' },
+      },
+    );
+    assert.equal(seen[0]?.headers.cookie, 'session=1');
+    assert.equal(seen[0]?.headers.authorization, 'Bearer t');
+    assert.equal(seen[0]?.headers['x-request-id'], 'mine');
+  });
+
+  it('is no call, no event and no receipt', async () => {
+    answer = (_req, res) => res.end('ok');
+    await ask(['GET /uncounted HTTP/1.1']);
+    assert.match(await testbed.metric('acg_passthrough_requests_total{end="relayed"}'), / [1-9]\d*$/);
+    assert.equal(await testbed.metric('acg_calls_total'), '');
+    const { events } = (await (await testbed.gateway.operator('/api/events')).json()) as { events: unknown[] };
+    assert.deepEqual(events, []);
+  });
+
+  it('leaves the gateway its own routes, and never passes what is sold', async () => {
+    answer = (_req, res) => res.end('the backend');
+    for (const path of ['/api/resources', '/health', '/.well-known/agent-commerce', '/api/resources/none'])
+      assert.doesNotMatch(await ask([`GET ${path} HTTP/1.1`]), /the backend/);
+    for (const path of [
+      '/reports/berlin',
+      '/x/../reports/berlin',
+      '/REPORTS/berlin/',
+      '/reports%2fberlin',
+      '/reports/',
+    ])
+      assert.match(await ask([`GET ${path} HTTP/1.1`]), /^HTTP\/1\.1 40[04] /, path);
+    assert.equal(seen.length, 0);
+  });
+});
+
+describe('a backend that does not answer well', () => {
+  for (const [what, answer, reason] of [
+    ['status 99', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n', 'backend_status'],
+    ['status 600', 'HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n', 'backend_status'],
+    ['402', 'HTTP/1.1 402 Pay me\r\nContent-Length: 0\r\n\r\n', 'backend_payment_required'],
+    ['a coding of its own', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', 'backend_framing'],
+    [
+      'a 101 that was not asked for',
+      'HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      'backend_upgrade',
+    ],
+  ] as const)
+    it(`answers 502 for ${what}`, () =>
+      withRawMerchant(answer, async ({ url, metric }) => {
+        const got = await exchange(url, [
+          head(['GET /free HTTP/1.1', 'Host: a', 'Connection: Upgrade, close', 'Upgrade: h2c']),
+        ]);
+        assert.equal(statusOf(got), 502);
+        assert.equal(envelopeOf(got)['code'], 'BACKEND_ERROR');
+        assert.equal(envelopeOf(got)['reason'], reason);
+        assert.match(await metric('acg_passthrough_requests_total{end="unusable"}'), / 1$/);
+      }));
+
+  it('relays one whose reason phrase, trailers or connection fields are not for the caller', () =>
+    withRawMerchant(
+      'HTTP/1.1 200 O\x01K\r\nTrailer: X\r\nContent-Length: 2\r\nConnection: X-Own\r\nX-Own: 1\r\nKeep-Alive: timeout=5\r\n' +
+        'Payment-Response: forged\r\nX-Payment: forged\r\nAgent_Commerce_Payer: forged\r\nX-Request-Id: theirs\r\n\r\nok',
+      async ({ url }) => {
+        const got = await exchange(url, [
+          head(['GET /free HTTP/1.0', 'Host: a', 'X-Request-Id: mine', 'Connection: close']),
+        ]);
+        assert.equal(statusOf(got), 200);
+        assert.doesNotMatch(got, /forged|theirs|trailer|x-own|keep-alive/i);
+        assert.match(got, /x-request-id: mine\r\n/i);
+      },
+    ));
+
+  it('answers 502 with the envelope, or with a page, when nothing listens, and the process goes on', async () => {
+    const merchant = await startRawMerchant(() => undefined);
+    merchant.close();
+    const testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+    try {
+      const dead = await fetch(`${testbed.url}/free`, { method: 'POST', body: 'x'.repeat(200_000) });
+      assert.equal(dead.status, 502);
+      assert.equal(((await dead.json()) as { code: string }).code, 'BACKEND_ERROR');
+      const page = await fetch(`${testbed.url}/free`, { headers: { accept: 'text/html' } });
+      assert.equal(page.status, 502);
+      assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
+      assert.doesNotMatch(await page.text(), /127\.0\.0\.1|ECONNREFUSED/);
+      assert.match(await testbed.metric('acg_passthrough_requests_total{end="unreachable"}'), / 2$/);
+      assert.equal((await testbed.passedLines(2)).length, 2);
+    } finally {
+      await testbed.close();
+    }
+  });
+
+  it('answers 502 when the connection is reset, before the head and while the body is sent', () =>
+    withReset(async ({ url }) => {
+      for (const body of ['', 'x'.repeat(MIB)])
+        assert.equal((await fetch(`${url}/free`, { method: 'POST', body })).status, 502);
+    }));
+});
+
+async function withReset(use: (testbed: PassthroughTestbed) => Promise<void>): Promise<void> {
+  const merchant = await startRawMerchant((socket) => socket.once('data', () => socket.resetAndDestroy()));
+  const testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+  try {
+    await use(testbed);
+  } finally {
+    await testbed.close();
+    merchant.close();
+  }
+}
+
+describe('the address of passed requests', () => {
+  it('is below the path of the base URL, and a Location there is the public one', async () => {
+    const urls: (string | undefined)[] = [];
+    const merchant = await startMerchant((req, res) => {
+      urls.push(req.url);
+      const { port } = new URL(merchant.url);
+      res.writeHead(302, { location: `http://localhost:${port}/shop/next?a#b` }).end();
+    });
+    const testbed = await openPassthroughTestbed({ backendUrl: `${merchant.url}/shop` });
+    try {
+      const response = await fetch(`${testbed.url}/?q`, { redirect: 'manual' });
+      assert.equal(response.headers.get('location'), 'https://api.shop.example/next?a#b');
+      assert.deepEqual(urls, ['/shop/?q']);
+    } finally {
+      await testbed.close();
+      merchant.close();
+    }
+  });
+});
+
+describe('running out of room', () => {
+  it('refuses with 503 and Retry-After what waited too long, and lets the first ones finish', PATIENCE, async () => {
+    const held: ServerResponse[] = [];
+    const merchant = await startMerchant((_req, res) => void held.push(res));
+    const testbed = await openPassthroughTestbed({
+      backendUrl: merchant.url,
+      overrides: { limits: { maxPassthrough: 1 } },
+    });
+    try {
+      const first = fetch(`${testbed.url}/first`);
+      while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      const second = await fetch(`${testbed.url}/second`);
+      assert.equal(second.status, 503);
+      assert.equal(second.headers.get('retry-after'), '1');
+      held[0]?.end('done');
+      assert.equal(await (await first).text(), 'done');
+      assert.equal(held.length, 1);
+    } finally {
+      await testbed.close();
+      merchant.close();
+    }
+  });
+
+  it('finishes running downloads in the drain, with the end of their connection', PATIENCE, async () => {
+    const held: ServerResponse[] = [];
+    const merchant = await startMerchant((_req, res) => void held.push(res));
+    const testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+    try {
+      const download = exchange(testbed.url, [head(['GET /file HTTP/1.1', 'Host: a'])]);
+      while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      let drained = false;
+      const drain = testbed.gateway.drain(30_000).then(() => {
+        drained = true;
+      });
+      held[0]?.write('half');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      assert.equal(drained, false);
+      held[0]?.end('whole');
+      assert.match(await download, /connection: close[\s\S]*half[\s\S]*whole/i);
+      await drain;
+    } finally {
+      await testbed.close();
+      merchant.close();
+    }
+  });
+});

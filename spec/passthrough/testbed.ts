@@ -1,0 +1,105 @@
+/** A gateway with the passthrough on, and merchants that a test writes itself. */
+
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import type { ConfigObject } from '../support/config.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+
+/** What passes needs no chain. */
+const NO_CHAIN = {
+  rpcUrl: 'http://127.0.0.1:1',
+  chainId: 31_337,
+  token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
+  relayerKey: `0x${'1'.repeat(64)}`,
+} as const;
+
+/** The public address of these gateways; nothing listens there. */
+export const PUBLIC_URL = 'https://api.shop.example';
+
+export interface PassthroughTestbed {
+  readonly gateway: TestGateway;
+  readonly url: string;
+  /** The lines of the access log, once there are this many that pass. */
+  passedLines(count: number): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  metric(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface PassthroughTestbedParts {
+  readonly backendUrl: string;
+  readonly passthrough?: ConfigObject;
+  readonly overrides?: ConfigObject;
+}
+
+export async function openPassthroughTestbed(parts: PassthroughTestbedParts): Promise<PassthroughTestbed> {
+  const { overrides = {}, passthrough = {}, backendUrl } = parts;
+  const gateway = await openGateway({
+    chain: NO_CHAIN,
+    backendUrl,
+    facilitator: { mode: 'local' },
+    overrides: {
+      merchant: { publicBaseUrl: PUBLIC_URL },
+      ...overrides,
+      backend: { passthrough: { enabled: true, ...passthrough } },
+    },
+  });
+  const lines = () =>
+    gateway.logLines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ passed }) => passed === true);
+  return {
+    gateway,
+    url: gateway.url,
+    async passedLines(count) {
+      while (lines().length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+      return lines();
+    },
+    async metric(name) {
+      const text = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+      return text.split('\n').find((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`)) ?? '';
+    },
+    close: () => gateway.close(),
+  };
+}
+
+/** A merchant in this process. */
+export interface Merchant {
+  readonly url: string;
+  readonly server: Server;
+  close(): void;
+}
+
+/** One that speaks HTTP as Node does. */
+export async function startMerchant(answer: RequestListener): Promise<Merchant> {
+  const server = createServer(answer);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** One that writes what the test says. */
+export async function startRawMerchant(
+  take: (socket: Socket) => void,
+): Promise<{ readonly url: string; close(): void }> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+    take(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

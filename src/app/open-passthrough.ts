@@ -1,0 +1,176 @@
+/** Opens the passthrough: proxy, admission and upgrades, with their metrics and log lines. */
+
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { RequestHandler, Response } from 'express';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { asGatewayError, type GatewayError } from '../errors.ts';
+import { type Admission, createAdmission } from '../passthrough/admission.ts';
+import { ENDS, type End, passRequests } from '../passthrough/exchange.ts';
+import { failurePage, PAGE_HEADERS, wantsPage } from '../passthrough/failure-page.ts';
+import { createProxy } from '../passthrough/proxy.ts';
+import type { ForwardedFacts } from '../passthrough/request-headers.ts';
+import { publicUrls } from '../passthrough/response-headers.ts';
+import type { RequestLine, Route } from '../passthrough/route.ts';
+import type { PassthroughSettings } from '../passthrough/settings.ts';
+import { createUpgrades, type EndedUpgrade, UPGRADE_ENDS, type UpgradeEnd } from '../passthrough/upgrades.ts';
+import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
+import { noteOutcome, notePassed } from '../server/http/access-record.ts';
+import { idsOf, requestIdOf } from '../server/http/request-id.ts';
+import { sendText } from '../server/http/respond.ts';
+import type { RelayParts } from '../server/listener/listen.ts';
+import { clientAddress } from '../server/rate-limit/client-address.ts';
+import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import { type Log, upgradeLog } from '../telemetry/log/log.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+
+/** What passes to the backend, open. */
+interface Passthrough {
+  /** Answers a request that passes. */
+  readonly handler: RequestHandler;
+  /** What the listener has to know. */
+  readonly relay: RelayParts;
+  /** Cuts WebSockets that are still open, and closes idle connections. */
+  close(): void;
+}
+
+interface PassthroughParts {
+  readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  readonly settings: PassthroughSettings;
+  readonly routeOf: (req: RequestLine) => Route;
+  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'onDraining'>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly onFailure: FailureListener;
+}
+
+export function openPassthrough(parts: PassthroughParts): Passthrough {
+  const { config, settings, lifecycle, log, metrics, routeOf } = parts;
+  const { origin, pathPrefix } = config.backend;
+  const { idleTimeoutMs } = settings;
+  const proxy = createProxy(origin);
+  const admission = createAdmission(config.limits.maxPassthrough);
+  const factsOf = compileFacts(parts);
+  const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: config.merchant.publicBaseUrl });
+  const ends = countsOf<End>(ENDS);
+  const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
+  const logUpgrade = upgradeLog(log);
+  const pass = passRequests({
+    ...{ proxy, admission, pathPrefix, idleTimeoutMs, publicUrl },
+    factsOf: (req, res) => factsOf(req, requestIdOf(res)),
+    accepting: () => lifecycle.accepting(),
+    onEnd: (end) => {
+      ends[end] += 1;
+    },
+  });
+  const upgrades = createUpgrades({
+    ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, factsOf, publicUrl },
+    maxOpen: config.limits.maxUpgrades,
+    begin: () => lifecycle.begin(),
+    onEnd: (ended: EndedUpgrade) => {
+      upgradeEnds[ended.end] += 1;
+      logUpgrade(ended);
+    },
+  });
+  lifecycle.onDraining(() => upgrades.drain());
+  showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades });
+  return {
+    handler: withPage(pass, parts.onFailure),
+    relay: { idleTimeoutMs, upgrade: settings.websocket ? onSocket(upgrades.handle) : undefined },
+    close() {
+      upgrades.close();
+      proxy.close();
+    },
+  };
+}
+
+/** Node types the connection of an upgrade as a stream; a listener without TLS has sockets. */
+function onSocket(handle: (req: IncomingMessage, socket: Socket, head: Buffer) => void): RelayParts['upgrade'] {
+  return (req, socket, head) => handle(req, socket as Socket, head);
+}
+
+/** Notes what passes in its access record, and shows failures to people as a page. */
+function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHandler {
+  return function passThrough(req, res, next) {
+    notePassed(res);
+    const page = wantsPage(req.headers.accept);
+    const failed = (thrown: unknown): void => {
+      if (!page || res.headersSent) next(thrown);
+      else sendPage(res, asGatewayError(thrown), onFailure);
+    };
+    try {
+      void pass(req, res, failed);
+    } catch (thrown) {
+      failed(thrown);
+    }
+  };
+}
+
+function sendPage(res: Response, error: GatewayError, onFailure: FailureListener): void {
+  const ids = idsOf(res);
+  onFailure(error, ids);
+  noteOutcome(res, error.code);
+  for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+  res.setHeader('cache-control', 'no-store');
+  sendText(res, error.status, PAGE_HEADERS, failurePage(error, ids.requestId));
+}
+
+/**
+ * What the backend is told of a request. The scheme is that which the nearest trusted proxy names,
+ * else that of the public address.
+ */
+function compileFacts({
+  config: { backend, merchant, server },
+  settings: { preserveHost },
+}: Pick<PassthroughParts, 'config' | 'settings'>): (req: IncomingMessage, requestId: string) => ForwardedFacts {
+  const clientOf = clientAddress(server.trustProxy);
+  const publicProto = new URL(merchant.publicBaseUrl).protocol === 'https:' ? 'https' : 'http';
+  const host = preserveHost ? undefined : new URL(backend.origin).host;
+  return (req, requestId) => {
+    const given = server.trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
+    const nearest = given.split(',').at(-1)?.trim().toLowerCase();
+    const proto = nearest === 'http' || nearest === 'https' ? nearest : publicProto;
+    return { client: clientOf(req), proto, requestId, host };
+  };
+}
+
+function countsOf<Name extends string>(names: readonly Name[]): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+}
+
+interface Shown {
+  readonly admission: Pick<Admission, 'running' | 'waiting'>;
+  readonly ends: Readonly<Record<End, number>>;
+  readonly upgradeEnds: Readonly<Record<UpgradeEnd, number>>;
+  readonly upgrades: { open(): number };
+}
+
+function showPassthrough(metrics: Metrics, { admission, ends, upgradeEnds, upgrades }: Shown): void {
+  metrics.counter({
+    name: 'acg_passthrough_requests_total',
+    help: 'Requests that passed to the backend by their end. busy: limits.maxPassthrough or the queue; unusable: an answer that may not be relayed.',
+    label: 'end',
+    read: () => ends,
+  });
+  metrics.gauge({
+    name: 'acg_passthrough_running',
+    help: 'Requests that pass to the backend now; at most limits.maxPassthrough.',
+    read: () => admission.running(),
+  });
+  metrics.gauge({
+    name: 'acg_passthrough_waiting',
+    help: 'Requests that wait for their turn to pass to the backend, five seconds at most.',
+    read: () => admission.waiting(),
+  });
+  metrics.counter({
+    name: 'acg_passthrough_upgrades_total',
+    help: 'WebSocket upgrades by their end. closed: it was open; declined: the backend answered without one.',
+    label: 'end',
+    read: () => upgradeEnds,
+  });
+  metrics.gauge({
+    name: 'acg_passthrough_upgrades_open',
+    help: 'WebSockets to the backend that are open or opening; at most limits.maxUpgrades.',
+    read: () => upgrades.open(),
+  });
+}

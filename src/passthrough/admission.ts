@@ -1,0 +1,142 @@
+/**
+ * The share of the process that passed requests get: a few of them start at a time, some more wait
+ * for their turn, and those that run are counted. Calls that are sold have slots of their own.
+ *
+ * The event loop is one, so it is the work that begins together which makes a sold call wait, not
+ * the number of connections. An exchange costs the loop its beginning and the head of its answer;
+ * between the two it costs nothing.
+ */
+
+/**
+ * Exchanges that start at the same time. With four, a flood of passed requests leaves a paid call
+ * beside it about the time that it takes alone; with 64 it takes ten times as long.
+ */
+export const STARTING = 4;
+/**
+ * How long an exchange is counted as starting at most, milliseconds. A backend that takes longer is
+ * not what keeps the loop busy, and slow operations must not hold back the quick ones.
+ */
+export const STARTING_MS = 10;
+/** Requests that wait for their turn, first come first served: a 503 costs as much as an answer. */
+export const MAX_WAITING = 1_024;
+/** How long one waits, milliseconds. */
+export const MAX_WAIT_MS = 5_000;
+
+/** Why a request was not let in. */
+export type NotAdmitted = 'full' | 'waited';
+
+/** Who asks to be let in. */
+interface Entrant {
+  start(): void;
+  refuse(reason: NotAdmitted): void;
+}
+
+/** The right of one exchange to run. Both may be called more than once. */
+export interface Admitted {
+  /** The head of the answer is relayed: the next one may start. */
+  started(): void;
+  /** It is over, or does not wait any more. */
+  ended(): void;
+}
+
+export interface Admission {
+  /** Starts the entrant now, later or never. */
+  enter(entrant: Entrant): Admitted;
+  running(): number;
+  waiting(): number;
+}
+
+interface Entry {
+  readonly entrant: Entrant;
+  /** Since when it waits, or is starting. */
+  since: number;
+  state: 'waiting' | 'starting' | 'running' | 'over';
+}
+
+/** `maxRunning`: exchanges at the same time, those that start included. */
+export function createAdmission(maxRunning: number): Admission {
+  const waiting = new Set<Entry>();
+  /** In the order of their start. */
+  const starting = new Set<Entry>();
+  let running = 0;
+  let pumping = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const start = (entry: Entry): void => {
+    entry.state = 'starting';
+    entry.since = performance.now();
+    running += 1;
+    starting.add(entry);
+    entry.entrant.start();
+  };
+  const hasRoom = (): boolean => running < maxRunning && starting.size < STARTING;
+  const leaveStart = (entry: Entry): void => {
+    if (entry.state !== 'starting') return;
+    entry.state = 'running';
+    starting.delete(entry);
+  };
+  /** Drops what has had its time, lets in what there is room for, and looks again when due. */
+  const pump = (): void => {
+    // Starting an exchange may end another one.
+    if (pumping) return;
+    pumping = true;
+    const now = performance.now();
+    for (const entry of starting) {
+      if (entry.since + STARTING_MS > now) break;
+      leaveStart(entry);
+    }
+    for (const entry of waiting) {
+      const late = entry.since + MAX_WAIT_MS <= now;
+      if (!late && !hasRoom()) break;
+      waiting.delete(entry);
+      if (late) refuse(entry, 'waited');
+      else start(entry);
+    }
+    pumping = false;
+    lookAgain(now);
+  };
+  const lookAgain = (now: number): void => {
+    clearTimeout(timer);
+    const [next] = waiting;
+    if (next === undefined) return;
+    const [oldest] = starting;
+    const turn = oldest === undefined || running >= maxRunning ? Number.POSITIVE_INFINITY : oldest.since + STARTING_MS;
+    timer = setTimeout(pump, Math.max(1, Math.ceil(Math.min(next.since + MAX_WAIT_MS, turn) - now))).unref();
+  };
+  const refuse = (entry: Entry, reason: NotAdmitted): void => {
+    entry.state = 'over';
+    entry.entrant.refuse(reason);
+  };
+  const end = (entry: Entry): void => {
+    const { state } = entry;
+    if (state === 'over') return;
+    entry.state = 'over';
+    if (state === 'waiting') waiting.delete(entry);
+    else running -= 1;
+    starting.delete(entry);
+  };
+  return {
+    enter(entrant) {
+      const entry: Entry = { entrant, since: performance.now(), state: 'waiting' };
+      if (waiting.size === 0 && starting.size >= STARTING) pump();
+      if (waiting.size === 0 && hasRoom()) start(entry);
+      else if (waiting.size >= MAX_WAITING) refuse(entry, 'full');
+      else {
+        waiting.add(entry);
+        if (waiting.size === 1) lookAgain(entry.since);
+      }
+      return {
+        started() {
+          leaveStart(entry);
+          if (waiting.size > 0) pump();
+        },
+        ended() {
+          end(entry);
+          if (waiting.size > 0) pump();
+        },
+      };
+    },
+    running: () => running,
+    waiting: () => waiting.size,
+  };
+}

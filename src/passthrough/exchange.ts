@@ -1,0 +1,243 @@
+/** Passes one request to the backend and its answer back: waiting, streaming, and every failure. */
+
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Request, RequestHandler, Response } from 'express';
+import { GatewayError } from '../errors.ts';
+import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
+import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
+import type { Admission, Admitted, NotAdmitted } from './admission.ts';
+import { passedTrailers } from './field-names.ts';
+import { bytesMoved, watchIdle } from './idle-timer.ts';
+import type { BackendProxy, ProxyListener } from './proxy.ts';
+import { cleanRequestHeaders, type ForwardedFacts, passesToBackend } from './request-headers.ts';
+import { cleanResponseHeaders, passesToCaller, unusableAnswer } from './response-headers.ts';
+
+/**
+ * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
+ * no byte moved for too long; `unusable`: the backend's answer may not be relayed.
+ */
+export const ENDS = [
+  ...['relayed', 'broken', 'client_gone', 'unreachable', 'unusable', 'timed_out', 'busy', 'refused'],
+] as const satisfies readonly string[];
+export type End = (typeof ENDS)[number];
+
+/** What all passed requests share. */
+interface ExchangeParts {
+  readonly proxy: BackendProxy;
+  readonly admission: Admission;
+  /** The path of the backend's base URL, without a trailing slash. */
+  readonly pathPrefix: string;
+  readonly idleTimeoutMs: number;
+  /** What the backend is told of a request. */
+  readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
+  /** What callers know a URL of the backend as; undefined: they cannot reach it. */
+  readonly publicUrl: (url: string) => string | undefined;
+  /** Whether new requests are taken. */
+  readonly accepting: () => boolean;
+  readonly onEnd: (end: End, res: Response) => void;
+}
+
+/** How long the rest of an upload is read after the answer, milliseconds. */
+const REST_MS = 30_000;
+const EARLY_HINTS = 103;
+
+/** The handler of requests that pass to the backend. Its failures go to `next`. */
+export function passRequests(parts: ExchangeParts): RequestHandler {
+  return function passRequest(req, res, next) {
+    const refused = relayedFramingRefused(req);
+    if (refused === undefined && parts.accepting()) {
+      new Exchange(parts, req, res, next).enter();
+      return;
+    }
+    parts.onEnd(refused === undefined ? 'busy' : 'refused', res);
+    if (refused !== undefined) res.shouldKeepAlive = false;
+    throw refused ?? busy();
+  };
+}
+
+/** What a request is answered for which there is no room now. */
+export function busy(): GatewayError {
+  return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+}
+
+class Exchange implements ProxyListener {
+  readonly #parts: ExchangeParts;
+  readonly #req: Request;
+  readonly #res: Response;
+  readonly #next: (error: unknown) => void;
+  #admitted: Admitted | undefined;
+  #toBackend: ClientRequest | undefined;
+  #stopWatching: (() => void) | undefined;
+  #expectsContinue = false;
+  /** Why it ends, once that is known. */
+  #end: End | undefined;
+
+  constructor(parts: ExchangeParts, req: Request, res: Response, next: (error: unknown) => void) {
+    this.#parts = parts;
+    this.#req = req;
+    this.#res = res;
+    this.#next = next;
+  }
+
+  enter(): void {
+    const { admission } = this.#parts;
+    this.#res.once('close', () => this.#closed());
+    this.#admitted = admission.enter({
+      start: () => this.#start(),
+      refuse: (reason: NotAdmitted) => this.#fail('busy', busyBecause(reason)),
+    });
+    // It may have started and failed before it was known here.
+    if (this.#end !== undefined) this.#admitted.ended();
+  }
+
+  #start(): void {
+    const { proxy, factsOf, pathPrefix, idleTimeoutMs } = this.#parts;
+    const req = this.#req;
+    const res = this.#res;
+    if (res.destroyed) return;
+    this.#expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(req.headers.expect ?? '') && req.httpVersion === '1.1';
+    cleanRequestHeaders(req, factsOf(req, res));
+    req.url = pathPrefix + req.url;
+    // Without a length the end of such an answer is the end of its connection.
+    if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
+    noteBodyRelayed(req);
+    req.once('error', (cause) => this.#brokenBody(cause));
+    const moved = (): number => bytesMoved(req.socket, this.#toBackend?.socket);
+    this.#stopWatching = watchIdle(moved, idleTimeoutMs, () => this.#silent());
+    proxy.send(req, res, this);
+  }
+
+  connected(toBackend: ClientRequest): void {
+    const req = this.#req;
+    const res = this.#res;
+    this.#toBackend = toBackend;
+    if (res.destroyed || this.#end !== undefined) {
+      toBackend.destroy();
+      return;
+    }
+    if (this.#expectsContinue) res.writeContinue();
+    // Node keeps the head until the body begins, and the backend may answer before that.
+    if (hasBody(req.headers))
+      setImmediate(() => {
+        if (!toBackend.destroyed) toBackend.flushHeaders();
+      });
+    // Before the end of the body is piped.
+    req.prependOnceListener('end', () => {
+      const trailers = passedTrailers(req.trailers, passesToBackend);
+      if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
+    });
+    toBackend.on('information', ({ statusCode, headers: { link } }) => {
+      if (statusCode === EARLY_HINTS && typeof link === 'string') this.#relayHints(link);
+    });
+    // Upgrades were not asked for: their header does not pass.
+    toBackend.on('upgrade', (_answer, socket) => {
+      socket.destroy();
+      this.#fail('unusable', backendError('backend_upgrade'));
+    });
+  }
+
+  #relayHints(link: string): void {
+    if (this.#res.headersSent || this.#req.httpVersion !== '1.1') return;
+    try {
+      this.#res.writeEarlyHints({ link });
+    } catch {
+      // Hints in a form that Node does not write are only hints.
+    }
+  }
+
+  answered(answer: IncomingMessage): void {
+    const res = this.#res;
+    if (this.#end !== undefined || res.destroyed) {
+      answer.destroy();
+      return;
+    }
+    this.#admitted?.started();
+    const unusable = unusableAnswer(answer);
+    if (unusable !== undefined) {
+      // What it fails with is known here.
+      answer.on('error', () => undefined);
+      answer.destroy();
+      this.#fail('unusable', backendError(unusable, answer.statusCode));
+      return;
+    }
+    cleanResponseHeaders(answer, this.#parts.publicUrl);
+    // Before the proxy breaks the answer to the caller.
+    answer.once('error', () => {
+      if (!res.destroyed) this.#end ??= 'broken';
+    });
+    answer.once('end', () => {
+      const trailers = passedTrailers(answer.trailers, passesToCaller);
+      if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
+    });
+    // An event stream may have a head long before its first byte. The head of an answer whose body
+    // is there already goes out with it.
+    setImmediate(() => {
+      if (!res.headersSent && !res.destroyed) res.flushHeaders();
+    });
+  }
+
+  /** The caller's own bytes ended it; the proxy would report it as its failure. */
+  #brokenBody(cause: unknown): void {
+    const error = new GatewayError('INPUT_INVALID', { details: { reason: 'incomplete_body' }, cause });
+    this.#fail('refused', cause instanceof GatewayError ? cause : error);
+  }
+
+  failed(cause: unknown): void {
+    this.#fail('unreachable', new GatewayError('BACKEND_ERROR', { cause }));
+  }
+
+  /** No byte moved for too long. */
+  #silent(): void {
+    const req = this.#req;
+    const toBackend = this.#toBackend;
+    const callerIsSilent = !req.complete && toBackend?.writableNeedDrain === false;
+    this.#fail(
+      'timed_out',
+      callerIsSilent
+        ? new GatewayError('INPUT_INVALID', { details: { reason: 'request_timeout' } })
+        : new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: this.#parts.idleTimeoutMs } }),
+    );
+  }
+
+  /** Answers with an error, or breaks the answer off where it has begun. The first one counts. */
+  #fail(end: End, error: GatewayError): void {
+    const res = this.#res;
+    if (this.#end !== undefined || res.writableFinished || res.destroyed) return;
+    this.#end = res.headersSent && end === 'unreachable' ? 'broken' : end;
+    this.#admitted?.ended();
+    const toBackend = this.#toBackend;
+    if (toBackend !== undefined) {
+      this.#req.unpipe(toBackend);
+      toBackend.destroy();
+    }
+    if (res.headersSent) {
+      res.destroy();
+      return;
+    }
+    noteRelayEnded(this.#req);
+    this.#next(error);
+  }
+
+  /** The answer is out, or its connection is gone. */
+  #closed(): void {
+    const req = this.#req;
+    this.#stopWatching?.();
+    this.#admitted?.ended();
+    this.#end ??= this.#res.writableFinished ? 'relayed' : 'client_gone';
+    this.#parts.onEnd(this.#end, this.#res);
+    if (req.complete || req.socket.destroyed) return;
+    // The proxy reads and drops the rest, behind which the next request is.
+    const timer = setTimeout(() => req.socket.destroy(), REST_MS).unref();
+    req.once('close', () => clearTimeout(timer));
+  }
+}
+
+function busyBecause(reason: NotAdmitted): GatewayError {
+  const message = reason === 'full' ? 'Too many requests wait already.' : 'There was no room for this request in time.';
+  return new GatewayError('GATEWAY_BUSY', { message, headers: { 'retry-after': '1' } });
+}
+
+/** The backend's answer may not be relayed. */
+export function backendError(reason: string, status?: number): GatewayError {
+  return new GatewayError('BACKEND_ERROR', { details: { reason, ...(status === undefined ? {} : { status }) } });
+}

@@ -1,0 +1,31 @@
+/** The page that a person sees instead of the error envelope when a passed request fails. */
+
+import type { GatewayError } from '../errors.ts';
+
+/** Whether a client takes HTML and none of what the envelope is. */
+export function wantsPage(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const types = accept.split(',').map((range) => (range.split(';')[0] ?? '').trim().toLowerCase());
+  const takes = (type: string): boolean => types.includes(type);
+  return takes('text/html') && !takes('application/json') && !takes('*/*');
+}
+
+/** Nothing of the page is loaded from anywhere, and nothing in it runs. */
+export const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'",
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** Static but for the status, the text of a known error, and an id whose form is checked. */
+export function failurePage(error: GatewayError, requestId: string): string {
+  const text = escaped(error.message);
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${error.status}</title></head>
+<body><h1>${error.status}</h1><p>${text}</p><p>Request ${escaped(requestId)}</p></body></html>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
