@@ -446,3 +446,26 @@ describe('a resource that is sold in place, where the rest passes', () => {
     assert.equal(testbed.backend.requests.length, 0);
   });
 });
+
+describe('the rate limit of calls in place', () => {
+  let testbed: Testbed;
+  before(async () => {
+    const overrides = { limits: { rate: { perSecond: 1, burst: 1 } }, resources: soldInPlace(CURRENCY) };
+    testbed = await openTestbed({ overrides });
+  });
+  after(() => testbed?.close());
+
+  it('is the one of all channels: what is not paid counts, HEAD as well', async () => {
+    const path = '/reports/Berlin';
+    const answers = await Promise.all(
+      ['GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD'].map((method) =>
+        ask(testbed.gateway.url, { method, path, headers: {} }),
+      ),
+    );
+    for (const { status, headers } of answers) {
+      assert.ok(status === 402 || status === 429, `${status}`);
+      assert.equal(headers['ratelimit-policy'], '"ip";q=1;w=1');
+    }
+    assert.ok(answers.some(({ status }) => status === 429));
+  });
+});

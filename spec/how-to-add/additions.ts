@@ -142,12 +142,12 @@ function lineWriter(res: Response): ResponseWriter {
       importing(`import { linesAdapter } from '../adapters/lines/adapter.ts';`),
       before(`  if (http.enabled)`, `  if (protocols.lines.enabled) mount('lines', ['/lines/:id'], linesAdapter());\n`),
     ),
-    'src/events/event.ts': behind(`export type Channel = 'http' | `, `'lines' | `),
+    'src/events/event.ts': behind(`export type Protocol = 'http' | `, `'lines' | `),
     'src/payments/ledger/invariants.ts': behind(`const CHANNELS: ReadonlySet<unknown> = new Set([`, `'lines', `),
     'src/resources/discovery.ts': all(
-      behind(`const CHANNELS: readonly Channel[] = ['http', `, `'lines', `),
+      behind(`const PROTOCOLS: readonly Protocol[] = ['http', `, `'lines', `),
       behind(
-        `const PROTOCOL_ADAPTERS: Readonly<Record<Channel, Descriptor>> = {\n`,
+        `const PROTOCOL_ADAPTERS: Readonly<Record<Protocol, Descriptor>> = {\n`,
         `  lines: {\n    name: 'lines',\n    kind: 'protocol',\n    implementationVersion: '0.1.0',\n` +
           `    supportedSpec: 'lines/1',\n    capabilities: [],\n    status: 'experimental',\n  },\n`,
       ),
