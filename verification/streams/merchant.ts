@@ -48,9 +48,11 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 /** `everyMs` between chunks of 64 KiB; 0 sends as fast as they are read. */
 async function send(response: ServerResponse, bytes: number, everyMs: number): Promise<void> {
   response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes });
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
   for (let left = bytes; left > 0 && !response.destroyed; left -= CHUNK.length) {
     const more = response.write(left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left));
-    if (!more) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+    if (!more) await once(response, 'drain', { signal: gone.signal }).catch(() => undefined);
     if (everyMs > 0) await delay(everyMs);
   }
   response.end();
