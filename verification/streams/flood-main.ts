@@ -1,11 +1,11 @@
 /**
  * A flood in a process of its own: `connections` clients that ask again as soon as they have an
- * answer. Arguments: URL, connections, seconds. Prints how the answers were.
+ * answer. Arguments: URL, connections, seconds, and the body of a POST. Prints how they were answered.
  */
 
 import http from 'node:http';
 
-const [url = '', connections = '1', seconds = '1'] = process.argv.slice(2);
+const [url = '', connections = '1', seconds = '1', body] = process.argv.slice(2);
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const until = Date.now() + Number(seconds) * 1_000;
 const statuses: Record<string, number> = {};
@@ -14,10 +14,12 @@ const times: number[] = [];
 async function ask(): Promise<void> {
   const startedAt = performance.now();
   const status = await new Promise<string>((resolve) => {
-    const request = http.get(url, { agent }, (response) => {
+    const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+    const request = http.request(url, { agent, method: body === undefined ? 'GET' : 'POST', headers }, (response) => {
       response.resume().once('end', () => resolve(String(response.statusCode)));
     });
     request.once('error', () => resolve('broken'));
+    request.end(body);
   });
   statuses[status] = (statuses[status] ?? 0) + 1;
   times.push(performance.now() - startedAt);
