@@ -17,7 +17,7 @@ const PATIENCE = { timeout: 60_000 };
 const IDLE_MS = 1_000;
 const MIB = 1_048_576;
 
-type Answer = (req: IncomingMessage, res: ServerResponse) => void;
+type Answer = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 /** What a merchant that speaks as the test says is sent, and what a caller gets for it. */
 async function withRawMerchant(
@@ -46,9 +46,10 @@ describe('a passed exchange', () => {
   let answer: Answer;
   let seen: IncomingMessage[] = [];
   before(async () => {
-    merchant = await startMerchant((req, res) => {
+    merchant = await startMerchant(async (req, res) => {
       seen.push(req);
-      answer(req, res);
+      // A body that breaks off ends the reading of it.
+      await Promise.resolve(answer(req, res)).catch(() => res.destroy());
     });
     testbed = await openPassthroughTestbed({
       backendUrl: merchant.url,
