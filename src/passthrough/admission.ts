@@ -56,8 +56,8 @@ interface Entry {
 }
 
 /**
- * `maxRunning`: exchanges at the same time, those that start included. `loopBusy`: whether the event
- * loop has little time left.
+ * `maxRunning`: exchanges at the same time, those that start included. `loopBusy`: whether the
+ * event loop has little time left.
  */
 export function createAdmission(maxRunning: number, loopBusy: () => boolean): Admission {
   const waiting = new Set<Entry>();

@@ -1,6 +1,6 @@
 /**
  * A flood in a process of its own: `connections` clients that ask again as soon as they have an
- * answer. Arguments: URL, connections, seconds, and the body of a POST. Prints how they were answered.
+ * answer. Arguments: URL, connections, seconds, the body of a POST. Prints how they were answered.
  */
 
 import http from 'node:http';
