@@ -430,7 +430,9 @@ describe('a backend that does not answer well', () => {
       const dead = await fetch(`${testbed.url}/free`, { method: 'POST', body: 'x'.repeat(200_000) });
       assert.equal(dead.status, 502);
       assert.equal(((await dead.json()) as { code: string }).code, 'BACKEND_ERROR');
-      const page = await fetch(`${testbed.url}/free`, { headers: { accept: 'text/html' } });
+      const page = await fetch(`${testbed.url}/free`, {
+        headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
+      });
       assert.equal(page.status, 502);
       assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
       assert.doesNotMatch(await page.text(), /127\.0\.0\.1|ECONNREFUSED/);

@@ -3,7 +3,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { failurePage, wantsPage } from '../../src/passthrough/failure-page.ts';
+import { failurePage } from '../../src/passthrough/failure-page.ts';
 import { cleanRequestHeaders } from '../../src/passthrough/request-headers.ts';
 import { cleanResponseHeaders, publicUrls, unusableAnswer } from '../../src/passthrough/response-headers.ts';
 
@@ -129,18 +129,6 @@ describe('the headers that a caller gets', () => {
 });
 
 describe('the page of a failure', () => {
-  it('is for those who take HTML and nothing that the envelope is', () => {
-    for (const [accept, page] of [
-      ['text/html', true],
-      ['text/html, application/xhtml+xml;q=0.9', true],
-      ['text/html,*/*;q=0.8', false],
-      ['application/json, text/html', false],
-      ['application/json', false],
-      [undefined, false],
-    ] as const)
-      assert.equal(wantsPage(accept), page, String(accept));
-  });
-
   it('has no markup of its texts', () => {
     const page = failurePage(new GatewayError('BACKEND_ERROR', { message: '<b>"&' }), 'req_1');
     assert.ok(page.includes('&#60;b&#62;&#34;&#38;'));

@@ -7,7 +7,8 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
 import { type Admission, createAdmission } from '../passthrough/admission.ts';
 import { ENDS, type End, passRequests } from '../passthrough/exchange.ts';
-import { failurePage, PAGE_HEADERS, wantsPage } from '../passthrough/failure-page.ts';
+import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
+import { createIdleWatch } from '../passthrough/idle-timer.ts';
 import { watchLoopLoad } from '../passthrough/loop-load.ts';
 import { createProxy } from '../passthrough/proxy.ts';
 import type { ForwardedFacts } from '../passthrough/request-headers.ts';
@@ -16,6 +17,7 @@ import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { createUpgrades, type EndedUpgrade, UPGRADE_ENDS, type UpgradeEnd } from '../passthrough/upgrades.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
+import { acceptsPage } from '../server/http/accepts-page.ts';
 import { noteOutcome, notePassed } from '../server/http/access-record.ts';
 import { idsOf, requestIdOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
@@ -50,6 +52,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const { origin, pathPrefix } = config.backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
+  const watchIdle = createIdleWatch(idleTimeoutMs);
   const admission = createAdmission(config.limits.maxPassthrough, watchLoopLoad());
   const factsOf = compileFacts(parts);
   const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: config.merchant.publicBaseUrl });
@@ -57,7 +60,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
   const pass = passRequests({
-    ...{ proxy, admission, pathPrefix, idleTimeoutMs, publicUrl },
+    ...{ proxy, admission, pathPrefix, idleTimeoutMs, watchIdle, publicUrl },
     factsOf: (req, res) => factsOf(req, requestIdOf(res)),
     accepting: () => lifecycle.accepting(),
     onEnd: (end) => {
@@ -65,7 +68,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     },
   });
   const upgrades = createUpgrades({
-    ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, factsOf, publicUrl },
+    ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
     maxOpen: config.limits.maxUpgrades,
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
@@ -94,9 +97,9 @@ function onSocket(handle: (req: IncomingMessage, socket: Socket, head: Buffer) =
 function withPage(pass: RequestHandler, onFailure: FailureListener): RequestHandler {
   return function passThrough(req, res, next) {
     notePassed(res);
-    const page = wantsPage(req.headers.accept);
+    const { accept } = req.headers;
     const failed = (thrown: unknown): void => {
-      if (!page || res.headersSent) next(thrown);
+      if (res.headersSent || !acceptsPage(accept)) next(thrown);
       else sendPage(res, asGatewayError(thrown), onFailure);
     };
     try {

@@ -66,6 +66,8 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
   let running = 0;
   let pumping = false;
   let timer: NodeJS.Timeout | undefined;
+  /** When the timer looks, milliseconds of the monotonic clock. */
+  let lookingAt = Number.POSITIVE_INFINITY;
 
   const start = (entry: Entry): void => {
     entry.state = 'starting';
@@ -103,12 +105,20 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
     lookAgain(now);
   };
   const lookAgain = (now: number): void => {
-    clearTimeout(timer);
     const [next] = waiting;
     if (next === undefined) return;
     const [oldest] = starting;
     const turn = oldest === undefined || running >= maxRunning ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
-    timer = setTimeout(pump, Math.max(1, Math.ceil(Math.min(next.since + MAX_WAIT_MS, turn) - now))).unref();
+    const due = Math.min(next.since + MAX_WAIT_MS, turn);
+    // A look that comes too early looks again: cheaper than a new timer for every exchange.
+    if (lookingAt <= due) return;
+    clearTimeout(timer);
+    lookingAt = due;
+    timer = setTimeout(look, Math.max(1, Math.ceil(due - now))).unref();
+  };
+  const look = (): void => {
+    lookingAt = Number.POSITIVE_INFINITY;
+    pump();
   };
   const refuse = (entry: Entry, reason: NotAdmitted): void => {
     entry.state = 'over';

@@ -7,7 +7,7 @@ import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
 import type { Admission, Admitted, NotAdmitted } from './admission.ts';
 import { passedTrailers } from './field-names.ts';
-import { bytesMoved, watchIdle } from './idle-timer.ts';
+import { bytesMoved, type WatchIdle } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts, passesToBackend } from './request-headers.ts';
 import { cleanResponseHeaders, passesToCaller, unusableAnswer } from './response-headers.ts';
@@ -28,6 +28,8 @@ interface ExchangeParts {
   /** The path of the backend's base URL, without a trailing slash. */
   readonly pathPrefix: string;
   readonly idleTimeoutMs: number;
+  /** Watches for `idleTimeoutMs`. */
+  readonly watchIdle: WatchIdle;
   /** What the backend is told of a request. */
   readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
   /** What callers know a URL of the backend as; undefined: they cannot reach it. */
@@ -91,7 +93,7 @@ class Exchange implements ProxyListener {
   }
 
   #start(): void {
-    const { proxy, factsOf, pathPrefix, idleTimeoutMs } = this.#parts;
+    const { proxy, factsOf, pathPrefix, watchIdle } = this.#parts;
     const req = this.#req;
     const res = this.#res;
     if (res.destroyed) return;
@@ -103,7 +105,7 @@ class Exchange implements ProxyListener {
     noteBodyRelayed(req);
     req.once('error', (cause) => this.#brokenBody(cause));
     const moved = (): number => bytesMoved(req.socket, this.#toBackend?.socket);
-    this.#stopWatching = watchIdle(moved, idleTimeoutMs, () => this.#silent());
+    this.#stopWatching = watchIdle(moved, () => this.#silent());
     proxy.send(req, res, this);
   }
 
@@ -121,11 +123,12 @@ class Exchange implements ProxyListener {
       setImmediate(() => {
         if (!toBackend.destroyed) toBackend.flushHeaders();
       });
-    // Before the end of the body is piped.
-    req.prependOnceListener('end', () => {
-      const trailers = passedTrailers(req.trailers, passesToBackend);
-      if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
-    });
+    // Before the end of the body is piped. Only a chunked body has trailers.
+    if (req.headers['transfer-encoding'] !== undefined)
+      req.prependOnceListener('end', () => {
+        const trailers = passedTrailers(req.trailers, passesToBackend);
+        if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
+      });
     toBackend.on('information', ({ statusCode, headers: { link } }) => {
       if (statusCode === EARLY_HINTS && typeof link === 'string') this.#relayHints(link);
     });
@@ -160,15 +163,17 @@ class Exchange implements ProxyListener {
       this.#fail('unusable', backendError(unusable, answer.statusCode));
       return;
     }
+    const chunked = answer.headers['transfer-encoding'] !== undefined;
     cleanResponseHeaders(answer, this.#parts.publicUrl);
     // Before the proxy breaks the answer to the caller.
     answer.once('error', () => {
       if (!res.destroyed) this.#end ??= 'broken';
     });
-    answer.once('end', () => {
-      const trailers = passedTrailers(answer.trailers, passesToCaller);
-      if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
-    });
+    if (chunked)
+      answer.once('end', () => {
+        const trailers = passedTrailers(answer.trailers, passesToCaller);
+        if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
+      });
     // An event stream may have a head long before its first byte. The head of an answer whose body
     // is there already goes out with it.
     setImmediate(() => {

@@ -2,14 +2,6 @@
 
 import type { GatewayError } from '../errors.ts';
 
-/** Whether a client takes HTML and none of what the envelope is. */
-export function wantsPage(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
-  const types = accept.split(',').map((range) => (range.split(';')[0] ?? '').trim().toLowerCase());
-  const takes = (type: string): boolean => types.includes(type);
-  return takes('text/html') && !takes('application/json') && !takes('*/*');
-}
-
 /** Nothing of the page is loaded from anywhere, and nothing in it runs. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',

@@ -66,7 +66,8 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** What `Connection` declares to be about one connection, lower-case; never framing. */
 export function namedInConnection(value: string | undefined): ReadonlySet<string> {
-  if (value === undefined) return NONE;
+  // What nearly all messages say names no field that passes.
+  if (value === undefined || value === 'keep-alive' || value === 'close') return NONE;
   const tokens = value.split(',').map((token) => token.trim().toLowerCase());
   return new Set(tokens.filter((token) => !FRAMING_FIELDS.has(token)));
 }

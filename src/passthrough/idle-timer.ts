@@ -12,18 +12,41 @@ export function bytesMoved(...sockets: readonly (Socket | null | undefined)[]): 
   return moved;
 }
 
-/** Calls `onIdle` once when `moved` did not change for `limitMs`; the result stops it. */
-export function watchIdle(moved: () => number, limitMs: number, onIdle: () => void): () => void {
-  let last = moved();
-  let quiet = 0;
-  const timer = setInterval(look, limitMs / LOOKS).unref();
-  function look(): void {
-    const now = moved();
-    quiet = now === last ? quiet + 1 : 0;
-    last = now;
-    if (quiet < LOOKS) return;
+/** Calls `onIdle` once when `moved` did not change for the limit; the result stops it. */
+export type WatchIdle = (moved: () => number, onIdle: () => void) => () => void;
+
+interface Watched {
+  readonly moved: () => number;
+  readonly onIdle: () => void;
+  last: number;
+  /** Looks in a row at which nothing had moved. */
+  quiet: number;
+}
+
+/**
+ * One timer looks at all that is watched: a timer for each request would cost more than its share
+ * of the looks. What stands still ends after the limit and before a quarter more of it.
+ */
+export function createIdleWatch(limitMs: number): WatchIdle {
+  const all = new Set<Watched>();
+  let timer: NodeJS.Timeout | undefined;
+  const look = (): void => {
+    for (const one of all) {
+      const now = one.moved();
+      one.quiet = now === one.last ? one.quiet + 1 : 0;
+      one.last = now;
+      if (one.quiet <= LOOKS) continue;
+      all.delete(one);
+      one.onIdle();
+    }
+    if (all.size > 0) return;
     clearInterval(timer);
-    onIdle();
-  }
-  return () => clearInterval(timer);
+    timer = undefined;
+  };
+  return function watchIdle(moved, onIdle) {
+    const one: Watched = { moved, onIdle, last: moved(), quiet: 0 };
+    all.add(one);
+    timer ??= setInterval(look, limitMs / LOOKS).unref();
+    return () => void all.delete(one);
+  };
 }

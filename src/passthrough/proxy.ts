@@ -34,48 +34,54 @@ const MAX_UNUSED = 64;
 
 /** `origin`: scheme, host and port of the backend. */
 export function createProxy(origin: string): BackendProxy {
-  const listeners = new WeakMap<IncomingMessage, ProxyListener>();
-  // Before it proxies, the library reads `req.url` as a URL and skips a request where it is none,
-  // as in `//a%20b`. So it reads `/`, and is given the target as the rewritten path.
-  const targets = new WeakMap<IncomingMessage, string | undefined>();
-  const hideTarget = (req: IncomingMessage): void => {
-    targets.set(req, req.url);
-    req.url = '/';
-  };
   // Not bounded here: who waits for a connection in its queue could not be ended from outside.
   const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
     target: origin,
     agent,
-    pathRewrite: (_path, req) => targets.get(req) ?? '/',
+    pathRewrite: (_path, req: Carried) => req[PROXIED]?.target ?? '/',
     // The default plugins write answers and a log of their own.
     ejectPlugins: true,
-    plugins: [listenWith(listeners)],
+    plugins: [notifyListeners],
   });
   return {
     send(req, res, listener) {
-      listeners.set(req, listener);
-      hideTarget(req);
+      carry(req, listener);
       middleware(req, res, (error) => listener.failed(error)).catch((error: unknown) => listener.failed(error));
     },
     upgrade(req, socket, head, listener) {
-      listeners.set(req, listener);
-      hideTarget(req);
+      carry(req, listener);
       middleware.upgrade(req as Request, socket, head);
     },
     close: () => agent.destroy(),
   };
 }
 
-/** Hands the events of the proxy to the listener of the request that they are about. */
-function listenWith(listeners: WeakMap<IncomingMessage, ProxyListener>): Plugin<Request, Response> {
-  return function notifyListeners(proxy) {
-    proxy.on('proxyReq', (toBackend, req) => listeners.get(req)?.connected(toBackend));
-    proxy.on('proxyReqWs', (toBackend, req) => listeners.get(req)?.connected(toBackend));
-    proxy.on('proxyRes', (answer, req) => listeners.get(req)?.answered?.(answer));
-    proxy.on('econnreset', (error, req) => listeners.get(req)?.failed(error));
-    proxy.on('error', (error, req) => {
-      if (req !== undefined) listeners.get(req)?.failed(error);
-    });
-  };
+/** What a request carries through the library; on the request itself, where it costs least. */
+const PROXIED = Symbol('what is proxied');
+
+interface Carried extends IncomingMessage {
+  [PROXIED]?: { readonly listener: ProxyListener; readonly target: string | undefined };
 }
+
+/**
+ * Before it proxies, the library reads `req.url` as a URL and skips a request where it is none, as
+ * in `//a%20b`. So it reads `/`, and is given the target as the rewritten path.
+ */
+function carry(req: Carried, listener: ProxyListener): void {
+  req[PROXIED] = { listener, target: req.url };
+  req.url = '/';
+}
+
+function listenerOf(req: Carried | undefined): ProxyListener | undefined {
+  return req?.[PROXIED]?.listener;
+}
+
+/** Hands the events of the proxy to the listener of the request that they are about. */
+const notifyListeners: Plugin<Request, Response> = (proxy) => {
+  proxy.on('proxyReq', (toBackend, req) => listenerOf(req)?.connected(toBackend));
+  proxy.on('proxyReqWs', (toBackend, req) => listenerOf(req)?.connected(toBackend));
+  proxy.on('proxyRes', (answer, req) => listenerOf(req)?.answered?.(answer));
+  proxy.on('econnreset', (error, req) => listenerOf(req)?.failed(error));
+  proxy.on('error', (error, req) => listenerOf(req)?.failed(error));
+};

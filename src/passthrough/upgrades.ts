@@ -9,7 +9,7 @@ import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { singleHeader } from '../server/http/headers.ts';
 import { requestIdFor } from '../server/http/request-id.ts';
 import { backendError, busy } from './exchange.ts';
-import { bytesMoved, watchIdle } from './idle-timer.ts';
+import { bytesMoved, type WatchIdle } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
 import { cleanResponseHeaders, unusableAnswer } from './response-headers.ts';
@@ -41,6 +41,8 @@ interface UpgradeParts {
   readonly routeOf: (req: RequestLine) => Route;
   readonly pathPrefix: string;
   readonly idleTimeoutMs: number;
+  /** Watches for `idleTimeoutMs`. */
+  readonly watchIdle: WatchIdle;
   /** WebSockets at the same time, those that open included. */
   readonly maxOpen: number;
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
@@ -156,7 +158,7 @@ class Upgrade implements ProxyListener {
   }
 
   begin(head: Buffer): void {
-    const { proxy, factsOf, pathPrefix, idleTimeoutMs } = this.#parts;
+    const { proxy, factsOf, pathPrefix, idleTimeoutMs, watchIdle } = this.#parts;
     const { req, socket, requestId } = this.#asked;
     socket.on('error', () => socket.destroy());
     socket.once('close', () => this.#over());
@@ -164,7 +166,6 @@ class Upgrade implements ProxyListener {
     req.url = pathPrefix + req.url;
     this.#stopWatching = watchIdle(
       () => bytesMoved(socket, this.#backend),
-      idleTimeoutMs,
       () => this.#fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
     );
     proxy.upgrade(req, socket, head, this);

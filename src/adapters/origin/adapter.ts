@@ -14,13 +14,13 @@ import type { Catalogue } from '../../resources/catalogue.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AddressReader } from '../../resources/reverse-template.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
+import { acceptsPage } from '../../server/http/accepts-page.ts';
 import { readJsonBody } from '../../server/http/body.ts';
 import { hasBody } from '../../server/http/framing.ts';
 import { singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
-import { acceptsPage } from './accepts-page.ts';
 import { type PaymentPage, paymentPage } from './payment-page.ts';
 import { originResponseWriter } from './response-writer.ts';
 

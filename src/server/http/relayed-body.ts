@@ -2,18 +2,23 @@
 
 import type { IncomingMessage } from 'node:http';
 
-const relayed = new WeakSet<IncomingMessage>();
+/** On the request itself: a weak table of them costs more in collections than all that is noted. */
+const RELAYED = Symbol('its body is relayed');
+
+interface Noted extends IncomingMessage {
+  [RELAYED]?: boolean;
+}
 
 /** From now on the body of this request is read beside its answer, at the pace of its receiver. */
-export function noteBodyRelayed(req: IncomingMessage): void {
-  relayed.add(req);
+export function noteBodyRelayed(req: Noted): void {
+  req[RELAYED] = true;
 }
 
 /** The relay ended before the body: what answers now is the gateway's own. */
-export function noteRelayEnded(req: IncomingMessage): void {
-  relayed.delete(req);
+export function noteRelayEnded(req: Noted): void {
+  req[RELAYED] = false;
 }
 
-export function isBodyRelayed(req: IncomingMessage): boolean {
-  return relayed.has(req);
+export function isBodyRelayed(req: Noted): boolean {
+  return req[RELAYED] === true;
 }
