@@ -112,6 +112,11 @@ describe('a passthrough is warned of', () =>
     ],
     ['but not where it passes everything on purpose', [passing({ exclude: [] })]],
     [
+      'with a list of its own that opens the usual paths',
+      [passing({ exclude: ['/beta'] })],
+      /^backend\.passthrough\.exclude: replaces the usual list, so \/actuator, \/admin/,
+    ],
+    [
       'where a guarded path has no fixed segment',
       [passing(), resource('page', 'POST', '/{page}', PRICED)],
       /^resources\.page: its path has no fixed segment/,
@@ -121,14 +126,17 @@ describe('a passthrough is warned of', () =>
       [passing(), { 'backend.baseUrl': 'http://127.0.0.1:3000/v1' }, resource('page', 'POST', '/{page}', PRICED)],
       /^resources\.page: its path has no fixed segment/,
     ],
-    ['but not where such a path is free', [passing({ exclude: ['/x'] }), resource('page', 'POST', '/{page}')]],
+    [
+      'but not where such a path is free',
+      [passing({ exclude: ['/x', '/admin'] }), resource('page', 'POST', '/{page}')],
+    ],
   ]));
 
 describe('a free operation beside a passthrough is warned of', () => {
   const city = resource('city', 'GET', '/cities');
   warns([
     ['where it passes as well', [passing(), city], /^resources\.city: is free, and its path passes .* as well/],
-    ['but not where its path is excluded', [passing({ exclude: ['/cities'] }), city]],
+    ['but not where its path is excluded', [passing({ exclude: ['/cities', '/admin'] }), city]],
     ['but not where its path is not included', [passing({ include: ['/shop'] }), city]],
     ['but not where it is served in place', [passing(), resource('city', 'GET', '/cities', ORIGIN)]],
     [
@@ -143,7 +151,7 @@ describe('a free operation beside a passthrough is warned of', () => {
     [
       'but not so where the gateway answers the path itself',
       [
-        passing({ exclude: ['/health.json'] }),
+        passing({ exclude: ['/health.json', '/admin'] }),
         resource('a', 'GET', '/health', PRICED),
         resource('b', 'PUT', '/health'),
       ],
@@ -163,7 +171,7 @@ describe('a guarded path that ends in a fixed segment is warned of', () => {
   warns([
     ['where it would pass with a format suffix', [passing(), quote], suffix],
     ['but not where nothing passes', [IN_PLACE, quote]],
-    ['but not where that is excluded', [passing({ exclude: ['/quote.json'] }), quote]],
+    ['but not where that is excluded', [passing({ exclude: ['/quote.json', '/admin'] }), quote]],
     ['but not where that is not included', [passing({ include: ['/shop'] }), quote]],
     ['but not where that is sold as well', [passing(), quote, resource('json', 'GET', '/quote.json', PRICED)]],
     ['but not where it has a suffix already', [passing(), resource('prices', 'GET', '/prices.csv', PRICED)]],

@@ -79,7 +79,8 @@ describe('the input that an address holds', () => {
     ['/reports/a%2fb', '$.city', 'is not a legal path parameter'],
     ['/reports/100%25', '$.city', 'is not a legal path parameter'],
     ['/reports/%2e%2e', '$.city', 'is not a legal path parameter'],
-    ['/reports/', '$.city', 'is not a legal path parameter'],
+    ['/reports/', '$.city', 'must not be empty'],
+    ['/reports/%7Bcity%7D', '$.city', 'is not a legal path parameter'],
     ['/reports/%fc', '$.city', 'is not a legal path parameter'],
   ] as const)
     it(`of ${target} is refused: ${path} ${message}`, () => {
@@ -119,6 +120,17 @@ describe('the input that an address holds', () => {
 
 describe('a template that cannot be reversed', () => {
   const string = { type: 'string' };
+  for (const [path, message] of [
+    ['/reports/:region', /has :region, which is ordinary text here: a parameter is written \{region\}/],
+    ['/reports/*', /has a \*, which is ordinary text here/],
+    ['/reports//x', /has \/\/, ; or an encoded separator/],
+    ['/reports;v=1/x', /has \/\/, ; or an encoded separator/],
+    ['/berichte%2Ffoo', /has \/\/, ; or an encoded separator/],
+  ] as const)
+    it(`is ${path}, whose notation or spelling servers do not share`, () => {
+      const reversal = reverseTemplate({ backend: backendOf(path), inputSchema: schemaOf({}) });
+      assert.match(reversal.ok ? '' : reversal.message, message);
+    });
   for (const [path, properties, message] of [
     ['/r/{a}-{b}', { a: string, b: string }, /two parameters in one segment/],
     ['/r/{a}{b}', { a: string, b: string }, /two parameters in one segment/],
@@ -146,7 +158,7 @@ describe('what is read and built again', () => {
       inputSchema: schemaOf({ x: { type: 'string' }, y: { type: 'string' }, n: { type: 'number' } }),
     },
     {
-      backend: backendOf('/a/{x},;{y}.csv'),
+      backend: backendOf('/a/{x},:{y}.csv'),
       inputSchema: schemaOf({
         x: { type: 'string' },
         y: { type: 'boolean' },

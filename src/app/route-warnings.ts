@@ -4,6 +4,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
 import { hasLiteral } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
+import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { addressShape, callersPath, samplePath, shadowedPaths } from './addresses.ts';
@@ -104,6 +105,7 @@ function passthroughWarnings(config: RouteSettings, operations: readonly Address
           'backend.passthrough: has neither include nor exclude, so /admin, /metrics and the like do not pass; name what passes under include, or what does not under exclude ([] for nothing)',
         ]
       : []),
+    ...excludeWarnings(passthrough),
     ...operations
       .filter(({ guarded, path }) => guarded && !hasLiteral(path))
       .map(
@@ -112,6 +114,16 @@ function passthroughWarnings(config: RouteSettings, operations: readonly Address
       ),
     ...freeWarnings(operations, routeOf),
     ...suffixWarnings(operations, routeOf),
+  ];
+}
+
+/** A list of one's own replaces the usual one, and who excludes something wants less to pass. */
+function excludeWarnings({ include, exclude }: PassthroughSettings): readonly string[] {
+  if (include !== undefined || exclude === USUALLY_INTERNAL || exclude.length === 0) return [];
+  const missing = USUALLY_INTERNAL.filter((path) => !exclude.includes(path));
+  if (missing.length < USUALLY_INTERNAL.length) return [];
+  return [
+    `backend.passthrough.exclude: replaces the usual list, so ${missing.slice(0, 3).join(', ')} and the like pass; add them here where the backend has them`,
   ];
 }
 

@@ -46,6 +46,7 @@ export function deriveConfig(
   const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
+    passes: backend?.passthrough !== undefined,
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
     protocols,
     asset,

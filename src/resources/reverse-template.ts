@@ -10,7 +10,7 @@ import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { carriesBody } from './backend-request.ts';
 import { instancePath } from './input-problems.ts';
 import type { ResourceConfig } from './settings.ts';
-import { type PathTemplate, readTemplate } from './url-template.ts';
+import { comparisonFault, type PathTemplate, readTemplate } from './url-template.ts';
 
 /** The input as it was read, not yet validated by the schema of the resource. */
 export type ReadInput =
@@ -44,7 +44,7 @@ type Reversal =
   | { readonly ok: false; readonly message: string };
 
 /** No encoded value holds one of these: between two parameters one of them tells them apart. */
-const SEPARATORS = /[,;:@&=+$]/;
+const SEPARATORS = /[,:@&=+$]/;
 /** JSON's grammar of a number, which has one spelling for each text. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
@@ -64,9 +64,11 @@ export function reverseTemplate({ backend, inputSchema }: Pick<ResourceConfig, '
   if (!reading.ok) return reading;
   const { template } = reading;
   const refuse = (message: string): Reversal => ({ ok: false, message });
+  const fault = comparisonFault(backend.path);
+  if (fault !== undefined) return refuse(fault);
   const pattern = pathPattern(template);
   if (pattern === undefined)
-    return refuse('has two parameters in one segment without one of , ; : @ & = + $ between them');
+    return refuse('has two parameters in one segment without one of , : @ & = + $ between them');
   const properties = isObject(inputSchema?.['properties']) ? inputSchema['properties'] : {};
   const forms = new Map<string, TextForm>();
   const inQuery = queryProperties(backend, template, Object.keys(properties));
@@ -88,9 +90,13 @@ export function reverseTemplate({ backend, inputSchema }: Pick<ResourceConfig, '
       if (values === null) return { ok: false, problem: undefined };
       const input: Record<string, Json> = Object.create(null);
       for (const [index, name] of template.parameters.entries()) {
+        const form = forms.get(name);
         const text = pathText(values[index + 1] ?? '');
-        const value = text === undefined ? undefined : readValue(text, forms.get(name));
-        if (value === undefined) return refused(name, 'path', 'is not a legal path parameter');
+        if (text === '') return refused(name, 'path', 'must not be empty');
+        // The address as it is listed, which is no address yet.
+        if (text === undefined || text === `{${name}}`) return refused(name, 'path', 'is not a legal path parameter');
+        const value = readValue(text, form);
+        if (value === undefined) return refused(name, 'type', `must be ${article(form?.type ?? 'string')}`);
         input[name] = value;
       }
       const pairs = queryPairs(query);
@@ -99,7 +105,8 @@ export function reverseTemplate({ backend, inputSchema }: Pick<ResourceConfig, '
       if (problem !== undefined) return { ok: false, problem };
       if (body !== undefined && !carriesBody(backend.method)) return refused('', 'body', 'is not taken by this method');
       for (const [name, value] of Object.entries(body ?? {})) {
-        if (forms.has(name)) return refused(name, 'body', 'belongs into the address');
+        if (forms.has(name))
+          return refused(name, 'body', `belongs into the ${template.parameters.includes(name) ? 'path' : 'query'}`);
         input[name] = value;
       }
       return { ok: true, input: { ...input } };
@@ -186,10 +193,10 @@ function queryText(text: string): string | undefined {
   return decoded === undefined || /\p{Cc}/u.test(decoded) ? undefined : decoded;
 }
 
-/** A path value; undefined when it could be read as another path. */
+/** A path value, which may be empty; undefined when it could be read as another path. */
 function pathText(text: string): string | undefined {
   const decoded = decodeStrictly(text);
-  if (decoded === undefined || decoded === '' || decoded === '.' || decoded === '..') return undefined;
+  if (decoded === undefined || decoded === '.' || decoded === '..') return undefined;
   const escaped = text.match(/(?:%[0-9a-f]{2})+/gi) ?? [];
   return escaped.some((escapes) => UNSAFE_IN_PATH.test(decodeStrictly(escapes) ?? '\0')) ? undefined : decoded;
 }

@@ -45,6 +45,22 @@ export function readTemplate(text: string): TemplateReading {
   return { ok: true, template: { literals, parameters, query, queryNames, segmentCount: segments(path) } };
 }
 
+/** Encoded separators and dots: some servers decode them before they route. */
+const READ_DIFFERENTLY = /\/\/|;|%(?:2e|2f|5c|25|3b|3f|23|[01][0-9a-f]|7f)/i;
+
+/**
+ * Why the paths of requests cannot be compared with a template, as the end of a sentence; undefined
+ * where they can. The notations of routers are ordinary text here, so they would match nothing.
+ */
+export function comparisonFault(template: string): string | undefined {
+  const [path = ''] = template.split('?');
+  const named = /\/:([^/{}]*)/.exec(path);
+  if (named !== null)
+    return `has :${named[1]}, which is ordinary text here: a parameter is written {${named[1] || 'name'}}`;
+  if (path.includes('*')) return 'has a *, which is ordinary text here: a parameter is written {name}';
+  return READ_DIFFERENTLY.test(path) ? 'has //, ; or an encoded separator, which servers read differently' : undefined;
+}
+
 /** The names in `{…}`, in order. */
 export function templateParameters(text: string): readonly string[] {
   return [...text.matchAll(PARAMETER)].map(([, name = '']) => name);

@@ -139,3 +139,22 @@ describe('two resources at one address', () => {
     assert.deepEqual(addressOverlaps(resources), []);
   });
 });
+
+describe('a priced path that cannot be kept from passing', () => {
+  const priced = { [`${R}.pricing`]: { type: 'fixed', amount: '0.01', currency: 'USDC' } };
+  const passing = { 'backend.passthrough': { enabled: true } };
+  const found = (changes: Changes) => problems(changes).filter(({ path }) => path === `${R}.backend.path`);
+
+  it('is refused where everything else passes, and only there', () => {
+    const odd = { ...priced, ...at('/reports//{city}') };
+    assert.match(
+      found({ ...odd, ...passing })[0]?.message ?? '',
+      /^cannot be kept from passing.*servers read differently/,
+    );
+    assert.deepEqual(found(odd), []);
+  });
+  it('is refused in the notation of a router', () => {
+    const express = { ...priced, ...at('/reports/:city'), ...input({}) };
+    assert.match(found({ ...express, ...passing })[0]?.message ?? '', /a parameter is written \{city\}/);
+  });
+});

@@ -3,7 +3,7 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { PassthroughSettings } from '../../passthrough/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import { readTemplate } from '../../resources/url-template.ts';
+import { comparisonFault, readTemplate } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument, HeaderMap, PassthroughDocument } from '../document/document.ts';
 
@@ -86,7 +86,9 @@ function derivePassthrough(
 function passedTemplateFault(template: string): string | undefined {
   const reading = readTemplate(template);
   if (!reading.ok) return reading.message;
-  return template.includes('?') ? 'must have no query: a path is passed with any' : undefined;
+  if (template.includes('?')) return 'must have no query: a path is passed with any';
+  if (template.includes('*')) return 'has a *, which is ordinary text here: a path stands for all below it';
+  return comparisonFault(template);
 }
 
 /** Origin and path of a URL that was checked. */

@@ -5,7 +5,7 @@ import type { Channel } from '../../events/event.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { resourceFaults } from '../../resources/check.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
-import { templateParameters } from '../../resources/url-template.ts';
+import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
@@ -30,6 +30,8 @@ const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 export interface ResourceSurroundings {
   /** Without a trailing slash. */
   readonly publicBaseUrl: string;
+  /** Whether what is not sold passes to the backend. */
+  readonly passes: boolean;
   readonly backend: BackendBase;
   /** Undefined when that section was refused: the mounts are then unknown. */
   readonly protocols: GatewayConfig['protocols'] | undefined;
@@ -41,7 +43,7 @@ export interface ResourceSurroundings {
 export function deriveResource(
   id: string,
   document: ResourceDocument,
-  { publicBaseUrl, backend, protocols, asset, mandates }: ResourceSurroundings,
+  { publicBaseUrl, passes, backend, protocols, asset, mandates }: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
   const path = memberPath('resources', id);
@@ -66,6 +68,11 @@ export function deriveResource(
         : undefined,
   };
   for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
+  const guarded = !free || resource.authorization.length > 0;
+  const unguardable =
+    passes && guarded && resource.address === undefined ? comparisonFault(document.backend.path) : undefined;
+  if (unguardable !== undefined)
+    problems.add(`${path}.backend.path`, `cannot be kept from passing to the backend: it ${unguardable}`);
   return pricing && resource;
 }
 
