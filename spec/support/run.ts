@@ -102,11 +102,23 @@ const MCP_CALL = JSON.stringify({
   ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
   params: { name: 'market_report', arguments: { city: 'Berlin' } },
 });
+/** Base units, as JSON-RPC has numbers. */
+const TEN_OF_THE_TOKEN = `0x${10_000_000n.toString(16)}`;
 const A2A_PART = { data: { resource: 'cities', input: {} }, mediaType: 'application/json' };
 const A2A_CALL = JSON.stringify({
   ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
   params: { message: { messageId: 'a-message-of-my-own', role: 'ROLE_USER', parts: [A2A_PART] } },
 });
+
+/** The chain of this world sets any balance of its token. */
+function deal(token: string): string {
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'anvil_dealERC20',
+    params: ['ADDRESS', token, TEN_OF_THE_TOKEN],
+  });
+}
 
 /**
  * Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a
@@ -130,7 +142,7 @@ Gateway        ${gateway.baseUrl}
 Console        ${gateway.baseUrl}/console
 Management     ${managementUrl}
 Merchant       ${backend.url}, and ${checkout.url} for checkouts
-Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address}, anyone can mint)
+Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address})
 Payee          ${payTo}
 Operator       ${adminToken}
 Configuration  ${configPath}
@@ -145,6 +157,8 @@ Try, in another terminal:
     curl -si ${invoke('market_report')} ${post} ${city}
   Paid; with mcp or a2a behind it, over that channel
     ${buy} market_report ${city}
+  Ten of the token for an agent of your own: put its address in the place of ADDRESS
+    curl -s '${chain.rpcUrl}' ${post} '${deal(chain.token.address)}'
   The merchant's own site behind the same door: a page for people, free data, a WebSocket that echoes
     curl -s ${atShop('/')}
     curl -s ${atShop('/weather/Berlin')}
