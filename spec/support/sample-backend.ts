@@ -278,14 +278,17 @@ function document({ headers }: SampleRequest, response: ServerResponse): void {
   const { etag, 'last-modified': date } = DOCUMENT_HEADERS;
   for (const [name, value] of Object.entries(DOCUMENT_HEADERS)) response.setHeader(name, value);
   const { range, 'if-match': match, 'if-none-match': noneMatch, 'if-modified-since': since } = headers;
-  if (match !== undefined && match !== etag) return void response.writeHead(412).end();
-  if (noneMatch === undefined ? since === date : noneMatch.includes(etag)) return void response.writeHead(304).end();
+  const unchanged = noneMatch === undefined ? since === date : noneMatch.includes(etag);
   const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
-  if (from === undefined || to === undefined) return answerBytes(response, 200, 'text/plain', DOCUMENT);
-  const satisfiable = Number(from) < DOCUMENT.length;
-  response.setHeader('content-range', `bytes ${satisfiable ? `${from}-${to}` : '*'}/${DOCUMENT.length}`);
-  if (!satisfiable) return void response.writeHead(416).end();
-  answerBytes(response, 206, 'text/plain', DOCUMENT.subarray(Number(from), Number(to) + 1));
+  if (match !== undefined && match !== etag) response.writeHead(412).end();
+  else if (unchanged) response.writeHead(304).end();
+  else if (from === undefined || to === undefined) answerBytes(response, 200, 'text/plain', DOCUMENT);
+  else if (Number(from) >= DOCUMENT.length)
+    response.writeHead(416, { 'content-range': `bytes */${DOCUMENT.length}` }).end();
+  else {
+    response.setHeader('content-range', `bytes ${from}-${to}/${DOCUMENT.length}`);
+    answerBytes(response, 206, 'text/plain', DOCUMENT.subarray(Number(from), Number(to) + 1));
+  }
 }
 
 function fail({ url }: SampleRequest, response: ServerResponse): void {
