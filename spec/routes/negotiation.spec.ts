@@ -9,7 +9,7 @@ import { envelope, type Sent, send, sharedRoutes } from './world.ts';
 /** Largest body, bytes. */
 const MAX_BODY_BYTES = 262_144;
 
-/** One path that takes a body of each adapter, and how it refuses a body for its type and for its size. */
+/** One path of each adapter, and how it refuses a body for its type and for its size. */
 const ADAPTERS: readonly (readonly [path: string, type: (a: Response) => void, size: (a: Response) => void])[] = [
   [
     '/api/resources/cities/invoke',

@@ -84,7 +84,7 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
 }
 
 /** Object by object. What is `undefined` stays: it removes a setting from the configuration. */
-function overlaid(base: ConfigObject, changes: ConfigObject): ConfigObject {
+export function overlaid(base: ConfigObject, changes: ConfigObject): ConfigObject {
   const entries = Object.entries(changes).map(([key, value]) => {
     const present = base[key];
     return [key, isObject(present) && isObject(value) ? overlaid(present, value) : value];
