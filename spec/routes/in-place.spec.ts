@@ -97,6 +97,8 @@ describe('a paid address', () => {
       world().backend.requests.map(({ method, url }) => `${method} ${url}`),
       [`GET ${REPORT}`],
     );
+    for (const name of Object.keys(CONDITIONS))
+      assert.equal(world().backend.requests[0]?.headers[name], undefined, name);
     const told = JSON.parse(Buffer.from(String(headers['payment-response']), 'base64').toString()) as object;
     assert.partialDeepStrictEqual(told, { success: true, amount: '0.01' });
   });
