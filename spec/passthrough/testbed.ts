@@ -3,11 +3,11 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
-import type { ConfigObject } from '../support/config.ts';
+import type { ConfigObject, WorldParts } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 
 /** What passes needs no chain. */
-const NO_CHAIN = {
+export const NO_CHAIN = {
   rpcUrl: 'http://127.0.0.1:1',
   chainId: 31_337,
   token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
@@ -30,14 +30,16 @@ export interface PassthroughTestbedParts {
   readonly backendUrl: string;
   readonly passthrough?: ConfigObject;
   readonly overrides?: ConfigObject;
+  /** Default: local, which no call asks that only passes. */
+  readonly facilitator?: WorldParts['facilitator'];
 }
 
 export async function openPassthroughTestbed(parts: PassthroughTestbedParts): Promise<PassthroughTestbed> {
-  const { overrides = {}, passthrough = {}, backendUrl } = parts;
+  const { overrides = {}, passthrough = {}, backendUrl, facilitator = { mode: 'local' } } = parts;
   const gateway = await openGateway({
     chain: NO_CHAIN,
     backendUrl,
-    facilitator: { mode: 'local' },
+    facilitator,
     overrides: {
       merchant: { publicBaseUrl: PUBLIC_URL },
       ...overrides,

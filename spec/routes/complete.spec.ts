@@ -73,11 +73,13 @@ const MIDDLEWARE: Readonly<Record<Route['app'], readonly string[]>> = {
     // pino-http's.
     'result',
     'countUntilClosedMiddleware',
+    'takeRoute',
     'checkFraming',
     'router',
     'checkHost',
     'belowPath',
     'checkOrigin',
+    'onlyInPlace',
     'refuseEncodedSlash',
     'belowPath',
     'router',
@@ -112,6 +114,20 @@ describe('the table of routes is complete', () => {
       sorted(rows.map(({ method, pattern }) => `${method} ${pattern}`)),
       sorted(operations.map(({ method, path }) => `${method} /acp${path}`)),
     );
+  });
+
+  it('has every address at which something is sold in place', async () => {
+    const world = await openRoutes();
+    try {
+      const { merchant, resources } = world.config;
+      const addresses = resources.flatMap(({ address, backend: { method } }) =>
+        address === undefined ? [] : [`${method} ${address.slice(merchant.publicBaseUrl.length)}`],
+      );
+      const rows = ROUTES.filter(({ matchedBy }) => matchedBy === 'address');
+      assert.deepEqual(sorted(rows.map(({ method, pattern }) => `${method} ${pattern}`)), sorted(addresses));
+    } finally {
+      await world.close();
+    }
   });
 
   it('misses no middleware that could answer a path by itself', async () => {

@@ -16,6 +16,7 @@ const ADAPTERS: readonly (readonly [path: string, type: (a: Response) => void, s
     envelope('UNSUPPORTED_MEDIA_TYPE'),
     envelope('PAYLOAD_TOO_LARGE', { maxBytes: MAX_BODY_BYTES }),
   ],
+  ['/echo', envelope('UNSUPPORTED_MEDIA_TYPE'), envelope('PAYLOAD_TOO_LARGE', { maxBytes: MAX_BODY_BYTES })],
   ['/mcp', envelope('UNSUPPORTED_MEDIA_TYPE'), envelope('PAYLOAD_TOO_LARGE', { maxBytes: MAX_BODY_BYTES })],
   [
     '/a2a',

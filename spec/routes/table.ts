@@ -10,7 +10,7 @@ import { message, sendMessage, VERSION } from '../adapters/a2a/post.ts';
 import { CART, rightHeaders } from '../adapters/acp/testbed.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
-import { type Sent, send } from './world.ts';
+import { exposedOn, type Sent, send } from './world.ts';
 
 /** Methods that every path is asked with. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
@@ -23,6 +23,7 @@ export const WITHOUT = {
   acp: { protocols: { acp: { enabled: false } } },
   'an operator token': { server: { adminToken: undefined } },
   'a signing key': { protocols: { a2a: { signingKey: undefined } } },
+  'sale in place': { resources: exposedOn('http', 'mcp', 'a2a') },
 } as const satisfies Readonly<Record<string, ConfigObject>>;
 export type Setting = keyof typeof WITHOUT;
 
@@ -35,13 +36,13 @@ export interface Route {
   readonly auth: 'none' | 'operator token' | 'checkout token';
   readonly method: 'GET' | 'POST';
   /** What finds the handler of a path: `complete.spec.ts` has a check for each. */
-  readonly matchedBy: 'express' | 'checkout adapter';
-  /** As it is mounted, or as its adapter has it below the mount. */
+  readonly matchedBy: 'express' | 'checkout adapter' | 'address';
+  /** As it is mounted, as its adapter has it below the mount, or as the backend has it. */
   readonly pattern: string;
   /** One spelling of the pattern; default: the pattern itself. */
   readonly path: string;
-  /** `Allow` of a refused method. HEAD is answered where it stands there. */
-  readonly allow: 'GET, HEAD' | 'GET' | 'POST' | 'POST, GET';
+  /** `Allow` of a refused method. HEAD and OPTIONS are answered where they stand there. */
+  readonly allow: 'GET, HEAD' | 'GET' | 'POST' | 'POST, GET' | `${'' | 'GET, HEAD, '}${'' | 'POST, '}OPTIONS`;
   /** A right request, each time a new one. */
   readonly sent: () => Sent;
   readonly status: number;
@@ -50,7 +51,7 @@ export interface Route {
   readonly cacheControl: string | undefined;
   /** What readers revalidate with: If-None-Match, or If-Modified-Since as well. */
   readonly validators: 'none' | 'etag' | 'etag and date';
-  /** Headers beyond those above. */
+  /** Headers beyond those above. Without a `vary` here there is none. */
   readonly headers: Readonly<Record<string, string | RegExp>>;
   /** Without one of them the path is no route. */
   readonly needs: readonly Setting[];
@@ -150,6 +151,23 @@ const checkout = (operation: Operation, allow: Route['allow']): Route => {
   });
 };
 
+const inPlace = (method: Route['method'], pattern: string, changes: Partial<Route>): Route => {
+  const sent = method === 'GET' ? {} : { headers: { 'content-type': 'application/json' }, body: '{"said":"Hello"}' };
+  return readable({
+    ...{ audience: 'agents', matchedBy: 'address', needs: ['sale in place'] },
+    ...{ method, pattern, allow: method === 'GET' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS', sent: () => sent },
+    ...{ mediaType: 'application/json', cacheControl: undefined },
+    ...changes,
+  });
+};
+
+const OFFER = /^[A-Za-z0-9+/]{100,}={0,2}$/;
+/** What a 402 in place is, whose body depends on what its reader accepts. */
+const PAID_IN_PLACE = {
+  ...{ status: 402, mediaType: JSON_TYPE, cacheControl: 'no-store' },
+  headers: { 'payment-required': OFFER, vary: 'Accept' },
+} as const;
+
 export const ROUTES: readonly Route[] = [
   probe('agents', '/health'),
   probe('agents', '/ready'),
@@ -157,11 +175,7 @@ export const ROUTES: readonly Route[] = [
   published('/api/resources', { cacheControl: 'no-cache', validators: 'etag' }),
   published('/.well-known/jwks.json', { needs: ['a2a', 'a signing key'] }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
-  invoke(
-    'market_report',
-    { city: 'Berlin' },
-    { status: 402, headers: { 'payment-required': /^[A-Za-z0-9+/]{100,}={0,2}$/ } },
-  ),
+  invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
   callable({
     ...{ audience: 'agents', pattern: '/mcp', needs: ['mcp'] },
     ...{ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, mediaType: 'application/json' },
@@ -176,6 +190,19 @@ export const ROUTES: readonly Route[] = [
   checkout('getCheckoutSession', 'POST, GET'),
   checkout('completeCheckoutSession', 'POST'),
   checkout('cancelCheckoutSession', 'POST'),
+  inPlace('GET', '/cities', {}),
+  inPlace('GET', '/document', {
+    ...{ mediaType: 'text/plain', cacheControl: 'public, max-age=60', validators: 'etag and date' },
+    headers: { 'accept-ranges': 'bytes' },
+  }),
+  inPlace('POST', '/echo', {}),
+  inPlace('GET', '/reports/{city}', { ...PAID_IN_PLACE, path: '/reports/Berlin' }),
+  ...(['GET', 'POST'] as const).map((method) =>
+    inPlace(method, '/flaky/{failures}', {
+      ...{ ...PAID_IN_PLACE, path: '/flaky/1', allow: 'GET, HEAD, POST, OPTIONS' },
+      ...(method === 'POST' ? { sent: () => ({ headers: { 'content-type': 'application/json' }, body: '{}' }) } : {}),
+    }),
+  ),
   operators('/api/receipts'),
   operators('/api/events'),
   operators('/api/events/stream', { mediaType: 'text/event-stream', headers: { 'x-accel-buffering': 'no' } }),

@@ -32,10 +32,24 @@ const SIGNING_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   .privateKey.export({ type: 'pkcs8', format: 'pem' })
   .toString();
 
-/** Every adapter, a key that signs the agent card, and a facilitator whose word counts. */
+const SOLD_IN_PLACE = ['cities', 'document', 'free_echo', 'market_report', 'flaky', 'flaky_post'];
+
+/** Exposes what is sold in place on these channels. */
+export function exposedOn(...channels: readonly string[]): ConfigObject {
+  return Object.fromEntries(SOLD_IN_PLACE.map((id) => [id, { expose: channels }]));
+}
+
+const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document' }, pricing: { type: 'free' } };
+
+/**
+ * Every adapter, sales in place, a key that signs the agent card, and a facilitator whose word
+ * counts.
+ */
 const EVERYTHING: ConfigObject = {
   protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: SIGNING_KEY }, acp: checkoutProtocol() },
   payments: { x402: { rpcUrl: undefined } },
+  // The free echo is the only one: an operation with two prices is sold at neither address.
+  resources: overlaid({ document: DOCUMENT, echo: undefined }, exposedOn('http', 'mcp', 'a2a', 'origin')),
   // Tests that send wrong tokens come from clients of their own.
   server: { trustProxy: 1 },
 };
@@ -70,7 +84,7 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
 }
 
 /** Object by object. What is `undefined` stays: it removes a setting from the configuration. */
-function overlaid(base: ConfigObject, changes: ConfigObject): ConfigObject {
+export function overlaid(base: ConfigObject, changes: ConfigObject): ConfigObject {
   const entries = Object.entries(changes).map(([key, value]) => {
     const present = base[key];
     return [key, isObject(present) && isObject(value) ? overlaid(present, value) : value];

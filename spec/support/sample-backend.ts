@@ -84,6 +84,16 @@ const NOISY_HEADERS: Readonly<Record<string, string>> = {
   'x-request-id': 'merchant-request',
 };
 
+/** What `/document` holds. */
+const DOCUMENT = Buffer.from('0123456789');
+/** What every answer of `/document` says of it. */
+export const DOCUMENT_HEADERS = {
+  etag: `"${createHash('sha1').update(DOCUMENT).digest('base64url')}"`,
+  'last-modified': 'Tue, 01 Sep 2026 00:00:00 GMT',
+  'cache-control': 'public, max-age=60',
+  'accept-ranges': 'bytes',
+} as const;
+
 /** The page of the sample merchant for people. */
 const HOME_PAGE = `<!doctype html>
 <html lang="en">
@@ -119,6 +129,8 @@ const SAMPLE_ROUTES: readonly Route[] = [
   route('GET', '/noisy', (_, response) => {
     response.writeHead(200, NOISY_HEADERS).end('{"noisy":true}');
   }),
+  /** Answers preconditions, and ranges such as `bytes=2-4`. */
+  route('GET', '/document', document),
   route('GET', '/nothing', (_, response) => {
     response.writeHead(204).end();
   }),
@@ -260,6 +272,23 @@ export function route(methods: string, path: string, answer: Route['answer']): R
 async function held(_: SampleRequest, response: ServerResponse, state: BackendState): Promise<void> {
   await state.released();
   answerJson(response, 200, { held: true });
+}
+
+function document({ headers }: SampleRequest, response: ServerResponse): void {
+  const { etag, 'last-modified': date } = DOCUMENT_HEADERS;
+  for (const [name, value] of Object.entries(DOCUMENT_HEADERS)) response.setHeader(name, value);
+  const { range, 'if-match': match, 'if-none-match': noneMatch, 'if-modified-since': since } = headers;
+  const unchanged = noneMatch === undefined ? since === date : noneMatch.includes(etag);
+  const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
+  if (match !== undefined && match !== etag) response.writeHead(412).end();
+  else if (unchanged) response.writeHead(304).end();
+  else if (from === undefined || to === undefined) answerBytes(response, 200, 'text/plain', DOCUMENT);
+  else if (Number(from) >= DOCUMENT.length)
+    response.writeHead(416, { 'content-range': `bytes */${DOCUMENT.length}` }).end();
+  else {
+    response.setHeader('content-range', `bytes ${from}-${to}/${DOCUMENT.length}`);
+    answerBytes(response, 206, 'text/plain', DOCUMENT.subarray(Number(from), Number(to) + 1));
+  }
 }
 
 function fail({ url }: SampleRequest, response: ServerResponse): void {
