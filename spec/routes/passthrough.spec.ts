@@ -318,18 +318,22 @@ describe('where only some paths pass', () => {
 describe('a passed request that no backend answers', () => {
   const world = sharedRoutes(overlaid(ON, { backend: { baseUrl: 'http://127.0.0.1:1' } }));
 
-  it('is 502 in the envelope', async () => {
-    for (const accept of ['*/*', 'application/json', 'text/html,*/*;q=0.8'])
-      await send(world().agents, 'GET', '/', { headers: { accept } }).expect(502).expect(envelope('BACKEND_ERROR'));
-  });
+  const get = (accept: string) => send(world().agents, 'GET', '/', { headers: { accept } }).expect(502);
 
-  it('is a page without script to a browser that takes nothing else', async () => {
-    const { headers, text } = await send(world().agents, 'GET', '/', { headers: { accept: 'text/html' } }).expect(502);
-    assert.partialDeepStrictEqual(headers, {
-      'content-type': 'text/html; charset=utf-8',
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'",
+  for (const accept of ['*/*', 'application/json', 'text/html, application/json', 'text/html;q=0'])
+    it(`is 502 in the envelope to a program that accepts ${accept}`, async () => {
+      await get(accept).expect(envelope('BACKEND_ERROR'));
     });
-    assert.doesNotMatch(text, /<script/i);
-  });
+
+  for (const accept of ['text/html', 'text/html,application/xhtml+xml,*/*;q=0.8'])
+    it(`is a page without script to a browser that accepts ${accept}`, async () => {
+      const { headers, text } = await get(accept);
+      assert.partialDeepStrictEqual(headers, {
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-store',
+        'content-security-policy': "default-src 'none'",
+      });
+      assert.match(text, /^<!doctype html>/);
+      assert.doesNotMatch(text, /<script/i);
+    });
 });
