@@ -94,6 +94,19 @@ describe('a passed exchange', () => {
     );
   });
 
+  it('refuses a head of more fields than are counted, whose last one would delimit a body', async () => {
+    const inner = 'GET /other HTTP/1.1\r\nHost: x\r\n\r\n';
+    answer = (_req, res) => res.end('ok');
+    const fields = Array.from({ length: 99 }, (_, index) => `h${index}: 1`);
+    const got = await exchange(testbed.url, [
+      head(['GET /home HTTP/1.1', 'Host: a', ...fields, `Content-Length: ${inner.length}`]),
+      inner,
+    ]);
+    assert.equal(statusOf(got), 400);
+    assert.equal(envelopeOf(got)['reason'], 'headers_too_large');
+    assert.deepEqual(seen, []);
+  });
+
   it('answers a HEAD with the head alone', async () => {
     answer = (_req, res) => res.writeHead(200, { 'content-length': 5 }).end();
     assert.match(await ask(['HEAD /free HTTP/1.1']), /content-length: 5\r\n[\s\S]*\r\n\r\n$/);
@@ -302,6 +315,32 @@ describe('a passed exchange', () => {
     assert.equal(envelopeOf(silent)['code'], 'BACKEND_TIMEOUT');
   });
 
+  it('ends a silent backend at the idle limit, whatever comes behind the request', async () => {
+    answer = () => undefined;
+    const socket = await dial(testbed.url);
+    const got = received(socket);
+    socket.write(head(['GET /hang HTTP/1.1', 'Host: a']));
+    const next = setInterval(() => socket.write(head(['GET /health HTTP/1.1', 'Host: a'])), IDLE_MS / 5);
+    await Promise.race([closeOf(socket), once(socket, 'data')]);
+    clearInterval(next);
+    assert.match(got(), /^HTTP\/1\.1 504 /);
+    socket.destroy();
+  });
+
+  it('counts an upload as running until its end, also when it was answered before', async () => {
+    answer = (_req, res) => res.end('early');
+    const socket = await dial(testbed.url);
+    const running = () => testbed.metric('acg_passthrough_running');
+    const got = received(socket);
+    socket.write(head(['POST /early HTTP/1.1', 'Host: a', 'Content-Length: 5000000']));
+    await once(socket, 'data');
+    assert.match(got(), /early/);
+    assert.match(await running(), / 1$/);
+    socket.on('error', () => undefined).write(Buffer.alloc(4_999_999));
+    await closeOf(socket);
+    while (!/ 0$/.test(await running()));
+  });
+
   it('lets an upload take longer than the idle limit while its bytes come', PATIENCE, async () => {
     answer = async (req, res) => void res.end((await bytesOf(req)).toString());
     const socket = await dial(testbed.url);
@@ -442,6 +481,17 @@ describe('a backend that does not answer well', () => {
       await testbed.close();
     }
   });
+
+  it('answers 502 with a head of its own when the first bytes of a body are broken', () =>
+    withRawMerchant(
+      'HTTP/1.1 200 Fine\r\nContent-Encoding: gzip\r\nSet-Cookie: sid=1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n',
+      async (testbed) => {
+        const got = await exchange(testbed.url, [head(['GET /free HTTP/1.1', 'Host: a', 'Connection: close'])]);
+        assert.match(got, /^HTTP\/1\.1 502 Bad Gateway\r\n/);
+        assert.doesNotMatch(got, /content-encoding|set-cookie/i);
+        assert.equal(envelopeOf(got)['code'], 'BACKEND_ERROR');
+      },
+    ));
 
   it('answers 502 when the connection is reset, before the head and while the body is sent', () =>
     withReset(async ({ url }) => {

@@ -284,3 +284,14 @@ it('an error tells a caller where to find what is sold', () => {
     assert.match(route.kind === 'refused' ? route.error.message : '', message);
   }
 });
+
+describe('a path of two operations of which one is not sold in place', () => {
+  const operations = [operation('GET', '/checkouts/{id}'), operation('GET', '/{kind}/{id}', { id: 'any', free: true })];
+  const at = (line: string): string => outcome({ operations }, line);
+
+  it('is neither given away nor passed', () => {
+    assert.equal(at('GET /checkouts/c1'), '404');
+    assert.equal(at('GET /checkout%73/c1'), '404');
+  });
+  it('leaves the other one its own paths', () => assert.equal(at('GET /news/1'), 'call any'));
+});

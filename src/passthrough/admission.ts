@@ -88,6 +88,13 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
     // Starting an exchange may end another one.
     if (pumping) return;
     pumping = true;
+    try {
+      letIn();
+    } finally {
+      pumping = false;
+    }
+  };
+  const letIn = (): void => {
     const now = performance.now();
     const atMostMs = startingMs();
     for (const entry of starting) {
@@ -101,7 +108,6 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
       if (late) refuse(entry, 'waited');
       else start(entry);
     }
-    pumping = false;
     lookAgain(now);
   };
   const lookAgain = (now: number): void => {

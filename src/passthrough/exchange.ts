@@ -41,6 +41,8 @@ interface ExchangeParts {
 
 /** How long the rest of an upload is read after the answer, milliseconds. */
 const REST_MS = 30_000;
+/** And how much of it, bytes; beyond, the connection ends. */
+const REST_BYTES = 4_194_304;
 const EARLY_HINTS = 103;
 
 /** The handler of requests that pass to the backend. Its failures go to `next`. */
@@ -104,7 +106,8 @@ class Exchange implements ProxyListener {
     if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
     noteBodyRelayed(req);
     req.once('error', (cause) => this.#brokenBody(cause));
-    const moved = (): number => bytesMoved(req.socket, this.#toBackend?.socket);
+    // Behind its body come the bytes of the caller's next request.
+    const moved = (): number => bytesMoved(this.#toBackend?.socket) + bytesOfCall(req);
     this.#stopWatching = watchIdle(moved, () => this.#silent());
     proxy.send(req, res, this);
   }
@@ -220,6 +223,9 @@ class Exchange implements ProxyListener {
       return;
     }
     noteRelayEnded(this.#req);
+    // The proxy may have copied the head of an answer that broke before it went out.
+    for (const name of res.getHeaderNames()) if (name !== 'x-request-id') res.removeHeader(name);
+    res.statusMessage = '';
     this.#next(error);
   }
 
@@ -227,14 +233,34 @@ class Exchange implements ProxyListener {
   #closed(): void {
     const req = this.#req;
     this.#stopWatching?.();
-    this.#admitted?.ended();
     this.#end ??= this.#res.writableFinished ? 'relayed' : 'client_gone';
     this.#parts.onEnd(this.#end, this.#res);
-    if (req.complete || req.socket.destroyed) return;
-    // The proxy reads and drops the rest, behind which the next request is.
-    const timer = setTimeout(() => req.socket.destroy(), REST_MS).unref();
-    req.once('close', () => clearTimeout(timer));
+    const admitted = this.#admitted;
+    if (req.complete || req.socket.destroyed) {
+      admitted?.ended();
+      return;
+    }
+    // The proxy reads and drops the rest, behind which the next request is. Until then it runs.
+    const { socket } = req;
+    const until = socket.bytesRead + REST_BYTES;
+    const timer = setTimeout(() => socket.destroy(), REST_MS).unref();
+    req.on('data', () => {
+      if (socket.bytesRead > until) socket.destroy();
+    });
+    const over = (): void => {
+      clearTimeout(timer);
+      socket.off('close', over);
+      admitted?.ended();
+    };
+    for (const event of ['end', 'close']) req.once(event, over);
+    // A request whose connection is cut behind its answer is not told.
+    socket.once('close', over);
   }
+}
+
+/** What has moved between the caller and this request alone, bytes. */
+function bytesOfCall({ complete, socket }: Request): number {
+  return (complete ? 0 : socket.bytesRead) + socket.bytesWritten - socket.writableLength;
 }
 
 function busyBecause(reason: NotAdmitted): GatewayError {

@@ -19,7 +19,7 @@ export interface ForwardedFacts {
  */
 const passes = compileFields({
   names: [
-    ...['forwarded', 'x-forwarded', 'x-real-ip', 'x-request-id'],
+    ...['forwarded', 'proxy', 'x-forwarded', 'x-real-ip', 'x-request-id'],
     ...['x-http-method', 'x-http-method-override', 'x-method-override'],
   ],
   prefixes: [

@@ -4,7 +4,10 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { compileFields, namedInConnection } from './field-names.ts';
 
 /** Only the gateway says what a payment became, and how its answers are named. */
-const passes = compileFields({ names: ['x-request-id'], prefixes: ['agent-', 'payment-', 'x-payment'] });
+const passes = compileFields({
+  names: ['x-request-id', 'idempotent-replayed'],
+  prefixes: ['agent-', 'payment-', 'x-payment'],
+});
 
 /** Whether a backend's field goes on to the caller, by its lower-case name. */
 export const passesToCaller = passes;
@@ -26,8 +29,7 @@ export function unusableAnswer({ statusCode = 0, headers }: IncomingMessage): Un
 
 /**
  * Replaces the headers of an answer by those that the caller may see, in the answer itself. The
- * transfer coding is that of the caller's connection, so Node decides about it. `upgrade`: it opens
- * a WebSocket, or is written to a socket as it is.
+ * transfer coding is that of the caller's connection, so Node decides about it.
  */
 export function cleanResponseHeaders(answer: IncomingMessage, publicUrl: (url: string) => string | undefined): void {
   const { headers, statusCode, statusMessage = '' } = answer;

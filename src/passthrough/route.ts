@@ -79,7 +79,9 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
   const judge = createPathGuard(
     operations.filter(({ guarded }) => guarded).map((operation) => ({ ...operation, owner: operation })),
   );
-  const sold = operations.flatMap(({ method, inPlace }) => (inPlace === undefined ? [] : [{ method, ...inPlace }]));
+  const sold = operations.flatMap(({ method, template, inPlace }) =>
+    inPlace === undefined ? [] : [{ method, template, ...inPlace }],
+  );
   const passed = passthrough === undefined ? undefined : compilePassed(passthrough, pathPrefix);
   return function routeOf({ method = '', url = '/', originalUrl = url }) {
     const target = originForm(url);
@@ -89,7 +91,8 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     const passage = originalUrl.startsWith('/') ? judge(pathPrefix + target) : TARGET_REFUSED;
     if (passage.kind === 'refused') return passed === undefined ? OWN : refusedTarget(passage.reason);
     const path = pathPrefix + publicPath;
-    const here = sold.filter(({ address }) => address.matches(path));
+    const owners = passage.kind === 'held' ? passage.owners : [];
+    const here = sold.filter((one) => one.address.matches(path) && !owners.some((owner) => isOther(owner, one)));
     if (here.length > 0) {
       const query = mark < 0 ? '' : target.slice(mark + 1);
       const inPlace = inPlaceRoute(here, method, { path, query, publicPath });
@@ -107,7 +110,26 @@ function isOwn({ exact, below }: OwnPaths, path: string): boolean {
   return exact.has(path) || below.some((mount) => belowMount(mount, path) !== undefined);
 }
 
+/**
+ * Whether a path that is sold in place is also that of another operation, which is not: a server
+ * may run that one. A template with fewer segments is a page above it, such as a list.
+ */
+function isOther(owner: AddressedOperation, { template }: SoldHere): boolean {
+  if (owner.inPlace !== undefined) return false;
+  const [one, other] = [shapeOf(owner.template), shapeOf(template)];
+  return one !== other && one.split('/').length === other.split('/').length;
+}
+
+function shapeOf(template: string): string {
+  const [path = ''] = template.split('?');
+  return path
+    .replace(/\/$/, '')
+    .replaceAll(/\{[^{}]*\}/g, '{}')
+    .toLowerCase();
+}
+
 interface SoldHere {
+  readonly template: string;
   readonly method: string;
   readonly resourceId: string;
   readonly address: AddressReader;

@@ -165,7 +165,8 @@ class Upgrade implements ProxyListener {
     cleanRequestHeaders(req, factsOf(req, requestId), true);
     req.url = pathPrefix + req.url;
     this.#stopWatching = watchIdle(
-      () => bytesMoved(socket, this.#backend),
+      // Before it is open, bytes of the caller are no reason to wait for the backend.
+      () => (this.#backend === undefined ? bytesMoved(this.#toBackend?.socket) : bytesMoved(socket, this.#backend)),
       () => this.#fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
     );
     proxy.upgrade(req, socket, head, this);

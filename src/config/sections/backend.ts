@@ -47,7 +47,7 @@ type Backend = GatewayConfig['backend'];
 /** Pages for operators of servers: they pass only where the configuration says so. */
 export const USUALLY_INTERNAL: readonly string[] = [
   ...['/actuator', '/admin', '/debug', '/heapdump', '/internal', '/jolokia', '/management', '/metrics'],
-  ...['/server-info', '/server-status', '/.env', '/.git', '/.hg', '/.svn'],
+  ...['/server-info', '/server-status', '/.env', '/.env.local', '/.env.production', '/.git', '/.hg', '/.svn'],
 ];
 
 /** Its URL has passed the rules of `fields.ts`. */

@@ -21,7 +21,6 @@ const LIMITS = {
   // Node's own refusal of a request without Host has no envelope; that of `checkFraming` has one.
   requireHostHeader: false,
 } as const;
-const MAX_HEADERS = 100;
 /**
  * A connection on which no byte moves for so long is closed, milliseconds: a client that never
  * reads would keep it for ever. Longer than a call may be silent: its verification, settlement and
@@ -107,7 +106,8 @@ export function createListener(parts: ListenerParts): Listener {
     },
     answer,
   );
-  server.maxHeadersCount = MAX_HEADERS;
+  // All of them are seen, and `framing.ts` counts them; the size of the head is bounded above.
+  server.maxHeadersCount = 0;
   server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
   server.timeout = relay === undefined ? silentMs : Math.max(silentMs, 2 * relay.idleTimeoutMs);
   // The body reader decides when to invite the body, so an unwanted one is never sent.
