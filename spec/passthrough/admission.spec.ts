@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { beforeEach, describe, it, mock } from 'node:test';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import {
   CALM_STARTING_MS,
   createAdmission,
@@ -14,9 +14,12 @@ describe('the admission of passed requests', () => {
   let now: number;
   beforeEach(() => {
     now = 1_000;
-    mock.timers.reset();
     mock.timers.enable({ apis: ['setTimeout'] });
     mock.method(performance, 'now', () => now);
+  });
+  afterEach(() => {
+    mock.timers.reset();
+    mock.restoreAll();
   });
   const pass = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 1) {
