@@ -53,7 +53,8 @@ async function send(response: ServerResponse, bytes: number, everyMs: number): P
   for (let left = bytes; left > 0 && !response.destroyed; left -= CHUNK.length) {
     const more = response.write(left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left));
     if (!more) await once(response, 'drain', { signal: gone.signal }).catch(() => undefined);
-    if (everyMs > 0) await delay(everyMs);
+    // Not behind the last one: its connection may have the next request already.
+    if (everyMs > 0 && left > CHUNK.length) await delay(everyMs);
   }
   response.end();
 }

