@@ -38,6 +38,14 @@ describe('the decision whose a request is', () => {
     assert.equal(routesOf({}), undefined);
     assert.equal(routesOf({ 'backend.passthrough': { enabled: false, include: ['/shop'] } }), undefined);
   });
+  it('is made once for a request, and anew for the next one of the same line', () => {
+    const routeOf = routesOf(IN_PLACE);
+    assert.ok(routeOf);
+    const line = () => ({ method: 'GET', url: '/reports/x' });
+    const req = line();
+    assert.equal(routeOf(req), routeOf(req));
+    assert.notEqual(routeOf(req), routeOf(line()));
+  });
   it('is made where something passes, or is sold in place', () => {
     assert.deepEqual(kinds(PASSTHROUGH, 'GET /', 'GET /reports/x'), ['pass', 'refused 404']);
     assert.deepEqual(kinds(IN_PLACE, 'GET /', 'GET /reports/x'), ['own', 'in_place']);

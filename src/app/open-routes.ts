@@ -29,7 +29,18 @@ export function openRoutes(
 ): ((req: RequestLine) => Route) | undefined {
   const { passthrough, pathPrefix } = config.backend;
   if (passthrough === undefined && config.resources.every(({ address }) => address === undefined)) return undefined;
-  return compileRoutes({ own: ownPaths(config), operations: operationsOf(config, catalogue), pathPrefix, passthrough });
+  const own = ownPaths(config);
+  return oncePerRequest(compileRoutes({ own, operations: operationsOf(config, catalogue), pathPrefix, passthrough }));
+}
+
+const ROUTE = Symbol('whose it is');
+
+/** Load shedder and middleware ask for the same request; a malicious path is costly to judge. */
+function oncePerRequest(routeOf: (req: RequestLine) => Route): (req: RequestLine) => Route {
+  return (req: RequestLine & { [ROUTE]?: Route }) => {
+    req[ROUTE] ??= routeOf(req);
+    return req[ROUTE];
+  };
 }
 
 /** What the decision is made from, of the configuration. */
