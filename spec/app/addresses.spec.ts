@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { addressShape, callersPath, ownPathAt, samplePath, shadowedPaths } from '../../src/app/addresses.ts';
+import { callersPath, ownPathAt, samplePath, shadowedPaths } from '../../src/app/addresses.ts';
+import { pathShape } from '../../src/resources/url-template.ts';
 import { load } from '../config/document/document.ts';
 import { passing, resource } from './routes.ts';
 
@@ -17,8 +18,8 @@ describe('the path that callers have', () => {
 });
 
 it('paths have one shape when their letters and parameters differ in name alone', () => {
-  assert.equal(addressShape('/Reports/{city}.csv'), addressShape('/reports/{town}.csv'));
-  assert.notEqual(addressShape('/reports/{city}'), addressShape('/reports/city'));
+  assert.equal(pathShape('/Reports/{city}.csv'), pathShape('/reports/{town}.csv'));
+  assert.notEqual(pathShape('/reports/{city}'), pathShape('/reports/city'));
   assert.equal(samplePath('/a/{b}-{c}/d'), '/a/x-x/d');
 });
 

@@ -32,11 +32,6 @@ export function samplePath(path: string): string {
   return path.replaceAll(/\{[^{}]*\}/g, 'x');
 }
 
-/** Equal for two paths that differ in case and in the names of their parameters alone. */
-export function addressShape(path: string): string {
-  return path.replaceAll(/\{[^{}]*\}/g, '{}').toLowerCase();
-}
-
 /** The gateway's own path at which a path of the backend lies; undefined: none. */
 export function ownPathAt(config: RouteSettings, path: string): string | undefined {
   const { exact, below } = ownPaths(config);

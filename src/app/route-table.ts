@@ -8,7 +8,8 @@ import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
-import { addressShape, callersPath, ownPathAt, samplePath, shadowedPaths } from './addresses.ts';
+import { pathShape } from '../resources/url-template.ts';
+import { callersPath, ownPathAt, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, ownPaths, type RouteSettings } from './open-routes.ts';
 
 /** One row: what becomes of requests with this path and method. */
@@ -102,7 +103,7 @@ function operationRows(
     return path === undefined ? [] : [{ ...operation, path }];
   });
   const describe = describer(config, operations);
-  return [...Map.groupBy(addressed, ({ path }) => addressShape(path)).values()].flatMap((here) => {
+  return [...Map.groupBy(addressed, ({ path }) => pathShape(path)).values()].flatMap((here) => {
     const path = here[0]?.path ?? '';
     const declared = [...new Set(here.map(({ method }) => method))];
     const other = METHODS.find((method) => !declared.some((one) => one === method));

@@ -7,7 +7,8 @@ import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
-import { addressShape, callersPath, samplePath, shadowedPaths } from './addresses.ts';
+import { pathShape } from '../resources/url-template.ts';
+import { callersPath, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, type RouteSettings } from './open-routes.ts';
 
 /** Which of the routes are asked: addresses in place are compared, never read. */
@@ -88,7 +89,7 @@ function priceWarnings(resources: readonly ResourceConfig[]): readonly string[] 
 /** The path, the fixed query and the headers tell one operation of a method from another. */
 function operationKey({ backend: { method, path, headers } }: ResourceConfig): string {
   const [address = '', query = ''] = path.split('?');
-  return JSON.stringify([method, addressShape(address), query, Object.entries(headers).toSorted()]);
+  return JSON.stringify([method, pathShape(address), query, Object.entries(headers).toSorted()]);
 }
 
 function price({ pricing }: ResourceConfig): bigint {
@@ -131,7 +132,7 @@ function excludeWarnings({ include, exclude }: PassthroughSettings): readonly st
 function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
   return operations.flatMap(({ setting, method, path, guarded }) => {
     if (guarded) return [];
-    const same = operations.filter((other) => addressShape(other.path) === addressShape(path));
+    const same = operations.filter((other) => pathShape(other.path) === pathShape(path));
     if (same.some((other) => other.method === method && other.resource?.address !== undefined)) return [];
     const route = routeOf({ method, url: samplePath(path) });
     if (route.kind === 'pass')

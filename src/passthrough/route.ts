@@ -5,6 +5,7 @@
 
 import { GatewayError } from '../errors.ts';
 import type { AddressReader } from '../resources/reverse-template.ts';
+import { pathShape } from '../resources/url-template.ts';
 import { belowMount, originForm } from '../server/http/target.ts';
 import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
 import type { PassthroughSettings } from './settings.ts';
@@ -116,16 +117,13 @@ function isOwn({ exact, below }: OwnPaths, path: string): boolean {
  */
 function isOther(owner: AddressedOperation, { template }: SoldHere): boolean {
   if (owner.inPlace !== undefined) return false;
-  const [one, other] = [shapeOf(owner.template), shapeOf(template)];
+  const [one, other] = [withoutEnd(pathShape(owner.template)), withoutEnd(pathShape(template))];
   return one !== other && one.split('/').length === other.split('/').length;
 }
 
-function shapeOf(template: string): string {
-  const [path = ''] = template.split('?');
-  return path
-    .replace(/\/$/, '')
-    .replaceAll(/\{[^{}]*\}/g, '{}')
-    .toLowerCase();
+/** Without a slash at its end. */
+function withoutEnd(path: string): string {
+  return path.replace(/\/$/, '');
 }
 
 interface SoldHere {

@@ -61,6 +61,14 @@ export function comparisonFault(template: string): string | undefined {
   return READ_DIFFERENTLY.test(path) ? 'has //, ; or an encoded separator, which servers read differently' : undefined;
 }
 
+/**
+ * Equal for the paths of two templates that differ in case and in the names of their parameters
+ * alone: servers may compare paths without regard to case. The query does not count.
+ */
+export function pathShape(template: string): string {
+  return template.replace(/\?.*/s, '').replaceAll(PARAMETER, '{}').toLowerCase();
+}
+
 /** The names in `{…}`, in order. */
 export function templateParameters(text: string): readonly string[] {
   return [...text.matchAll(PARAMETER)].map(([, name = '']) => name);

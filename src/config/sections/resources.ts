@@ -5,7 +5,7 @@ import type { Channel } from '../../events/event.ts';
 import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
 import { resourceFaults } from '../../resources/check.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
-import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
+import { comparisonFault, pathShape, templateParameters } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
@@ -215,17 +215,12 @@ function collide(one: ResourceConfig, other: ResourceConfig): boolean {
   if (inPlace === 0) return false;
   const [segments, others] = [addressSegments(one), addressSegments(other)];
   if (!segments.every((segment, at) => segmentsOverlap(segment, others[at] ?? ''))) return false;
-  return inPlace === 2 || shapeOf(segments) !== shapeOf(others);
+  return inPlace === 2 || pathShape(one.backend.path) !== pathShape(other.backend.path);
 }
 
 /** Servers may compare paths without regard to case. */
 function addressSegments({ backend }: ResourceConfig): readonly string[] {
   return backend.path.replace(/\?.*/, '').toLowerCase().split('/');
-}
-
-/** Equal for two templates of one operation. */
-function shapeOf(segments: readonly string[]): string {
-  return segments.join('/').replaceAll(/\{[^{}]*\}/g, '{}');
 }
 
 function segmentsOverlap(one: string, other: string): boolean {
