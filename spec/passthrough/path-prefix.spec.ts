@@ -5,11 +5,11 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { type Answered, ask } from '../e2e/ask.ts';
 import { envelopeOf, exchange, head, statusOf } from '../server/http/raw.ts';
 import { createBuyer } from '../support/buyer.ts';
+import { NO_CHAIN } from '../support/config.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { answerJson } from '../support/http-server.ts';
 import {
   type Merchant,
-  NO_CHAIN,
   openPassthroughTestbed,
   type PassthroughTestbed,
   PUBLIC_URL,

@@ -3,16 +3,8 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
-import type { ConfigObject, WorldParts } from '../support/config.ts';
+import { type ConfigObject, NO_CHAIN, type WorldParts } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-
-/** What passes needs no chain. */
-export const NO_CHAIN = {
-  rpcUrl: 'http://127.0.0.1:1',
-  chainId: 31_337,
-  token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
-  relayerKey: `0x${'1'.repeat(64)}`,
-} as const;
 
 /** The public address of these gateways; nothing listens there. */
 export const PUBLIC_URL = 'https://api.shop.example';

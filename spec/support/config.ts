@@ -24,6 +24,14 @@ export interface WorldParts {
   readonly overrides?: ConfigObject;
 }
 
+/** For gateways that settle nothing: there is no node at this address. */
+export const NO_CHAIN = {
+  rpcUrl: 'http://127.0.0.1:1',
+  chainId: 31_337,
+  token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
+  relayerKey: `0x${'1'.repeat(64)}`,
+} as const;
+
 /** Currency of the sample prices. */
 export const CURRENCY = 'TUSD';
 

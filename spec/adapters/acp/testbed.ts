@@ -4,21 +4,13 @@ import { after, before } from 'node:test';
 import type { JsonObject } from '../../../src/json/types.ts';
 import { type Answered, ask, isEnvelope } from '../../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../../support/acp/checkout-backend.ts';
-import type { ConfigObject } from '../../support/config.ts';
+import { type ConfigObject, NO_CHAIN } from '../../support/config.ts';
 import { openGateway, type TestGateway, type TestGatewayParts } from '../../support/gateway.ts';
 
 export const TOKEN = 'token-of-the-assistant';
 export const OTHER_TOKEN = 'token-of-the-other-assistant';
 export const SECRET = 'secret-of-these-tests-with-40-characters';
 export const SEALING_KEY = Buffer.alloc(32, 7).toString('base64');
-
-/** Checkouts need no chain. */
-export const NO_CHAIN = {
-  rpcUrl: 'http://127.0.0.1:1',
-  chainId: 31_337,
-  token: { address: `0x${'1'.repeat(40)}`, name: 'none', version: '1', decimals: 6 },
-  relayerKey: `0x${'1'.repeat(64)}`,
-} as const;
 
 /** A gateway that serves checkouts and nothing else, with a backend of its own. */
 export interface CheckoutTestbed {

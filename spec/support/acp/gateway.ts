@@ -1,8 +1,9 @@
 /** A gateway process that serves checkouts and nothing else. */
 
 import { join } from 'node:path';
-import { checkoutProtocol, NO_CHAIN } from '../../adapters/acp/testbed.ts';
+import { checkoutProtocol } from '../../adapters/acp/testbed.ts';
 import type { ConfigObject, WorldParts } from '../config.ts';
+import { NO_CHAIN } from '../config.ts';
 import { OPERATOR_TOKEN } from '../gateway.ts';
 import { type GatewayProcess, prepareGateway } from '../gateway-process.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';

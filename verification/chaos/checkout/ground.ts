@@ -1,8 +1,9 @@
 /** What the gateways of one file of checkout deaths share, and each gateway's configuration. */
 
 import assert from 'node:assert/strict';
-import { CART, checkoutProtocol, NO_CHAIN, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
+import { CART, checkoutProtocol, OTHER_TOKEN, TOKEN } from '../../../spec/adapters/acp/testbed.ts';
 import { type Aim, type CheckoutBackend, startCheckoutBackend } from '../../../spec/support/acp/checkout-backend.ts';
+import { NO_CHAIN } from '../../../spec/support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../../../spec/support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
