@@ -85,8 +85,8 @@ export interface Gateway {
 }
 
 /** Wires a gateway. `drain`: what the pod's hook starts. */
-export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
-  const services = openServices(parts);
+export async function createGateway(parts: GatewayParts, drain: () => Promise<void>): Promise<Gateway> {
+  const services = await openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
   return {
     agents: agentsApp(parts, services),
@@ -152,9 +152,9 @@ function purchase(services: Services): readonly RequestHandler[] {
 }
 
 /** Everything that the middleware works with, open. */
-type Services = ReturnType<typeof openServices>;
+type Services = Awaited<ReturnType<typeof openServices>>;
 
-function openServices(parts: GatewayParts) {
+async function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();

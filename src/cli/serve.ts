@@ -128,7 +128,7 @@ async function open(
 
   // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
-  const gateway = createGateway({ config, store, rail, log, tracing }, drain);
+  const gateway = await createGateway({ config, store, rail, log, tracing }, drain);
   opened.push(() => gateway.close());
   const onRefused = refusalLog(log);
   const agents = createListener({
