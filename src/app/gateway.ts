@@ -144,7 +144,7 @@ function purchase(services: Services): readonly RequestHandler[] {
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
-      : [step('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+      : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
