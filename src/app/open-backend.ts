@@ -14,11 +14,12 @@ export interface Backend extends WatchedBackend {
 /** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
-export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
-  const { origin, headers, probePath } = config.backend;
+/** `now`: the present configuration, whose headers a probe carries. */
+export function openBackend(now: () => Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
+  const { origin, probePath: path } = now().backend;
   const backend = watchBackend({
     origin,
-    probe: probePath === undefined ? undefined : { path: probePath, headers },
+    probe: path === undefined ? undefined : { path, headers: () => now().backend.headers },
     onChange: reachLog(log),
   });
   const reachable = (): boolean => backend.facts().state !== 'open';

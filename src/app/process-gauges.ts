@@ -11,6 +11,8 @@ import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** Where the values are read. */
 interface ProcessFacts {
+  /** When the present configuration was loaded, Unix milliseconds. */
+  readonly loadedAtMs: () => number;
   readonly lifecycle: Pick<Lifecycle, 'draining'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
   /** Why the first adapter warns: the backend can be called past the gateway, or not at all. */
@@ -29,8 +31,8 @@ interface ProcessFacts {
 const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
 export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
-  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = facts;
-  const loadedAt = Date.now() / 1_000;
+  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget, loadedAtMs } =
+    facts;
   gauge({
     name: 'acg_build_info',
     help: 'Always 1; the release is in the label.',
@@ -40,7 +42,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   gauge({
     name: 'acg_config_loaded_timestamp_seconds',
     help: 'When this process read its configuration. If it is older than your last change, that change is not active.',
-    read: () => loadedAt,
+    read: () => loadedAtMs() / 1_000,
   });
   counter({
     name: 'acg_sealed_unreadable_total',
