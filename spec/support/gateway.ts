@@ -9,6 +9,7 @@ import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
+import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
@@ -44,7 +45,11 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly loop?: () => EventLoopLag;
   /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
+  /** What the hooks of the pod start; nothing unless given. */
+  readonly hooks?: PodHooks;
 };
+
+const NO_HOOKS: PodHooks = { drain: async () => undefined, release: async () => undefined };
 
 /** Wires a gateway that does not listen; default storage: SQLite in memory. */
 export async function openApps(parts: TestGatewayParts): Promise<TestApps> {
@@ -93,6 +98,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 async function openParts({
   loop,
   checkouts,
+  hooks = NO_HOOKS,
   ...parts
 }: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder' | 'relay'> & { readonly log: Log }> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
@@ -104,10 +110,7 @@ async function openParts({
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = createGateway(
-    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
-    async () => undefined,
-  );
+  const gateway = createGateway({ config, store, rail, log, ...(loop === undefined ? {} : { loop }) }, hooks);
   return {
     ...gateway,
     ...{ log, config, store, logLines },

@@ -32,6 +32,7 @@ import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
 import { startMonitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
@@ -84,15 +85,15 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `drain`: what the pod's hook starts. */
-export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
+/** Wires a gateway. `hooks`: what the pod's hooks start. */
+export function createGateway(parts: GatewayParts, hooks: PodHooks): Gateway {
   const services = openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
   return {
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
-    management: managementApp(monitor, metrics, drain, onFailure),
+    management: managementApp({ monitor, metrics, hooks, onFailure }),
     lifecycle,
     close: () => closeServices(services),
   };
