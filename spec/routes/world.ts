@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before } from 'node:test';
 import type { Express } from 'express';
 import { type Response, Test } from 'supertest';
+import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
@@ -39,6 +40,8 @@ export function exposedOn(...channels: readonly string[]): ConfigObject {
   return Object.fromEntries(SOLD_IN_PLACE.map((id) => [id, { expose: channels }]));
 }
 
+/** What each probe of the merchant's container asks: something that is free. */
+const PROBED = { scheme: 'http', target: '/cities', headers: [] } as const;
 const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document' }, pricing: { type: 'free' } };
 
 /**
@@ -69,6 +72,9 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
     chain: NO_CHAIN,
     backendUrl: backend.url,
     facilitator: { mode: 'remote', url: facilitator.url },
+    appProbes: Object.fromEntries(
+      APP_PROBES.map((kind) => [kind, { ...PROBED, port: Number(new URL(backend.url).port) }]),
+    ),
     overrides: overlaid(overlaid(EVERYTHING, checkoutUrl), changes),
   });
   // The first look at the components changes the discovery document.

@@ -9,6 +9,7 @@ import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
+import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
@@ -42,6 +43,8 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** The event-loop lag that the load shedder sees; default: the real one. */
   readonly loop?: () => EventLoopLag;
+  /** Probes of the merchant's container that the management app repeats. */
+  readonly appProbes?: AppProbeSettings;
   /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
 };
@@ -93,6 +96,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 async function openParts({
   loop,
   checkouts,
+  appProbes = {},
   ...parts
 }: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder' | 'relay'> & { readonly log: Log }> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
@@ -105,7 +109,7 @@ async function openParts({
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
   const gateway = createGateway(
-    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
+    { config, store, rail, log, appProbes, ...(loop === undefined ? {} : { loop }) },
     async () => undefined,
   );
   return {

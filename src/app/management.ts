@@ -1,6 +1,6 @@
 /** The app of the second listener, for the pod and its operators: probes, metrics, the drain. */
 
-import type { Express } from 'express';
+import type { Express, Router } from 'express';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { identify } from '../server/http/request-id.ts';
@@ -16,17 +16,20 @@ const DRAINED = JSON.stringify({ status: 'drained' });
 /**
  * The app of the management listener (contract 8). It stands behind no Service, so that a flood of
  * agents can neither fail a probe nor reach the hook. `drain`: what `/drain` starts and waits for.
+ * `merchantProbes`: the probes of the merchant's container, which the kubelet asks here.
  */
 export function managementApp(
   monitor: Monitor,
   metrics: Metrics,
   drain: () => Promise<void>,
   onFailure: FailureListener,
+  merchantProbes: Router,
 ): Express {
   const app = plainExpress();
   app.use(identify());
   app.use(checkFraming());
   app.use(probes(monitor));
+  app.use(merchantProbes);
   app.get('/metrics', async function metricsText(_req, res) {
     const text = await metrics.text();
     res.setHeader('content-type', metrics.contentType);
