@@ -31,8 +31,8 @@ export type Setting = keyof typeof WITHOUT;
 /** What a path answers to a right request. */
 export interface Route {
   readonly app: 'agents' | 'management';
-  /** As specification 1 names it; `pod` is for the listener that no Service shows. */
-  readonly audience: 'probes' | 'anyone' | 'agents' | 'operators' | 'pod';
+  /** As specification 1 names it; `pod` and `hooks` are for the listener that no Service shows. */
+  readonly audience: 'probes' | 'anyone' | 'agents' | 'operators' | 'pod' | 'hooks';
   /** What a request is refused without: 401. */
   readonly auth: 'none' | 'operator token' | 'checkout token';
   readonly method: 'GET' | 'POST';
@@ -88,6 +88,13 @@ const callable = (changes: Changes & { readonly body: unknown; readonly more?: S
 };
 
 const probe = (app: Route['app'], pattern: string): Route => readable({ app, audience: 'probes', pattern });
+
+/** What the kubelet asks before it stops a container. */
+const hook = (pattern: string): Route =>
+  readable({
+    ...{ app: 'management', audience: 'hooks', pattern, allow: 'GET' },
+    sent: () => ({ headers: { 'agent-commerce-hook': '1' } }),
+  });
 
 const published = (pattern: string, changes: Partial<Route> = {}): Route =>
   readable({
@@ -220,7 +227,9 @@ export const ROUTES: readonly Route[] = [
       mediaType: 'text/plain; charset=utf-8',
     }),
   ),
-  readable({ app: 'management', audience: 'pod', pattern: '/drain', allow: 'GET', cacheControl: undefined }),
+  readable({ app: 'management', audience: 'pod', pattern: '/routing' }),
+  hook('/drain'),
+  hook('/release'),
 ];
 
 /** The path of a row, with a session of its own where it has one. */

@@ -34,6 +34,7 @@ import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
 import { startMonitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
@@ -89,8 +90,8 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `drain`: what the pod's hook starts. */
-export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
+/** Wires a gateway. `hooks`: what the pod's hooks start. */
+export function createGateway(parts: GatewayParts, hooks: PodHooks): Gateway {
   const services = openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
   const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
@@ -98,7 +99,7 @@ export function createGateway(parts: GatewayParts, drain: () => Promise<void>): 
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
-    management: managementApp(monitor, metrics, drain, onFailure, merchantProbes),
+    management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
     close: () => closeServices(services),
   };

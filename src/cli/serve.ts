@@ -14,6 +14,7 @@ import { configWarnings } from '../config/warnings.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { ProblemList } from '../problems/problem.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
+import { createPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
@@ -129,7 +130,13 @@ async function open(
 
   // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
-  const gateway = createGateway({ config, store, rail, log, tracing, appProbes }, drain);
+  const gateway: Gateway = createGateway(
+    { config, store, rail, log, tracing, appProbes },
+    {
+      drain,
+      release: () => createPodHooks({ lifecycle: gateway.lifecycle, drain }).release(),
+    },
+  );
   opened.push(() => gateway.close());
   const onRefused = refusalLog(log);
   const agents = createListener({
