@@ -31,6 +31,8 @@ import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
+import { appProbes } from '../sidecar/app-probes.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
@@ -41,6 +43,7 @@ import { failureLog, healthLog, httpLog, type Log } from '../telemetry/log/log.t
 import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+import { soldTargets } from './app-probe-guard.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -68,6 +71,8 @@ interface GatewayParts {
   readonly log: Log;
   /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
+  /** Probes of the merchant's container that are repeated here; none unless given. */
+  readonly appProbes?: AppProbeSettings;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
@@ -89,11 +94,12 @@ export interface Gateway {
 export function createGateway(parts: GatewayParts, hooks: PodHooks): Gateway {
   const services = openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
   return {
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
-    management: managementApp({ monitor, metrics, hooks, onFailure }),
+    management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
     close: () => closeServices(services),
   };
