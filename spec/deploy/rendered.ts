@@ -1,8 +1,8 @@
-/** The development overlay as kustomize renders it, for the specs of `deploy`. */
+/** What kustomize renders of deploy/, for the specs of `deploy`. */
 
 import { ok } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,19 +16,38 @@ const OVERLAY = 'overlays/dev';
 export const GATEWAY = 'agent-commerce-gateway';
 
 /**
- * Renders the development overlay from a copy of deploy/, so that secrets made for a spec never are
- * in the working copy. `withSecrets`: after the script that makes them; existing ones are not
- * copied.
+ * Renders `directory` of a copy of deploy/, so that what a spec makes never is in the working copy;
+ * secrets that exist there are not copied. `prepare` gets the path of the copy first.
  */
-export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
+function render(directory: string, prepare: (copy: string) => void): readonly Manifest[] {
   const copy = mkdtempSync(join(tmpdir(), 'deploy-'));
   try {
     cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !source.endsWith('.env') });
-    if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
-    return manifests(kustomize(join(copy, OVERLAY)));
+    prepare(copy);
+    return manifests(kustomize(join(copy, directory)));
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/** `withSecrets`: after the script that makes them. */
+export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
+  return render(OVERLAY, (copy) => {
+    if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
+  });
+}
+
+/** The base with components of deploy/components, in the namespace `shop`. */
+export function renderComponents(...components: readonly string[]): readonly Manifest[] {
+  return render('overlays/spec', (copy) => {
+    mkdirSync(join(copy, 'overlays/spec'));
+    const kustomization = {
+      namespace: 'shop',
+      resources: ['../../base'],
+      components: components.map((name) => `../../components/${name}`),
+    };
+    writeFileSync(join(copy, 'overlays/spec/kustomization.yaml'), JSON.stringify(kustomization));
+  });
 }
 
 /** The development overlay as a cluster would get it, and the parts that the specs read. */
