@@ -11,6 +11,8 @@ import { type Container, containersOf, type Manifest, manifests, type PodSpec, p
 
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
 const OVERLAY = 'overlays/dev';
+/** What generate.sh makes. */
+const SECRETS = /\/secrets\/(gateway|redis)$/;
 
 /** Name of the container that the sidecar component adds. */
 export const GATEWAY = 'agent-commerce-gateway';
@@ -22,7 +24,7 @@ export const GATEWAY = 'agent-commerce-gateway';
 function render(directory: string, prepare: (copy: string) => void): readonly Manifest[] {
   const copy = mkdtempSync(join(tmpdir(), 'deploy-'));
   try {
-    cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !source.endsWith('.env') });
+    cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !SECRETS.test(source) });
     prepare(copy);
     return manifests(kustomize(join(copy, directory)));
   } finally {
@@ -50,9 +52,13 @@ export function renderComponents(...components: readonly string[]): readonly Man
   });
 }
 
-/** The development overlay as a cluster would get it, and the parts that the specs read. */
-export class Development {
-  readonly objects: readonly Manifest[] = renderDevelopment(true);
+/** An overlay as a cluster would get it, and the parts that the specs read. */
+export class Overlay {
+  readonly objects: readonly Manifest[];
+
+  constructor(objects: readonly Manifest[]) {
+    this.objects = objects;
+  }
 
   get workloads(): readonly Manifest[] {
     return this.objects.filter((object) => object.spec?.template !== undefined);
@@ -81,5 +87,19 @@ export class Development {
 
   pick(kind: string, name: string): Manifest {
     return pick(this.objects, kind, name);
+  }
+}
+
+/** The development overlay. */
+export class Development extends Overlay {
+  constructor() {
+    super(renderDevelopment(true));
+  }
+}
+
+/** The production overlay, placeholders and all. */
+export class Production extends Overlay {
+  constructor() {
+    super(render('overlays/prod', () => {}));
   }
 }
