@@ -72,6 +72,7 @@ export interface Manifest {
   readonly automountServiceAccountToken?: boolean;
   readonly spec?: {
     readonly selector?: unknown;
+    readonly podSelector?: unknown;
     readonly ports?: readonly { readonly port: number; readonly targetPort?: number | string }[];
     readonly template?: {
       readonly metadata: { readonly labels: Readonly<Record<string, string>> };
