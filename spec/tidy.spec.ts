@@ -195,6 +195,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/rate-limit',
     'store/port',
   ],
+  'sidecar/injection': ['config/document', 'problems'],
   'telemetry/health': ['mandates/ap2/trust', 'payments/x402/wire', 'server/http', 'store/port', 'time'],
   'operator/api': ['errors', 'events', 'receipts', 'server/http', 'server/rate-limit', 'store/port'],
   'adapters/json-rpc': [
