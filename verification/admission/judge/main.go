@@ -123,6 +123,8 @@ func judge(ctx context.Context, chain admission.Interface, asked Case) Answer {
 	err = admit(warning.WithWarningRecorder(ctx, recorder), chain, attributes, objects, &answer)
 	answer.Warnings = recorder.texts
 	if err == nil {
+		// A pod that a plugin has converted names no kind.
+		pod.APIVersion, pod.Kind = "v1", "Pod"
 		answer.Object = pod
 		return answer
 	}
