@@ -19,7 +19,7 @@ function asking(pod: Pod): Pod {
   return JSON.parse(JSON.stringify({ ...pod, metadata: { ...pod.metadata, labels } }));
 }
 
-/** What an API server makes of the answer that came over the wire; undefined: it refuses the pod. */
+/** What an API server makes of an answer that came over the wire; undefined: it refuses. */
 function admitted(pod: Pod): Pod | undefined {
   const request = readAdmissionRequest(bytesOf(reviewOf({}, pod)));
   const inject = (read: Pod) => injectPod(read, USUAL_OPTIONS);
