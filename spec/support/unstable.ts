@@ -64,7 +64,8 @@ export function unpackUnstable(directory: string, packages: readonly string[], n
   apt(archives, 'download', ...wanted);
   for (const archive of readdirSync(archives).filter((name) => name.endsWith('.deb')))
     step(archives, 'dpkg', ['-x', archive, join(directory, 'root')]);
-  for (const folder of ['lists', 'cache', 'archives']) rmSync(join(directory, folder), { recursive: true, force: true });
+  for (const folder of ['lists', 'cache', 'archives'])
+    rmSync(join(directory, folder), { recursive: true, force: true });
 }
 
 /** apt with lists, status and archives of its own. */

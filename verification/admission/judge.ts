@@ -6,8 +6,8 @@ import { existsSync, globSync, mkdirSync, readFileSync, renameSync } from 'node:
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { unpackUnstable } from '../../spec/support/unstable.ts';
+import type { Pod } from '../../src/sidecar/injection/pod.ts';
 
 const SOURCES = fileURLToPath(new URL('judge', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../.cache/admission', import.meta.url));
@@ -79,21 +79,25 @@ function fingerprint(): string {
 }
 
 function build(go: string, program: string): void {
-  const { status, stderr, error } = spawnSync(go, ['build', '-p', String(availableParallelism()), '-o', `${program}.new`, '.'], {
-    cwd: SOURCES,
-    encoding: 'utf8',
-    timeout: BUILD_TIMEOUT_MS,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: CACHE,
-      GO111MODULE: 'off',
-      GOPATH: join(PACKAGES, 'root/usr/share/gocode'),
-      GOCACHE: join(CACHE, 'go-build'),
-      GOTOOLCHAIN: 'local',
-      GOFLAGS: '',
-      CGO_ENABLED: '0',
+  const { status, stderr, error } = spawnSync(
+    go,
+    ['build', '-p', String(availableParallelism()), '-o', `${program}.new`, '.'],
+    {
+      cwd: SOURCES,
+      encoding: 'utf8',
+      timeout: BUILD_TIMEOUT_MS,
+      env: {
+        PATH: process.env['PATH'],
+        HOME: CACHE,
+        GO111MODULE: 'off',
+        GOPATH: join(PACKAGES, 'root/usr/share/gocode'),
+        GOCACHE: join(CACHE, 'go-build'),
+        GOTOOLCHAIN: 'local',
+        GOFLAGS: '',
+        CGO_ENABLED: '0',
+      },
     },
-  });
+  );
   if (status !== 0) throw new Error(`the judge does not build: ${error?.message ?? stderr.trim()}`);
   renameSync(`${program}.new`, program);
 }

@@ -2,8 +2,8 @@
 
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
-import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import { kustomize } from '../../spec/deploy/kubectl.ts';
+import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 
 const ADMISSION = fileURLToPath(new URL('../../deploy/admission', import.meta.url));
 /** Kinds that the admission code of an API server reads. */

@@ -19,7 +19,9 @@ export function outcomeOf({ object, refused }: Verdict): Outcome {
 export function faultsOf(expected: Outcome, actual: Outcome): readonly string[] {
   if (expected.kind === 'stored' && actual.kind === 'stored') return differences(expected.pod, actual.pod);
   if (expected.kind === 'refused' && actual.kind === 'refused')
-    return actual.words.includes(expected.words) ? [] : [`expected the words: ${expected.words}`, `came: ${actual.words}`];
+    return actual.words.includes(expected.words)
+      ? []
+      : [`expected the words: ${expected.words}`, `came: ${actual.words}`];
   return [`expected ${told(expected)}`, `came ${told(actual)}`];
 }
 
