@@ -6,6 +6,7 @@ interface HttpGet {
   readonly path: string;
   readonly port: number | string;
   readonly scheme?: string;
+  readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
 }
 
 interface Probe {

@@ -7,9 +7,11 @@ import { PROMETHEUS_RULE, prometheusRule } from '../../deploy/monitoring/prometh
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/testbed.ts';
+import { reviewOf } from '../sidecar/injector/reviews.ts';
+import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
-import { scrape } from '../telemetry/scrape.ts';
+import { scrape, seriesIn } from '../telemetry/scrape.ts';
 import { pick } from './manifest.ts';
 import { renderComponents } from './rendered.ts';
 
@@ -50,6 +52,7 @@ const OF_THE_SCRAPE = new Set(['job', 'instance', 'le']);
 describe('alerts and dashboard', () => {
   let testbed: Testbed;
   let checkout: CheckoutTestbed;
+  const ends = new AsyncDisposableStack();
   let labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
   before(async () => {
     testbed = await openTestbed();
@@ -59,12 +62,15 @@ describe('alerts and dashboard', () => {
     await provokeInvalidDocuments(checkout);
     const gateways = [testbed.gateway, checkout.gateway];
     const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
-    labels = labelsIn(series.flatMap((one) => [...one.keys()]));
+    const injector = await startInjector(ends);
+    await ask(injector, { body: reviewOf() });
+    const ofInjector = seriesIn((await injector.management('/metrics')).text);
+    labels = labelsIn([...series, ofInjector].flatMap((one) => [...one.keys()]));
   });
-  after(() => Promise.all([testbed.close(), checkout.close()]));
+  after(() => Promise.all([testbed.close(), checkout.close(), ends.disposeAsync()]));
 
   for (const { who, expr } of queries) {
-    it(`${who} selects only what a running gateway shows`, () => {
+    it(`${who} selects only what a running gateway or injector shows`, () => {
       const asked = [...expr.matchAll(SELECTED)];
       assert.ok(asked.length > 0, expr);
       for (const [, name = '', selector = ''] of asked) {

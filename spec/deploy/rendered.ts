@@ -2,7 +2,7 @@
 
 import { ok } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -36,6 +36,15 @@ function render(directory: string, prepare: (copy: string) => void): readonly Ma
 export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
   return render(OVERLAY, (copy) => {
     if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
+  });
+}
+
+/** An overlay without its component that injects the gateway. */
+export function renderUninjected(overlay: 'dev' | 'prod'): readonly Manifest[] {
+  return render(`overlays/${overlay}`, (copy) => {
+    const file = join(copy, `overlays/${overlay}/kustomization.yaml`);
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/^ {2}- gateway\n/m, ''));
+    if (overlay === 'dev') execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
   });
 }
 
