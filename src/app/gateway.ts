@@ -27,10 +27,13 @@ import { identify } from '../server/http/request-id.ts';
 import { belowPath, refuseEncodedSlash } from '../server/http/target.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
+import { appProbes } from '../sidecar/app-probes.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import { httpLog } from '../telemetry/log/log.ts';
+import { soldTargets } from './app-probe-guard.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
@@ -69,8 +72,8 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `drain`: what the pod's hook starts. */
-export async function createGateway(parts: GatewayParts, drain: () => Promise<void>): Promise<Gateway> {
+/** Wires a gateway. `hooks`: what the pod's hooks start. */
+export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
   let present: Generation | undefined;
   const presentNow = (): Generation => {
     if (present === undefined) throw new Error('the first configuration is not in use yet');
@@ -81,11 +84,12 @@ export async function createGateway(parts: GatewayParts, drain: () => Promise<vo
   const monitor = startMonitoring(parts, process, presentNow);
   const agents = replaceableRouter(agentsRouter(present, process, monitor));
   const { loadShedding, lifecycle, metrics, onFailure } = process;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
   return {
     agents: plainExpress().use(agents.handler),
     loadShedder: loadShedding.loadShedder,
     relay: process.passthrough?.relay,
-    management: managementApp(monitor, metrics, drain, onFailure),
+    management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
     config: () => presentNow().config,
     reload(config) {
@@ -110,6 +114,8 @@ interface Generation extends Present {
   readonly ingressGuards: IngressGuards;
   readonly payments: ReturnType<OpenedPayments['sale']>;
   readonly checkouts: AcpService | undefined;
+  /** Whether a path of the merchant may be one that is paid for. */
+  readonly isSold: (target: string) => boolean;
   /** Ends what it has in the background, but for what `next` goes on with. */
   close(next?: Pick<Generation, 'tokens' | 'mandates'>): void;
 }
@@ -127,18 +133,9 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   const { clientOf } = ingressGuards;
   const payments = process.payments?.sale({ config, tokens, catalogue, offers, mandateService, clientOf });
   return {
-    ...{
-      config,
-      loadedAtMs: Date.now(),
-      catalogue,
-      routeOf,
-      ingressGuards,
-      checkouts,
-      tokens,
-      offers,
-      mandates,
-      payments,
-    },
+    ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, offers, mandates, payments },
+    loadedAtMs: Date.now(),
+    isSold: soldTargets(config),
     close(next) {
       if (next?.tokens?.keys !== tokens?.keys) tokens?.keys.close();
       mandates?.close(next?.mandates);

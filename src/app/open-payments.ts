@@ -162,7 +162,7 @@ export interface OpenBuyerTokens extends BuyerTokens {
 
 /**
  * The buyers' secrets (contract 4.5); undefined where nothing can be paid. `before`: those of the
- * present configuration, whose keys stay where the secrets do: processes agree on a shared key once.
+ * present configuration, whose keys stay where the secrets do: a shared key is agreed on once.
  */
 export function openBuyerTokens(
   { merchant, x402 }: Pick<GatewayConfig, 'merchant' | 'x402'>,

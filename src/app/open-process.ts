@@ -13,6 +13,7 @@ import { idPrefixes } from '../server/http/request-id.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import { type Monitor, startMonitor } from '../telemetry/health/monitor.ts';
@@ -46,6 +47,8 @@ export interface GatewayParts {
   readonly log: Log;
   /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
+  /** Probes of the merchant's container that are repeated here; none unless given. */
+  readonly appProbes?: AppProbeSettings;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
