@@ -33,6 +33,7 @@ import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import { httpLog } from '../telemetry/log/log.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -60,6 +61,8 @@ export interface Gateway {
   readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
+  /** Where the parts of a process that are not the gateway's show their numbers. */
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
   /** The present configuration. */
   config(): GatewayConfig;
   /**
@@ -91,6 +94,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     relay: process.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
+    metrics,
     config: () => presentNow().config,
     reload(config) {
       const before = presentNow();
