@@ -136,7 +136,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ['crypto', 'mandates/register', 'payments/ledger', 'store/port', 'store/redis', 'store/sqlite'],
   'server/http': ['errors', 'events', 'json', 'resources'],
   passthrough: ['errors', 'resources', 'server/http'],
-  sidecar: ['errors', 'problems', 'server/http'],
+  sidecar: ['problems', 'server/http'],
   'operator/console': ['resources', 'server/http'],
   'server/load-shedding': ['errors', 'server/http'],
   'server/listener': ['errors', 'server/http', 'server/load-shedding', 'time'],
