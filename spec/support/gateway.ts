@@ -114,7 +114,7 @@ async function openParts({
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = createGateway(
+  const gateway = await createGateway(
     { config, store, rail, log, appProbes, ...(loop === undefined ? {} : { loop }) },
     hooks,
   );

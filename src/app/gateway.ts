@@ -91,8 +91,8 @@ export interface Gateway {
 }
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
-export function createGateway(parts: GatewayParts, hooks: PodHooks): Gateway {
-  const services = openServices(parts);
+export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
+  const services = await openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
   const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
   return {
@@ -151,7 +151,7 @@ function purchase(services: Services): readonly RequestHandler[] {
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
-      : [step('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+      : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
@@ -159,9 +159,9 @@ function purchase(services: Services): readonly RequestHandler[] {
 }
 
 /** Everything that the middleware works with, open. */
-type Services = ReturnType<typeof openServices>;
+type Services = Awaited<ReturnType<typeof openServices>>;
 
-function openServices(parts: GatewayParts) {
+async function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();

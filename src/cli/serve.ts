@@ -130,7 +130,7 @@ async function open(
 
   // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
-  const gateway: Gateway = createGateway(
+  const gateway: Gateway = await createGateway(
     { config, store, rail, log, tracing, appProbes },
     {
       drain,

@@ -123,8 +123,17 @@ function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptio
   return env.filter(({ name }) => !own.has(name));
 }
 
-/** The volumes of the gateway container. */
-export function gatewayVolumes({ configMap, secret }: InjectionOptions): readonly Volume[] {
+/** What kustomize appends to the name of a generated ConfigMap or Secret. */
+const HASH = /^-[2456789bcdfghkmt]{10}$/;
+
+/**
+ * The volumes of the gateway container. `existing` keeps the names that kustomize generated of the
+ * usual ones: a pod that its component injected is as injected as any other.
+ */
+export function gatewayVolumes(options: InjectionOptions, existing: readonly Volume[]): readonly Volume[] {
+  const named = (volume: string) => existing.find(({ name }) => name === volume);
+  const configMap = generated(options.configMap, named(names.CONFIG_VOLUME)?.configMap?.name);
+  const secret = generated(options.secret, named(names.SECRET_VOLUME)?.secret?.secretName);
   return [
     { name: names.CONFIG_VOLUME, configMap: { name: configMap, defaultMode: 0o644 } },
     // Files belong to root; 65532 reads them as "other". 0440 would need an fsGroup, which would
@@ -132,4 +141,8 @@ export function gatewayVolumes({ configMap, secret }: InjectionOptions): readonl
     { name: names.SECRET_VOLUME, secret: { secretName: secret, defaultMode: 0o444 } },
     { name: names.NO_TOKEN_VOLUME, emptyDir: { sizeLimit: '1Mi' } },
   ];
+}
+
+function generated(usual: string, found: string | undefined): string {
+  return found?.startsWith(usual) === true && HASH.test(found.slice(usual.length)) ? found : usual;
 }

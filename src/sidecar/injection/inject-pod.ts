@@ -69,7 +69,7 @@ function inject(
           ? injectedMerchant(container, placement.originals, { ...placement, management })
           : container,
       ),
-      volumes: replacedOrAppended<Volume>(spec.volumes ?? [], gatewayVolumes(options)),
+      volumes: replacedOrAppended<Volume>(spec.volumes ?? [], gatewayVolumes(options, spec.volumes ?? [])),
       terminationGracePeriodSeconds: Math.max(grace, spec.terminationGracePeriodSeconds ?? 0),
     },
   };

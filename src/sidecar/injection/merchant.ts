@@ -21,16 +21,15 @@ export interface Merchant {
 export function findMerchant(pod: Pod): Merchant {
   const { containers } = pod.spec;
   const annotations = pod.metadata?.annotations ?? {};
-  const wanted = annotations[UPSTREAM_CONTAINER];
-  const named = containers.findIndex(({ name }) => name === wanted);
-  if (wanted !== undefined && named < 0)
-    throw new Refusal(
-      `${UPSTREAM_CONTAINER} names ${quoted(wanted)}, which is no container of the pod; it has ${list(containers)}`,
-    );
-  const usual = containers.findIndex(({ name }) => name === annotations[DEFAULT_CONTAINER]);
-  const index = Math.max(0, wanted === undefined ? usual : named);
+  const key = annotations[UPSTREAM_CONTAINER] === undefined ? DEFAULT_CONTAINER : UPSTREAM_CONTAINER;
+  const wanted = annotations[key] ?? containers[0]?.name;
+  const index = containers.findIndex(({ name }) => name === wanted);
   const container = containers[index];
-  if (container === undefined) throw new Refusal('the pod has no containers; the gateway needs one to sell for');
+  // The first container instead would be another one as soon as a mesh puts its own in front.
+  if (container === undefined)
+    throw new Refusal(
+      `${key} names ${quoted(wanted)}, which is no container of the pod; it has ${list(containers)}, of which ${UPSTREAM_CONTAINER} names one`,
+    );
   return { index, container, port: upstreamPort(container, annotations[UPSTREAM_PORT]) };
 }
 

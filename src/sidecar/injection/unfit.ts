@@ -5,11 +5,15 @@ import { gatewayVolumes } from './gateway-container.ts';
 import { AGENTS_PORT, GATEWAY_CONTAINER, MANAGEMENT_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';
 import type { Pod, PodSpec } from './pod.ts';
+import { shapeFault } from './pod-shape.ts';
 import { Refusal } from './refusal.ts';
 
 /** @throws Refusal */
 export function refuseUnfit(pod: Pod, options: InjectionOptions): void {
+  const fault = shapeFault(pod);
+  if (fault !== undefined) throw new Refusal(fault);
   const { spec } = pod;
+  if (spec.containers.length === 0) throw new Refusal('the pod has no containers; the gateway needs one to sell for');
   if (spec.hostNetwork === true)
     throw new Refusal("the pod has hostNetwork: its ports would be the node's; remove hostNetwork or the opt-in label");
   if (spec.os?.name === 'windows')
@@ -42,7 +46,7 @@ function refusePorts({ initContainers = [], containers }: PodSpec, { ports }: In
 function refuseVolumes({ initContainers = [], volumes = [] }: PodSpec, options: InjectionOptions): void {
   // What an earlier injection wrote may be replaced.
   if (initContainers.some(({ name }) => name === GATEWAY_CONTAINER)) return;
-  for (const own of gatewayVolumes(options)) {
+  for (const own of gatewayVolumes(options, volumes)) {
     const clash = volumes.find(({ name }) => name === own.name);
     if (clash !== undefined && !isDeepStrictEqual(clash, own))
       throw new Refusal(`the pod has a volume ${own.name} of its own, which is the gateway's name; rename it`);

@@ -4,7 +4,7 @@ import { nearest } from '../../problems/nearest.ts';
 import type { Placement } from './gateway-container.ts';
 import type { Merchant } from './merchant.ts';
 import * as names from './names.ts';
-import { type InjectionOptions, USUAL_OPTIONS } from './options.ts';
+import type { InjectionOptions } from './options.ts';
 import type { Pod } from './pod.ts';
 import { quoted, sentence } from './refusal.ts';
 
@@ -72,12 +72,11 @@ function drainWarnings(
   { drainSeconds, originals }: Placement,
   options: InjectionOptions,
 ): readonly string[] {
-  const least = Math.max(options.drainSeconds, USUAL_OPTIONS.drainSeconds);
   const kept = originals.preStop.kind === 'kept' ? originals.preStop.hook : undefined;
   return [
-    ...(drainSeconds < least
+    ...(drainSeconds < options.drainSeconds
       ? [
-          `${names.DRAIN_SECONDS} is ${drainSeconds}, less than the usual ${least}: the gateway does not start when its calls may need longer; acg validate prints the right value`,
+          `${names.DRAIN_SECONDS} is ${drainSeconds}, less than the usual ${options.drainSeconds}: the gateway does not start when its calls may need longer; acg validate prints the right value`,
         ]
       : []),
     ...(kept === undefined
