@@ -1,4 +1,4 @@
-/** What pods live among: a Redis, a facilitator whose word counts, the images of both containers. */
+/** What pods live among: a Redis, a facilitator whose word counts, and two images. */
 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
