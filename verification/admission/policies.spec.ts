@@ -156,7 +156,7 @@ describe('the policies of deploy/admission', () => {
     const sentences = expressions
       .flatMap(({ expression }) => expression.split('\n'))
       // What is looked up is not said.
-      .map((line) => literals(line.replace(/(?:\[|\.(?:matches|orValue)\()'[^']*'[\])]/g, '')))
+      .map((line) => literals(line.replace(/(?:\[|\.(?:matches|orValue)\()(?:'[^']*'(?:, )?)+[\])]/g, '')))
       .filter((texts) => texts.some((text) => text.length > 12))
       .map(
         (texts) =>
