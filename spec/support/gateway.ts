@@ -9,6 +9,8 @@ import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
+import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
+import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
@@ -42,9 +44,15 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** The event-loop lag that the load shedder sees; default: the real one. */
   readonly loop?: () => EventLoopLag;
+  /** Probes of the merchant's container that the management app repeats. */
+  readonly appProbes?: AppProbeSettings;
   /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
+  /** What the hooks of the pod start; nothing unless given. */
+  readonly hooks?: PodHooks;
 };
+
+const NO_HOOKS: PodHooks = { drain: async () => undefined, release: async () => undefined };
 
 /** Wires a gateway that does not listen; default storage: SQLite in memory. */
 export async function openApps(parts: TestGatewayParts): Promise<TestApps> {
@@ -93,6 +101,8 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 async function openParts({
   loop,
   checkouts,
+  appProbes = {},
+  hooks = NO_HOOKS,
   ...parts
 }: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder' | 'relay'> & { readonly log: Log }> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
@@ -104,9 +114,9 @@ async function openParts({
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = createGateway(
-    { config, store, rail, log, ...(loop === undefined ? {} : { loop }) },
-    async () => undefined,
+  const gateway = await createGateway(
+    { config, store, rail, log, appProbes, ...(loop === undefined ? {} : { loop }) },
+    hooks,
   );
   return {
     ...gateway,

@@ -31,7 +31,10 @@ import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
+import { appProbes } from '../sidecar/app-probes.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
 import { startMonitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
@@ -40,6 +43,7 @@ import { failureLog, healthLog, httpLog, type Log } from '../telemetry/log/log.t
 import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+import { soldTargets } from './app-probe-guard.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -67,6 +71,8 @@ interface GatewayParts {
   readonly log: Log;
   /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
+  /** Probes of the merchant's container that are repeated here; none unless given. */
+  readonly appProbes?: AppProbeSettings;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
@@ -84,15 +90,16 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `drain`: what the pod's hook starts. */
-export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
-  const services = openServices(parts);
+/** Wires a gateway. `hooks`: what the pod's hooks start. */
+export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
+  const services = await openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
   return {
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
-    management: managementApp(monitor, metrics, drain, onFailure),
+    management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
     close: () => closeServices(services),
   };
@@ -144,7 +151,7 @@ function purchase(services: Services): readonly RequestHandler[] {
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
-      : [step('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+      : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
@@ -152,9 +159,9 @@ function purchase(services: Services): readonly RequestHandler[] {
 }
 
 /** Everything that the middleware works with, open. */
-type Services = ReturnType<typeof openServices>;
+type Services = Awaited<ReturnType<typeof openServices>>;
 
-function openServices(parts: GatewayParts) {
+async function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();

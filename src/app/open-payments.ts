@@ -20,6 +20,7 @@ import {
   openTokenKeys,
   type SharedSecrets,
 } from '../payments/pricing/buyer-token.ts';
+import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
 import { createFindEarlier } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
@@ -102,7 +103,12 @@ export function openPayments(parts: PaymentParts): Payments | undefined {
     label: 'outcome',
     read: () => unproven.count,
   });
-  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, { unproven, tokens });
+  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, {
+    unproven,
+    tokens,
+    replaced: createReplacedOffers(),
+    assetDecimals: x402.assetDecimals,
+  });
   const reconciler = openReconciler(parts, settler, removed);
   const gate = { accepting: () => lifecycle.accepting(), reserveBackend: backend.reserve };
   const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: merchant.publicBaseUrl };
@@ -111,7 +117,7 @@ export function openPayments(parts: PaymentParts): Payments | undefined {
       verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateService)),
       settle: trackInFlight(lifecycle, settle(offers, joining(settler, ledger), gate, mandateService)),
     },
-    collect: createCollect(createFindEarlier(ledger, tokens, scope), parts.catalogue, parts.events, removed),
+    collect: createCollect(createFindEarlier(ledger, scope), parts.catalogue, parts.events, removed),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };

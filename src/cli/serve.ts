@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
+import { openAppProbes } from '../app/app-probe-guard.ts';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
@@ -13,6 +14,7 @@ import { configWarnings } from '../config/warnings.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { ProblemList } from '../problems/problem.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
+import { createPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
@@ -52,7 +54,7 @@ export async function serve(
   args: { readonly config?: string },
   openers: Openers = { openStore, createRail },
 ): Promise<void> {
-  const { config, settings } = configured(args);
+  const { config, settings, appProbes } = configured(args);
   const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
   const log = createLog(settings.logLevel, secrets);
   for (const warning of [...configWarnings(config), ...routeWarnings(config)]) log.warn(warning);
@@ -60,7 +62,7 @@ export async function serve(
   stayOnHangUp(log);
   let drain: () => Promise<void>;
   try {
-    drain = await open(config, settings.drainSeconds, log, opened, openers);
+    drain = await open({ config, appProbes }, settings.drainSeconds, log, opened, openers);
   } catch (error) {
     await closed(opened, log);
     notStarted(log, error);
@@ -81,7 +83,7 @@ export async function serve(
 function configured(args: { readonly config?: string }) {
   try {
     const config = loadConfig({ path: args.config, env: process.env });
-    return { config, settings: processSettings(process.env) };
+    return { config, settings: processSettings(process.env), appProbes: openAppProbes(process.env, config) };
   } catch (error) {
     notStarted(createLog('info', []), error);
     throw error;
@@ -112,7 +114,7 @@ async function closed(opened: Opened, log: Log): Promise<void> {
 
 /** Opens everything, notes the closers, and resolves to the drain once both listeners listen. */
 async function open(
-  config: ReturnType<typeof loadConfig>,
+  { config, appProbes }: Pick<ReturnType<typeof configured>, 'config' | 'appProbes'>,
   drainSeconds: number,
   log: Log,
   opened: Opened,
@@ -128,7 +130,13 @@ async function open(
 
   // The hook on the management port and the signal start the same drain; both need the gateway.
   const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
-  const gateway = createGateway({ config, store, rail, log, tracing }, drain);
+  const gateway: Gateway = await createGateway(
+    { config, store, rail, log, tracing, appProbes },
+    {
+      drain,
+      release: () => createPodHooks({ lifecycle: gateway.lifecycle, drain }).release(),
+    },
+  );
   opened.push(() => gateway.close());
   const onRefused = refusalLog(log);
   const agents = createListener({

@@ -1,5 +1,6 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
+import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import { loadConfig } from '../config/load.ts';
@@ -9,6 +10,7 @@ import { compileCatalogue } from '../resources/catalogue.ts';
 
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
+  openAppProbes(process.env, config);
   const catalogue = compileCatalogue(config);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
