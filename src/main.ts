@@ -13,7 +13,7 @@ const USAGE = `acg <command> [--config FILE]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
   reconcile --decide PAYID paid|unpaid [--transaction HASH]
                end a payment of which nothing could tell whether it was made (GET /api/receipts?uncertain=payment)
-  injector --options FILE --certificates DIRECTORY
+  injector --options PATH --certificates DIRECTORY
                answer the admission reviews of Kubernetes: give opted-in pods the gateway; more with injector --help
   injector certificate --service NAME --namespace NAMESPACE --directory DIRECTORY
                write or renew the certificates of an injector

@@ -17,9 +17,10 @@ const USUAL_DAYS = 90;
 const MAX_DAYS = 5 * 365;
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-const USAGE = `acg injector --options FILE --certificates DIRECTORY [--client-ca FILE [--client-name NAME]]
+const USAGE = `acg injector --options PATH --certificates DIRECTORY [--client-ca FILE [--client-name NAME]]
              [--namespace NAMESPACE] [--host ADDRESS] [--port PORT] [--management-port PORT] [--drain-seconds SECONDS]
                answer the admission reviews of API servers over TLS: give opted-in pods the gateway
+               PATH: a YAML file, or the directory in which the ConfigMap agent-commerce-injection is mounted
 acg injector certificate --service NAME --namespace NAMESPACE --directory DIRECTORY [--days DAYS]
                write tls.crt, tls.key and ca.crt for that Service; again to renew
 `;

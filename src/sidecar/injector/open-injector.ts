@@ -5,12 +5,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Log } from '../../telemetry/log/log.ts';
 import { throttled } from '../../telemetry/log/log-throttle.ts';
 import { injectPod } from '../injection/inject-pod.ts';
-import { type InjectionOptions, readOptions } from '../injection/options.ts';
+import type { InjectionOptions } from '../injection/options.ts';
 import { readAdmissionRequest } from './admission-request.ts';
 import { type Identity, readClientAuthority, readIdentity } from './identity.ts';
 import { createManagementServer } from './management.ts';
 import { type InjectorMetrics, injectorMetrics, type Reloaded } from './metrics.ts';
 import { type Mounted, mountedFiles } from './mounted-files.ts';
+import { optionsSource } from './options-source.ts';
 import { review } from './review.ts';
 import type { RefusalListener } from './review-handler.ts';
 import { createInjectorServer } from './server.ts';
@@ -19,7 +20,7 @@ import { createInjectorServer } from './server.ts';
 const MAX_NAME = 253;
 
 export interface InjectorSettings {
-  /** The file of `readOptions`. */
+  /** The file of `readOptions`, or the directory of `optionsSource`. */
   readonly options: string;
   /** With `tls.crt` and `tls.key`, as a Secret of the type `kubernetes.io/tls` is mounted. */
   readonly certificates: string;
@@ -170,8 +171,9 @@ function openMounted(settings: InjectorSettings, log: Log, metrics: () => Inject
       },
     });
   const pair = [join(certificates, 'tls.crt'), join(certificates, 'tls.key')];
+  const injection = optionsSource(options);
   const opened = {
-    options: open('options', [options], ([text = '']) => readOptions(text)),
+    options: open('options', injection.files, injection.read),
     identity: open('certificate', pair, ([certificate = '', key = '']) => readIdentity(certificate, key, Date.now())),
     clientAuthority:
       clientAuthority === undefined

@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { MalformedReview } from './admission-request.ts';
 
 /** The path of the webhook configuration. API servers add `?timeout=5s`. */
-export const REVIEW_PATH = '/mutate';
+const REVIEW_PATH = '/mutate';
 /** Longest body, bytes: a pod may be as large as the store of the API server allows. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 /** Bodies that are held at a time, bytes; a usual pod has less than 20 kB. */
