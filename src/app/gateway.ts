@@ -15,6 +15,7 @@ import { challenge } from '../pipeline/middleware/challenge.ts';
 import { deliver } from '../pipeline/middleware/deliver.ts';
 import { errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { forward } from '../pipeline/middleware/forward.ts';
+import { holdWhileFenced } from '../pipeline/middleware/hold-while-fenced.ts';
 import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
@@ -28,6 +29,7 @@ import { belowPath, refuseEncodedSlash } from '../server/http/target.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
@@ -35,6 +37,7 @@ import { probes } from '../telemetry/health/routes.ts';
 import { httpLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
+import type { Exchanges } from './exchanges.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
@@ -61,6 +64,9 @@ export interface Gateway {
   readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
+  readonly fence: Fence;
+  /** What runs at the merchant's services. */
+  readonly exchanges: Exchanges;
   /** Where the parts of a process that are not the gateway's show their numbers. */
   readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
   /** The present configuration. */
@@ -94,6 +100,8 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     relay: process.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
+    fence: process.fence,
+    exchanges: process.exchanges,
     metrics,
     config: () => presentNow().config,
     reload(config) {
@@ -201,6 +209,7 @@ function purchase(generation: Generation, process: Process): readonly RequestHan
     step('resolve', resolve(catalogue, events, payments?.collect)),
     step('validate', validate(payments?.collect)),
     step('challenge', challenge(offers, mandateService)),
+    holdWhileFenced(process.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []

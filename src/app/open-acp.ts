@@ -7,8 +7,8 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
-import { createExchange } from '../backend/backend-connection.ts';
-import type { Exchange } from '../backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../backend/backend-connection.ts';
+import { BackendError, type Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
@@ -19,6 +19,7 @@ import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
 import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import { createSlots, type Slots } from '../server/load-shedding/slots.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -35,6 +36,7 @@ interface AcpParts {
   readonly events: WriteQueues['events'];
   readonly receipts: WriteQueues['receipts'];
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
+  readonly fence: Pick<Fence, 'up' | 'pass'>;
   readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
   readonly onFailure: FailureListener;
@@ -59,8 +61,7 @@ type CheckoutSettings = Pick<GatewayConfig, 'merchant' | 'protocols'>;
 interface OpenedAcp {
   /** The checkouts as a configuration wants them; the session table is in the store. */
   service(config: CheckoutSettings, guards: Guards): AcpService;
-  /** Ends what still runs at the backend. */
-  abort(): Promise<void>;
+  readonly connection: BackendConnection;
 }
 
 /** Every call passes its entrance first. */
@@ -73,7 +74,7 @@ export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp
   const connection = createExchange({ origin: first.backend.origin, reuse: false });
   const shared = {
     ...parts,
-    exchange: connection.exchange,
+    exchange: held(connection.exchange, parts.fence),
     checkoutWatch: watchCheckouts(parts.metrics, parts.log),
     own: createSlots(() => enabledOf(now()).maxInFlight),
   };
@@ -94,7 +95,7 @@ export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp
         },
       };
     },
-    abort: () => connection.abort(),
+    connection,
   };
 }
 
@@ -102,6 +103,14 @@ export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp
 function enabledOf({ protocols: { acp } }: Pick<CheckoutSettings, 'protocols'>) {
   if (!acp.enabled) throw new Error('the checkouts were switched off without a restart');
   return acp;
+}
+
+/** A call whose body was read when the backend began to restart waits before it is sent. */
+function held(exchange: Exchange, fence: AcpParts['fence']): Exchange {
+  return async (request, limits) => {
+    if (fence.up() && !(await fence.pass())) throw new BackendError('unreachable', false);
+    return exchange(request, limits);
+  };
 }
 
 /** What all configurations share. */
@@ -117,7 +126,7 @@ function openAdapter(
   guards: Guards,
   parts: SharedParts,
 ): RequestHandler {
-  const { store, events, receipts, lifecycle, loadShedding, exchange, own, checkoutWatch: watch } = parts;
+  const { store, events, receipts, lifecycle, fence, loadShedding, exchange, own, checkoutWatch: watch } = parts;
   const { mountPath, backend, strictSemantics, authenticationErrors } = settings;
   const sessions = createSessions({
     claims: store.checkouts,
@@ -139,6 +148,7 @@ function openAdapter(
     entrance: guards.entrance,
     guesses: guards.checkoutGuesses,
     sessions,
+    fence,
     admit: createAdmission({
       gate: lifecycle,
       shedding: loadShedding.sheddingFor(own),

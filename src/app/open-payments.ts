@@ -48,6 +48,7 @@ import type { Catalogue } from '../resources/catalogue.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -66,6 +67,7 @@ interface PaymentParts {
   readonly backend: Pick<WatchedBackend, 'exchange' | 'reserve'>;
   readonly deliveries: DeliveryRecorder;
   readonly lifecycle: Lifecycle;
+  readonly fence: Pick<Fence, 'backendStays'>;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -127,7 +129,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   });
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler);
-  const gate = { accepting: () => lifecycle.accepting(), reserveBackend: backend.reserve };
+  const gate = { accepting: settlementGate(parts), reserveBackend: backend.reserve };
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
@@ -215,8 +217,13 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
   };
 }
 
+/** No money moves for a call that this process, or the backend, may not be there to answer. */
+function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | 'fence'>): () => boolean {
+  return () => lifecycle.accepting() && fence.backendStays();
+}
+
 function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSettler>): Reconciler {
-  const { now, ledger, lifecycle, backend, events, deliveries, log, metrics } = parts;
+  const { now, ledger, backend, events, deliveries, log, metrics } = parts;
   const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable => {
     const config = now();
     const resource = config.resources.find(({ id }) => id === resourceId);
@@ -228,7 +235,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
   const reconciler = createReconciler({
     ledger,
     settler,
-    gateOpen: () => lifecycle.accepting(),
+    gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
     deliverable: deliverableOf,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),

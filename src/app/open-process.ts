@@ -14,6 +14,7 @@ import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
+import { createFence } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import { type Monitor, startMonitor } from '../telemetry/health/monitor.ts';
@@ -22,6 +23,7 @@ import { failureLog, healthLog, type Log } from '../telemetry/log/log.ts';
 import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+import { allExchanges } from './exchanges.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressCounts } from './ingress-guards.ts';
 import { openAcp } from './open-acp.ts';
@@ -74,6 +76,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   // What is opened here may read the configuration before anything is made of it.
   const now = (): GatewayConfig => present()?.config ?? parts.config;
   const lifecycle = createLifecycle();
+  const fence = createFence();
   const metrics = createMetrics({
     sold: (id) => present()?.catalogue.byId.has(id) === true,
     offers: () => present()?.offers ?? NO_OFFERS,
@@ -84,9 +87,9 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
   const ingress = openIngressCounts(now, log, metrics);
-  const backend = openBackend(now, log, metrics);
+  const backend = openBackend(now, fence, log, metrics);
   const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
-  const shared = { lifecycle, ledger, events, deliveries, backend, log, metrics };
+  const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
   const payments = openPayments({ ...shared, now, rail: parts.rail });
   const stream = openEventStream({
     feed: store.feed,
@@ -111,11 +114,13 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const onFailure = failureLog(log);
   const acp = openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
   const settings = now().backend.passthrough;
-  const passthrough = settings && openPassthrough({ now, settings, routeOf, lifecycle, log, metrics, onFailure });
+  const passthrough =
+    settings && openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+  const exchanges = allExchanges(backend, acp?.connection, passthrough);
   const mandateOpener = createMandateOpener(store.mandates);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
-    ...{ acp, passthrough, mandateOpener, writeQueues, housekeeping, tracing },
+    ...{ acp, passthrough, exchanges, mandateOpener, writeQueues, housekeeping, tracing },
   };
 }
 
@@ -125,7 +130,8 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
  */
 export function startMonitoring(parts: GatewayParts, process: Process, present: () => Present): Monitor {
   const { store, log } = parts;
-  const { lifecycle, ingress, backend, metrics, events, receipts, stream, loadShedding, budget, tracing } = process;
+  const { lifecycle, fence, ingress, backend, metrics, events, receipts, stream, loadShedding, budget, tracing } =
+    process;
   const { mandates } = present();
   const { exposed } = ingress;
   const monitor = startMonitor({
@@ -141,6 +147,7 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
   });
   showProcessGauges(metrics, {
     lifecycle,
+    fence,
     monitor,
     loadedAtMs: () => present().loadedAtMs,
     degraded: { bypass: exposed, backend: () => !backend.reachable() },
@@ -164,7 +171,7 @@ export async function closeProcess(process: Process, monitor: Monitor, closePres
   process.passthrough?.close();
   await payments?.stopReconciling(WRITE_DOWN_MS);
   // A backend that is still silent has had the time of the drain; its calls end as undelivered.
-  await Promise.all([backend.abort(), acp?.abort()]);
+  await Promise.all([backend.abort(), acp?.connection.abort()]);
   await lifecycle.idle(WRITE_DOWN_MS);
   closePresent();
   await payments?.releaseLeases();

@@ -35,11 +35,9 @@ export function readSources({ path, env }: ConfigSource): Sources {
 }
 
 function mountedFiles(text: string, env: Environment): readonly string[] {
-  const named = [...text.matchAll(FILE)].map(([, name]) => name);
+  const named = [...text.matchAll(FILE)].map(([, name = '']) => name);
   const variables = [...OVERRIDING, ...[...text.matchAll(VARIABLE)].map(([, name = '']) => name)];
-  return [...named, ...variables.map((name) => env[`${name}_FILE`])].filter(
-    (name) => name !== undefined && name !== '',
-  );
+  return [...named, ...variables.map((name) => env[`${name}_FILE`] ?? '')].filter((name) => name !== '');
 }
 
 function contentOf(file: string): Buffer | undefined {
