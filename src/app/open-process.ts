@@ -161,7 +161,7 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
   return monitor;
 }
 
-/** Flushes what waits for the store and stops the background work. `closePresent`: the generation. */
+/** Flushes what waits for the store and stops the background work and the present generation. */
 export async function closeProcess(process: Process, monitor: Monitor, closePresent: () => void): Promise<void> {
   const { lifecycle, payments, backend, acp } = process;
   monitor.close();

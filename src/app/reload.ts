@@ -20,7 +20,7 @@ const NEEDS_RESTART = 'needs a restart of the gateway; until then the configurat
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
 
 /** Loads the configuration again. */
-export interface Reloader {
+interface Reloader {
   /** Looks at the files now, whether they seem changed or not. Never throws. */
   reload(): Reloaded;
   close(): void;
@@ -103,7 +103,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
   return { reload, close: () => watch.close() };
 }
 
-/** What is wrong: by path, without a configured value, or the fault that kept it from being used. */
+/** What is wrong, by path and without a configured value, or the fault that kept it out of use. */
 function causeOf(error: unknown): { readonly problems: readonly ConfigProblem[] } | { readonly err: unknown } {
   return error instanceof ConfigError ? { problems: error.problems } : { err: error };
 }

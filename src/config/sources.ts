@@ -13,7 +13,7 @@ const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}/g;
 const OVERRIDING = ['ADMIN_TOKEN', 'ACP_TOKEN', 'MERCHANT_BASE_URL', 'REDIS_URL'] as const;
 
 /** What a configuration would be read from now. */
-export interface Sources {
+interface Sources {
   /** Absolute paths, the configuration file first. */
   readonly files: readonly string[];
   /** The same for the same content. A file that cannot be read counts as one of no content. */

@@ -4,9 +4,7 @@
  */
 
 import type { ProblemList } from '../problems/problem.ts';
-
-/** The client of a list of one token, which has no id in the file (acp 8). */
-export const ONLY_CLIENT = 'default';
+import { ONLY_CLIENT } from './sections/acp.ts';
 
 type Section = Readonly<Record<string, unknown>>;
 

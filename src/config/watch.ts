@@ -9,7 +9,7 @@ export const POLL_MS = 10_000;
 const GATHER_MS = 100;
 
 /** A watch over the directories of files. */
-export interface FileWatch {
+interface FileWatch {
   /** Watches the directories of these files from now on. */
   follow(files: readonly string[]): void;
   close(): void;

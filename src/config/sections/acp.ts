@@ -15,7 +15,6 @@ import { readTemplate } from '../../resources/url-template.ts';
 import type { AcpDocument, ConfigDocument, HeaderMap } from '../document/document.ts';
 import { publicUrlFault } from '../document/endpoints.ts';
 import { SecretUses, STRONG_TOKEN_LENGTH } from '../document/secret-uses.ts';
-import { ONLY_CLIENT } from '../two-lines.ts';
 import { type BackendBase, backendBase, lowerHeaders } from './backend.ts';
 import { checkoutRing, OLD_SEALING_KEYS, sealingKeys } from './sealing.ts';
 
@@ -27,6 +26,9 @@ const BACKEND_AT = 'protocols.acp.backend';
 const IDEMPOTENCY_AT = 'protocols.acp.idempotency';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+
+/** The caller's id where there is one token and no list (acp 8). */
+export const ONLY_CLIENT = 'default';
 
 /** Headers that a checkout call sets itself, besides those of every backend call (acp 13.3). */
 const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];
