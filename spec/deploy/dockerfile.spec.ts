@@ -99,7 +99,7 @@ describe('the build context', () => {
     { path: '.git/config', sent: false },
     { path: '.npmrc', sent: false },
     { path: 'node_modules/express/package.json', sent: false },
-    { path: 'deploy/overlays/dev/secrets/gateway.env', sent: false },
+    { path: 'deploy/overlays/dev/secrets/gateway/ADMIN_TOKEN', sent: false },
     { path: 'config.yaml', sent: false },
     { path: 'data/gateway.db', sent: false },
     { path: 'spec/deploy/dockerfile.ts', sent: false },

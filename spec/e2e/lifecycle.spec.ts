@@ -84,7 +84,7 @@ describe('the end of a gateway', () => {
     const free = invoke('free_held');
     await arrived;
     let drained = false;
-    const hook = fetch(`${managementUrl}/drain`).then((response) => {
+    const hook = fetch(`${managementUrl}/drain`, { headers: { 'agent-commerce-hook': '1' } }).then((response) => {
       drained = true;
       return response;
     });

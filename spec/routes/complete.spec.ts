@@ -88,7 +88,7 @@ const MIDDLEWARE: Readonly<Record<Route['app'], readonly string[]>> = {
     'noRoute',
     'errorMiddleware',
   ],
-  management: ['identify', 'checkFraming', 'router', 'noRoute', 'errorMiddleware'],
+  management: ['identify', 'checkFraming', 'router', 'router', 'noRoute', 'errorMiddleware'],
 };
 
 describe('the table of routes is complete', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { ROUTES } from './table.ts';
-import { envelope, send, sharedRoutes } from './world.ts';
+import { envelope, openRoutes, send, sharedRoutes } from './world.ts';
 
 describe('the management app', () => {
   const world = sharedRoutes();
@@ -18,6 +18,27 @@ describe('the management app', () => {
     assert.equal(new Set(named).size, named.length);
   });
 
+  it('asks no Host, because probes and hooks send the address of the pod', async () => {
+    for (const { path, sent } of own)
+      for (const host of ['10.1.2.3:8403', '[fd00::1]:8403', 'elsewhere.example'])
+        await send(world().management, 'GET', path, { headers: { ...sent().headers, host } }).expect(200);
+  });
+
+  it('tells the pod what keeps requests from being routed to it', async () => {
+    const opened = await openRoutes();
+    try {
+      const asked = async () => {
+        const { status, text } = await send(opened.management, 'GET', '/routing');
+        return [status, JSON.parse(text)] as const;
+      };
+      assert.deepEqual(await asked(), [200, { name: 'routing', status: 'pass' }]);
+      await opened.lifecycle.drain({ propagationMs: 0, finishMs: 0, stopListening: () => undefined });
+      assert.deepEqual(await asked(), [503, { name: 'routing', status: 'fail', detail: 'draining' }]);
+    } finally {
+      await opened.close();
+    }
+  });
+
   it('has no route for agents or operators', async () => {
     for (const { path, method, sent } of elsewhere)
       await send(world().management, method, path, sent()).expect(404).expect(envelope('NOT_FOUND'));
@@ -27,4 +48,48 @@ describe('the management app', () => {
     for (const { path } of own.filter(({ audience }) => audience !== 'probes'))
       await send(world().agents, 'GET', path).expect(404).expect(envelope('NOT_FOUND'));
   });
+});
+
+describe('the hooks of the management app', () => {
+  const hooks: string[] = [];
+  const run = async (name: string): Promise<void> => void hooks.push(name);
+  const world = sharedRoutes({}, { drain: () => run('drain'), release: () => run('release') });
+  const HOOK = { 'agent-commerce-hook': '1' };
+  beforeEach(() => void hooks.splice(0));
+
+  for (const name of ['drain', 'release']) {
+    it(`/${name} runs for a request with the header of hooks, and not for a look with HEAD`, async () => {
+      await send(world().management, 'GET', `/${name}`, { headers: HOOK }).expect(200);
+      await send(world().management, 'HEAD', `/${name}`, { headers: HOOK }).expect(405);
+      assert.deepEqual(hooks, [name]);
+    });
+
+    it(`/${name} refuses whatever a page can make a browser send, and says what a hook sends`, async () => {
+      const pages = [
+        {},
+        { 'agent-commerce-hook': 'true' },
+        { 'agent-commerce-hook': '' },
+        { 'agent-commerce-hook': ['1', '1'] },
+        { ...HOOK, origin: 'https://evil.example' },
+        { ...HOOK, origin: 'null' },
+        { ...HOOK, 'sec-fetch-site': 'cross-site' },
+        { ...HOOK, 'sec-fetch-mode': 'no-cors' },
+        { ...HOOK, 'Sec-Fetch-Dest': 'image' },
+      ];
+      for (const headers of pages) {
+        const answer = await send(world().management, 'GET', `/${name}`, { headers }).expect(403);
+        envelope('FORBIDDEN')(answer);
+        assert.match(answer.text, /needs the header Agent-Commerce-Hook: 1/);
+      }
+      assert.deepEqual(hooks, []);
+    });
+
+    it(`/${name} permits no page the header in a preflight`, async () => {
+      const asked = { origin: 'https://evil.example', 'access-control-request-headers': 'agent-commerce-hook' };
+      const headers = { ...asked, 'access-control-request-method': 'GET' };
+      const answer = await send(world().management, 'OPTIONS', `/${name}`, { headers }).expect(405);
+      assert.equal(answer.headers['access-control-allow-origin'], undefined);
+      assert.equal(answer.headers['access-control-allow-headers'], undefined);
+    });
+  }
 });

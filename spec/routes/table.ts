@@ -6,6 +6,7 @@
 import type { Express } from 'express';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { CONSOLE_FILES } from '../../src/operator/console/routes.ts';
+import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import { message, sendMessage, VERSION } from '../adapters/a2a/post.ts';
 import { CART, rightHeaders } from '../adapters/acp/testbed.ts';
 import type { ConfigObject } from '../support/config.ts';
@@ -30,8 +31,8 @@ export type Setting = keyof typeof WITHOUT;
 /** What a path answers to a right request. */
 export interface Route {
   readonly app: 'agents' | 'management';
-  /** As specification 1 names it; `pod` is for the listener that no Service shows. */
-  readonly audience: 'probes' | 'anyone' | 'agents' | 'operators' | 'pod';
+  /** As specification 1 names it; `pod` and `hooks` are for the listener that no Service shows. */
+  readonly audience: 'probes' | 'anyone' | 'agents' | 'operators' | 'pod' | 'hooks';
   /** What a request is refused without: 401. */
   readonly auth: 'none' | 'operator token' | 'checkout token';
   readonly method: 'GET' | 'POST';
@@ -87,6 +88,13 @@ const callable = (changes: Changes & { readonly body: unknown; readonly more?: S
 };
 
 const probe = (app: Route['app'], pattern: string): Route => readable({ app, audience: 'probes', pattern });
+
+/** What the kubelet asks before it stops a container. */
+const hook = (pattern: string): Route =>
+  readable({
+    ...{ app: 'management', audience: 'hooks', pattern, allow: 'GET' },
+    sent: () => ({ headers: { 'agent-commerce-hook': '1' } }),
+  });
 
 const published = (pattern: string, changes: Partial<Route> = {}): Route =>
   readable({
@@ -213,7 +221,15 @@ export const ROUTES: readonly Route[] = [
     ...{ app: 'management', audience: 'pod', pattern: '/metrics' },
     mediaType: /^text\/plain; version=0\.0\.4/,
   }),
-  readable({ app: 'management', audience: 'pod', pattern: '/drain', allow: 'GET', cacheControl: undefined }),
+  ...APP_PROBES.map((kind) =>
+    readable({
+      ...{ app: 'management', audience: 'pod', pattern: `/app-probe/${kind}`, allow: 'GET' },
+      mediaType: 'text/plain; charset=utf-8',
+    }),
+  ),
+  readable({ app: 'management', audience: 'pod', pattern: '/routing' }),
+  hook('/drain'),
+  hook('/release'),
 ];
 
 /** The path of a row, with a session of its own where it has one. */

@@ -6,6 +6,8 @@ import type { IncomingMessage } from 'node:http';
 import { after, before } from 'node:test';
 import type { Express } from 'express';
 import { type Response, Test } from 'supertest';
+import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
+import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
 import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/checkout-backend.ts';
@@ -39,6 +41,8 @@ export function exposedOn(...channels: readonly string[]): ConfigObject {
   return Object.fromEntries(SOLD_IN_PLACE.map((id) => [id, { expose: channels }]));
 }
 
+/** What each probe of the merchant's container asks: something that is free. */
+const PROBED = { scheme: 'http', target: '/cities', headers: [] } as const;
 const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document' }, pricing: { type: 'free' } };
 
 /**
@@ -56,9 +60,9 @@ const EVERYTHING: ConfigObject = {
 
 /**
  * Opens the apps with every route on; no process is started. `changes` are merged in last, and
- * `undefined` removes a setting.
+ * `undefined` removes a setting. `hooks`: what the hooks of the pod start; nothing unless given.
  */
-export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld> {
+export async function openRoutes(changes: ConfigObject = {}, hooks?: PodHooks): Promise<RouteWorld> {
   const [backend, checkouts, facilitator] = await Promise.all([
     startSampleBackend(),
     startCheckoutBackend(),
@@ -69,7 +73,11 @@ export async function openRoutes(changes: ConfigObject = {}): Promise<RouteWorld
     chain: NO_CHAIN,
     backendUrl: backend.url,
     facilitator: { mode: 'remote', url: facilitator.url },
+    appProbes: Object.fromEntries(
+      APP_PROBES.map((kind) => [kind, { ...PROBED, port: Number(new URL(backend.url).port) }]),
+    ),
     overrides: overlaid(overlaid(EVERYTHING, checkoutUrl), changes),
+    ...(hooks === undefined ? {} : { hooks }),
   });
   // The first look at the components changes the discovery document.
   await send(apps.agents, 'GET', '/ready');
@@ -97,10 +105,10 @@ function isObject(value: unknown): value is ConfigObject {
 }
 
 /** One world for all tests of a suite; to be called inside `describe`. */
-export function sharedRoutes(changes?: ConfigObject): () => RouteWorld {
+export function sharedRoutes(changes?: ConfigObject, hooks?: PodHooks): () => RouteWorld {
   let world: RouteWorld | undefined;
   before(async () => {
-    world = await openRoutes(changes);
+    world = await openRoutes(changes, hooks);
   });
   after(() => world?.close());
   return () => world ?? assert.fail('the world opens before the tests');

@@ -16,6 +16,7 @@ import { challenge } from '../pipeline/middleware/challenge.ts';
 import { deliver } from '../pipeline/middleware/deliver.ts';
 import { errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { forward } from '../pipeline/middleware/forward.ts';
+import { holdWhileFenced } from '../pipeline/middleware/hold-while-fenced.ts';
 import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
@@ -31,7 +32,11 @@ import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
+import { appProbes } from '../sidecar/app-probes.ts';
+import { createFence, type Fence } from '../sidecar/fence.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
 import { startMonitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
@@ -40,6 +45,8 @@ import { failureLog, healthLog, httpLog, type Log } from '../telemetry/log/log.t
 import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+import { soldTargets } from './app-probe-guard.ts';
+import { allExchanges, type Exchanges } from './exchanges.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -67,6 +74,8 @@ interface GatewayParts {
   readonly log: Log;
   /** Undefined: no collector takes traces. */
   readonly tracing?: Tracing;
+  /** Probes of the merchant's container that are repeated here; none unless given. */
+  readonly appProbes?: AppProbeSettings;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
@@ -80,20 +89,26 @@ export interface Gateway {
   readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
+  readonly fence: Fence;
+  /** What runs at the merchant's services. */
+  readonly exchanges: Exchanges;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
 }
 
-/** Wires a gateway. `drain`: what the pod's hook starts. */
-export function createGateway(parts: GatewayParts, drain: () => Promise<void>): Gateway {
-  const services = openServices(parts);
+/** Wires a gateway. `hooks`: what the pod's hooks start. */
+export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
+  const services = await openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
   return {
     agents: agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
-    management: managementApp(monitor, metrics, drain, onFailure),
+    management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
+    fence: services.fence,
+    exchanges: services.exchanges,
     close: () => closeServices(services),
   };
 }
@@ -141,10 +156,11 @@ function purchase(services: Services): readonly RequestHandler[] {
     step('resolve', resolve(catalogue, events, payments?.collect)),
     step('validate', validate(payments?.collect)),
     step('challenge', challenge(offers, mandateService)),
+    holdWhileFenced(services.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
-      : [step('authorize', trackInFlight(lifecycle, authorize(offers, mandateService, ledger)))]),
+      : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
@@ -152,12 +168,13 @@ function purchase(services: Services): readonly RequestHandler[] {
 }
 
 /** Everything that the middleware works with, open. */
-type Services = ReturnType<typeof openServices>;
+type Services = Awaited<ReturnType<typeof openServices>>;
 
-function openServices(parts: GatewayParts) {
+async function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
+  const fence = createFence();
   const tokens = openBuyerTokens(config, store.secrets);
   const offers = compileOffers(config, tokens);
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
@@ -169,7 +186,7 @@ function openServices(parts: GatewayParts) {
   const { clientOf, exposed } = ingressGuards;
   const mandates = openMandates(config, store.mandates);
   const mandateService = mandates?.service;
-  const backend = openBackend(config, log, metrics);
+  const backend = openBackend(config, fence, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
@@ -178,7 +195,7 @@ function openServices(parts: GatewayParts) {
     onChange: healthLog(log),
   });
   const deliveries = openDeliveryRecorder(config, ledger, log, metrics);
-  const shared = { lifecycle, ledger, events, deliveries, backend, log, metrics };
+  const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
   const payments = openPayments({ ...shared, ...parts, catalogue, tokens, offers, mandateService, clientOf });
   const stream = openEventStream({
     feed: store.feed,
@@ -199,6 +216,7 @@ function openServices(parts: GatewayParts) {
   const budget = createAnswerBudget(config.limits.maxBufferedBytes);
   showProcessGauges(metrics, {
     lifecycle,
+    fence,
     monitor,
     degraded: { bypass: exposed, backend: () => !backend.reachable() },
     tracing,
@@ -215,12 +233,14 @@ function openServices(parts: GatewayParts) {
   const passthrough =
     routeOf === undefined || settings === undefined
       ? undefined
-      : openPassthrough({ config, settings, routeOf, lifecycle, log, metrics, onFailure });
+      : openPassthrough({ config, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+  const exchanges = allExchanges(backend, checkouts?.connection, passthrough);
   return {
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
     ...{
       routeOf,
       passthrough,
+      exchanges,
       ingressGuards,
       loadShedding,
       budget,
@@ -243,7 +263,7 @@ async function closeServices(services: Services): Promise<void> {
   services.passthrough?.close();
   await payments?.stopReconciling(WRITE_DOWN_MS);
   // A backend that is still silent has had the time of the drain; its calls end as undelivered.
-  await Promise.all([backend.abort(), checkouts?.abort()]);
+  await Promise.all([backend.abort(), checkouts?.connection.abort()]);
   await lifecycle.idle(WRITE_DOWN_MS);
   services.tokens?.close();
   await payments?.releaseLeases();

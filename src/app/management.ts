@@ -1,32 +1,45 @@
-/** The app of the second listener, for the pod and its operators: probes, metrics, the drain. */
+/** The app of the second listener, for the pod and its operators: probes, metrics, hooks. */
 
-import type { Express } from 'express';
+import type { Express, RequestHandler, Router } from 'express';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
+import { onlyHooks } from '../server/http/hook-header.ts';
 import { identify } from '../server/http/request-id.ts';
 import { sendJson } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
 
-const DRAINED = JSON.stringify({ status: 'drained' });
+interface ManagementParts {
+  readonly monitor: Monitor;
+  readonly metrics: Metrics;
+  /** What `/drain` and `/release` start and wait for. */
+  readonly hooks: PodHooks;
+  /** The probes of the merchant's container, which the kubelet asks here. */
+  readonly merchantProbes: Router;
+  readonly onFailure: FailureListener;
+}
 
 /**
  * The app of the management listener (contract 8). It stands behind no Service, so that a flood of
- * agents can neither fail a probe nor reach the hook. `drain`: what `/drain` starts and waits for.
+ * agents can neither fail a probe nor reach a hook. It looks at no Host: the kubelet sends the
+ * address of the pod.
  */
-export function managementApp(
-  monitor: Monitor,
-  metrics: Metrics,
-  drain: () => Promise<void>,
-  onFailure: FailureListener,
-): Express {
+export function managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }: ManagementParts): Express {
   const app = plainExpress();
   app.use(identify());
   app.use(checkFraming());
   app.use(probes(monitor));
+  app.use(merchantProbes);
+  app.get('/routing', async function routing(_req, res) {
+    const check = await monitor.routing();
+    res.setHeader('cache-control', 'no-store');
+    sendJson(res, check.status === 'fail' ? 503 : 200, JSON.stringify(check));
+  });
+  app.all('/routing', allowOnly('GET', 'HEAD'));
   app.get('/metrics', async function metricsText(_req, res) {
     const text = await metrics.text();
     res.setHeader('content-type', metrics.contentType);
@@ -34,14 +47,23 @@ export function managementApp(
     res.end(text);
   });
   app.all('/metrics', allowOnly('GET', 'HEAD'));
-  // Express would serve a HEAD with it, and a look must not end the process.
-  app.head('/drain', allowOnly('GET'));
-  app.get('/drain', async function drainHook(_req, res) {
-    await drain();
-    sendJson(res, 200, DRAINED);
-  });
-  app.all('/drain', allowOnly('GET'));
+  mountHook(app, '/drain', { status: 'drained' }, () => hooks.drain());
+  mountHook(app, '/release', { status: 'released' }, () => hooks.release());
   app.use(noRoute);
   app.use(errorHandler(onFailure));
   return app;
+}
+
+/** Answers once what the hook started is done, however long that takes. */
+function mountHook(app: Express, path: string, done: { readonly status: string }, run: () => Promise<void>): void {
+  const body = JSON.stringify(done);
+  const hook: RequestHandler = async function hook(_req, res) {
+    await run();
+    res.setHeader('cache-control', 'no-store');
+    sendJson(res, 200, body);
+  };
+  // Express would serve a HEAD with it, and a look must not end the process.
+  app.head(path, allowOnly('GET'));
+  app.get(path, onlyHooks, hook);
+  app.all(path, allowOnly('GET'));
 }

@@ -43,7 +43,7 @@ try {
     report(await eventsRow(gateway, sizes.seconds));
   }
   if (wanted('floods')) report(...(await floodRows({ baseUrl: gateway.baseUrl, chain }, Math.min(sizes.seconds, 20))));
-  const drain = () => fetch(`${managementUrl}/drain`);
+  const drain = () => fetch(`${managementUrl}/drain`, { headers: { 'agent-commerce-hook': '1' } });
   if (wanted('websockets')) report(...(await webSocketRows({ ...gateway, drain }, sizes.sockets)));
   process.stdout.write(`${table(rows)}\n`);
   process.exitCode = rows.every(({ met }) => met) ? 0 : 1;

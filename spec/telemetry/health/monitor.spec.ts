@@ -44,6 +44,59 @@ describe('a backend that can be called past the gateway', () => {
   });
 });
 
+describe('whether requests may be routed to the process', () => {
+  let monitor: Monitor;
+  afterEach(() => monitor.close());
+  type Found = Awaited<ReturnType<Parameters<typeof startMonitor>[0]['store']['look']>>['found'];
+
+  function watch(
+    store: () => Promise<{ found: Found }>,
+    rail: () => Promise<{ found: Found }>,
+    draining = false,
+  ): Monitor {
+    monitor = startMonitor({
+      store: { name: 'redis', kind: 'store', look: store },
+      paymentProviders: [{ name: 'x402', kind: 'payment-provider', look: rail }],
+      authorizationProviders: [],
+      adapters: ['http'],
+      gate: { draining: () => draining },
+      onChange: () => undefined,
+    });
+    return monitor;
+  }
+  const ok = async () => ({ found: 'ok' as const });
+  const away = async () => ({ found: 'unreachable' as const });
+
+  it('does not depend on a facilitator that is away, nor waits for one that is silent', async () => {
+    for (const rail of [away, () => new Promise<{ found: Found }>(() => undefined)]) {
+      assert.deepEqual(await watch(ok, rail).routing(), { name: 'routing', status: 'pass' });
+      monitor.close();
+    }
+  });
+
+  it('fails without the store, and says so', async () => {
+    for (const [found, detail] of [
+      ['unreachable', 'store-unreachable'],
+      ['unwritable', 'store-unwritable'],
+    ] as const) {
+      const watched = watch(async () => ({ found }), ok);
+      assert.deepEqual(await watched.routing(), { name: 'routing', status: 'fail', detail });
+      monitor.close();
+    }
+  });
+
+  it('passes where the store only warns', async () => {
+    assert.equal((await watch(async () => ({ found: 'degraded' }), ok).routing()).status, 'pass');
+  });
+
+  it('fails from the begin of the drain, whatever the store is', async () => {
+    for (const store of [ok, away]) {
+      assert.deepEqual(await watch(store, ok, true).routing(), { name: 'routing', status: 'fail', detail: 'draining' });
+      monitor.close();
+    }
+  });
+});
+
 describe('a monitor that is closed', () => {
   it('reports nothing of a look that still runs: the component is being closed', async () => {
     const looking = Promise.withResolvers<{ readonly found: 'unwritable' }>();

@@ -7,6 +7,8 @@ import { type CheckState, type Observation, observe, type ReadinessCheck, render
 const ROUND_MS = 2_000;
 /** Longest wait for one look, milliseconds. */
 const LOOK_DEADLINE_MS = 1_000;
+/** The name of what `/routing` answers. */
+const ROUTING = 'routing';
 /** The result of a look that is not over by then. */
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
@@ -36,6 +38,12 @@ export interface AdapterHealth {
 export interface Monitor {
   /** Waits for the first round, at most 1 s; after it resolves at once. */
   readiness(): Promise<Readiness>;
+  /**
+   * Whether requests may be routed here: the store is there, and no drain has begun. What only some
+   * calls need does not count: a facilitator that is away would take every replica out of service,
+   * and with it all that is free. Waits for the first look at the store, at most 1 s.
+   */
+  routing(): Promise<ReadinessCheck>;
   /** Enabled adapters as the discovery document shows them. */
   adapterHealth(): Readonly<Record<string, AdapterHealth>>;
   /** Ends the looks. `onChange` is not called any more, also not for a look that still runs. */
@@ -54,7 +62,8 @@ export function startMonitor(options: {
   readonly backendReachable?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
-  const watched = [options.store, ...options.paymentProviders, ...options.authorizationProviders];
+  const others = [...options.paymentProviders, ...options.authorizationProviders];
+  const watched = [options.store, ...others];
   const states = new Map<Watched, CheckState>(watched.map((component) => [component, UNSEEN]));
   let started = false;
   let closed = false;
@@ -78,12 +87,13 @@ export function startMonitor(options: {
     states.set(component, after);
     if (after.status !== before.status || before === UNSEEN) options.onChange(component.name, after, cause);
   };
-  const round = async (): Promise<void> => {
-    await Promise.all(watched.map(lookAt));
+  const round = async (first: Promise<void> = lookAt(options.store)): Promise<void> => {
+    await Promise.all([first, ...others.map(lookAt)]);
     started = true;
     checkedAt = new Date().toISOString();
   };
-  const firstRound = round();
+  const firstLook = lookAt(options.store);
+  const firstRound = round(firstLook);
   const timer = setInterval(() => void round(), ROUND_MS);
   timer.unref();
 
@@ -99,6 +109,14 @@ export function startMonitor(options: {
       : { name, status: 'pass' };
   };
   return {
+    async routing() {
+      await firstLook;
+      const { status, detail } = render(options.store);
+      if (options.gate.draining()) return { name: ROUTING, status: 'fail', detail: 'draining' };
+      return status === 'fail' && detail !== undefined
+        ? { name: ROUTING, status, detail }
+        : { name: ROUTING, status: 'pass' };
+    },
     async readiness() {
       if (!started) await firstRound;
       const store = render(options.store);

@@ -1,0 +1,23 @@
+/** Tells the hooks of a pod, which change what the process does, from requests of web pages. */
+
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { singleHeader } from './headers.ts';
+
+/** What the kubelet sends with a hook (`httpHeaders`), and a page only after a preflight. */
+const HOOK_HEADER = 'agent-commerce-hook';
+const FETCH_METADATA = 'sec-fetch-';
+
+const NO_HOOK = {
+  message:
+    'This route is for the hooks of the pod: it needs the header Agent-Commerce-Hook: 1, and no Origin or Sec-Fetch-* beside it.',
+  headers: { 'cache-control': 'no-store' },
+} as const;
+
+/** Admits requests with the header of hooks, and none that a browser sent for a page. */
+export const onlyHooks: RequestHandler = function onlyHooks(req, _res, next) {
+  const { headers } = req;
+  const fromPage = headers.origin !== undefined || Object.keys(headers).some((name) => name.startsWith(FETCH_METADATA));
+  if (fromPage || singleHeader(req, HOOK_HEADER) !== '1') throw new GatewayError('FORBIDDEN', NO_HOOK);
+  next();
+};
