@@ -16,6 +16,7 @@ import { challenge } from '../pipeline/middleware/challenge.ts';
 import { deliver } from '../pipeline/middleware/deliver.ts';
 import { errorHandler } from '../pipeline/middleware/error-handler.ts';
 import { forward } from '../pipeline/middleware/forward.ts';
+import { holdWhileFenced } from '../pipeline/middleware/hold-while-fenced.ts';
 import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
@@ -33,6 +34,7 @@ import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
+import { createFence, type Fence } from '../sidecar/fence.ts';
 import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Store } from '../store/port/store.ts';
@@ -44,6 +46,7 @@ import { watchOver } from '../telemetry/metrics/call-metrics.ts';
 import { createMetrics } from '../telemetry/metrics/metrics.ts';
 import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { soldTargets } from './app-probe-guard.ts';
+import { allExchanges, type Exchanges } from './exchanges.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -86,6 +89,9 @@ export interface Gateway {
   readonly relay: RelayParts | undefined;
   readonly management: Express;
   readonly lifecycle: Lifecycle;
+  readonly fence: Fence;
+  /** What runs at the merchant's services. */
+  readonly exchanges: Exchanges;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
 }
@@ -101,6 +107,8 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     relay: services.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
+    fence: services.fence,
+    exchanges: services.exchanges,
     close: () => closeServices(services),
   };
 }
@@ -148,6 +156,7 @@ function purchase(services: Services): readonly RequestHandler[] {
     step('resolve', resolve(catalogue, events, payments?.collect)),
     step('validate', validate(payments?.collect)),
     step('challenge', challenge(offers, mandateService)),
+    holdWhileFenced(services.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
@@ -165,6 +174,7 @@ async function openServices(parts: GatewayParts) {
   const { config, store, log, tracing = PASSED_ON } = parts;
   const catalogue = compileCatalogue(config);
   const lifecycle = createLifecycle();
+  const fence = createFence();
   const tokens = openBuyerTokens(config, store.secrets);
   const offers = compileOffers(config, tokens);
   const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
@@ -176,7 +186,7 @@ async function openServices(parts: GatewayParts) {
   const { clientOf, exposed } = ingressGuards;
   const mandates = openMandates(config, store.mandates);
   const mandateService = mandates?.service;
-  const backend = openBackend(config, log, metrics);
+  const backend = openBackend(config, fence, log, metrics);
   const monitor = startMonitor({
     ...watched({ ...parts, trust: mandates?.trust }),
     gate: lifecycle,
@@ -185,7 +195,7 @@ async function openServices(parts: GatewayParts) {
     onChange: healthLog(log),
   });
   const deliveries = openDeliveryRecorder(config, ledger, log, metrics);
-  const shared = { lifecycle, ledger, events, deliveries, backend, log, metrics };
+  const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
   const payments = openPayments({ ...shared, ...parts, catalogue, tokens, offers, mandateService, clientOf });
   const stream = openEventStream({
     feed: store.feed,
@@ -206,6 +216,7 @@ async function openServices(parts: GatewayParts) {
   const budget = createAnswerBudget(config.limits.maxBufferedBytes);
   showProcessGauges(metrics, {
     lifecycle,
+    fence,
     monitor,
     degraded: { bypass: exposed, backend: () => !backend.reachable() },
     tracing,
@@ -222,12 +233,14 @@ async function openServices(parts: GatewayParts) {
   const passthrough =
     routeOf === undefined || settings === undefined
       ? undefined
-      : openPassthrough({ config, settings, routeOf, lifecycle, log, metrics, onFailure });
+      : openPassthrough({ config, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+  const exchanges = allExchanges(backend, checkouts?.connection, passthrough);
   return {
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
     ...{
       routeOf,
       passthrough,
+      exchanges,
       ingressGuards,
       loadShedding,
       budget,
@@ -250,7 +263,7 @@ async function closeServices(services: Services): Promise<void> {
   services.passthrough?.close();
   await payments?.stopReconciling(WRITE_DOWN_MS);
   // A backend that is still silent has had the time of the drain; its calls end as undelivered.
-  await Promise.all([backend.abort(), checkouts?.abort()]);
+  await Promise.all([backend.abort(), checkouts?.connection.abort()]);
   await lifecycle.idle(WRITE_DOWN_MS);
   services.tokens?.close();
   await payments?.releaseLeases();

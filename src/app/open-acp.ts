@@ -7,8 +7,8 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
-import { createExchange } from '../backend/backend-connection.ts';
-import type { Exchange } from '../backend/exchange.ts';
+import { type BackendConnection, createExchange } from '../backend/backend-connection.ts';
+import { BackendError, type Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
@@ -19,6 +19,7 @@ import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
 import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import { createSlots } from '../server/load-shedding/slots.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -37,6 +38,7 @@ interface AcpParts {
   /** Every call passes its entrance first. */
   readonly ingressGuards: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
+  readonly fence: Pick<Fence, 'up' | 'pass'>;
   readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'sheddingFor'>;
   readonly watch: Pick<Watch, 'layer'>;
   readonly onFailure: FailureListener;
@@ -53,8 +55,7 @@ export interface AcpService extends FieldJudge {
   readonly discovery: StaticDocument;
   /** The part of a raw path that the log may show. */
   readonly shownPath: (path: string) => string;
-  /** Ends what still runs at the backend. */
-  abort(): Promise<void>;
+  readonly connection: BackendConnection;
 }
 
 /** Undefined where ACP is not enabled. */
@@ -68,14 +69,22 @@ export function openAcp(
   return {
     mountPath,
     judgedFields: JUDGED_FIELDS,
-    adapter: openAdapter(acp, merchant.id, connection.exchange, parts),
+    adapter: openAdapter(acp, merchant.id, held(connection.exchange, parts.fence), parts),
     failures: acpFailures(mountPath, parts.onFailure),
     discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
     shownPath(path) {
       const below = belowMount(mountPath, path);
       return below === undefined ? path : `${mountPath}${withoutIds(below)}`;
     },
-    abort: () => connection.abort(),
+    connection,
+  };
+}
+
+/** A call whose body was read when the backend began to restart waits before it is sent. */
+function held(exchange: Exchange, fence: AcpParts['fence']): Exchange {
+  return async (request, limits) => {
+    if (fence.up() && !(await fence.pass())) throw new BackendError('unreachable', false);
+    return exchange(request, limits);
   };
 }
 
@@ -85,7 +94,7 @@ function openAdapter(
   exchange: Exchange,
   parts: AcpParts,
 ): RequestHandler {
-  const { store, events, receipts, ingressGuards, lifecycle, loadShedding, log, metrics } = parts;
+  const { store, events, receipts, ingressGuards, lifecycle, fence, loadShedding, log, metrics } = parts;
   const { mountPath, backend, strictSemantics, authenticationErrors } = settings;
   const watch = watchCheckouts(metrics, log);
   const own = createSlots(settings.maxInFlight);
@@ -109,6 +118,7 @@ function openAdapter(
     entrance: ingressGuards.entrance,
     guesses: ingressGuards.checkoutGuesses,
     sessions,
+    fence,
     admit: createAdmission({
       gate: lifecycle,
       shedding: loadShedding.sheddingFor(own),

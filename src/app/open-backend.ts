@@ -3,6 +3,7 @@
 import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
@@ -14,7 +15,12 @@ export interface Backend extends WatchedBackend {
 /** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
-export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
+export function openBackend(
+  config: Pick<GatewayConfig, 'backend'>,
+  fence: Pick<Fence, 'pass'>,
+  log: Log,
+  metrics: Metrics,
+): Backend {
   const { origin, headers, probePath } = config.backend;
   const backend = watchBackend({
     origin,
@@ -49,7 +55,9 @@ export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, me
     help: 'Connections to the backend that calls hold while their money moves; at most half of all there are.',
     read: () => backend.facts().held,
   });
-  return { ...backend, reachable };
+  // A call that was verified when the backend began to restart waits here, before its money moves.
+  const reserve = async () => ((await fence.pass()) ? backend.reserve() : undefined);
+  return { ...backend, reserve, reachable };
 }
 
 /** One line for each change, so also one when the backend is away at start. */

@@ -6,7 +6,7 @@ import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
 import { type Admission, createAdmission } from '../passthrough/admission.ts';
-import { ENDS, type End, passRequests } from '../passthrough/exchange.ts';
+import { busy, ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
 import { createIdleWatch } from '../passthrough/idle-timer.ts';
 import { watchLoopLoad } from '../passthrough/loop-load.ts';
@@ -23,6 +23,7 @@ import { idsOf, requestIdOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import { clientAddress } from '../server/rate-limit/client-address.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, upgradeLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -33,6 +34,10 @@ interface Passthrough {
   readonly handler: RequestHandler;
   /** What the listener has to know. */
   readonly relay: RelayParts;
+  /** Requests that pass now. */
+  running(): number;
+  /** Ends the exchanges that run. */
+  interrupt(): void;
   /** Cuts WebSockets that are still open, and closes idle connections. */
   close(): void;
 }
@@ -41,14 +46,15 @@ interface PassthroughParts {
   readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
   readonly settings: PassthroughSettings;
   readonly routeOf: (req: RequestLine) => Route;
-  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'onDraining'>;
+  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'draining' | 'onDraining'>;
+  readonly fence: Pick<Fence, 'up' | 'pass'>;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly onFailure: FailureListener;
 }
 
 export function openPassthrough(parts: PassthroughParts): Passthrough {
-  const { config, settings, lifecycle, log, metrics, routeOf } = parts;
+  const { config, settings, lifecycle, fence, log, metrics, routeOf } = parts;
   const { origin, pathPrefix } = config.backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
@@ -70,6 +76,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const upgrades = createUpgrades({
     ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
     maxOpen: config.limits.maxUpgrades,
+    accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
       upgradeEnds[ended.end] += 1;
@@ -79,8 +86,10 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   lifecycle.onDraining(() => upgrades.drain());
   showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades });
   return {
-    handler: withPage(pass, parts.onFailure),
+    handler: withPage(held(pass, fence), parts.onFailure),
     relay: { idleTimeoutMs, upgrade: settings.websocket ? onSocket(upgrades.handle) : undefined },
+    running: () => admission.running(),
+    interrupt: () => proxy.close(),
     close() {
       upgrades.close();
       proxy.close();
@@ -91,6 +100,17 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
 /** Node types the connection of an upgrade as a stream; a listener without TLS has sockets. */
 function onSocket(handle: (req: IncomingMessage, socket: Socket, head: Buffer) => void): RelayParts['upgrade'] {
   return (req, socket, head) => handle(req, socket as Socket, head);
+}
+
+/** Holds requests while the backend restarts; their bodies wait unread. */
+function held(pass: RequestHandler, fence: PassthroughParts['fence']): RequestHandler {
+  return function holdWhileFenced(req, res, next) {
+    if (!fence.up()) return pass(req, res, next);
+    return fence
+      .pass()
+      .then((passes) => (passes ? pass(req, res, next) : next(busy())))
+      .catch(next);
+  };
 }
 
 /** Notes what passes in its access record, and shows failures to people as a page. */

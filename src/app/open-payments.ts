@@ -46,6 +46,7 @@ import type { Catalogue } from '../resources/catalogue.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -66,6 +67,7 @@ interface PaymentParts {
   /** Undefined: no mandates are accepted. */
   readonly mandateService: MandateService | undefined;
   readonly lifecycle: Lifecycle;
+  readonly fence: Pick<Fence, 'backendStays'>;
   readonly clientOf: ClientOf;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -110,7 +112,7 @@ export function openPayments(parts: PaymentParts): Payments | undefined {
     assetDecimals: x402.assetDecimals,
   });
   const reconciler = openReconciler(parts, settler, removed);
-  const gate = { accepting: () => lifecycle.accepting(), reserveBackend: backend.reserve };
+  const gate = { accepting: settlementGate(parts), reserveBackend: backend.reserve };
   const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: merchant.publicBaseUrl };
   return {
     middleware: {
@@ -170,12 +172,17 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
   };
 }
 
+/** No money moves for a call that this process, or the backend, may not be there to answer. */
+function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | 'fence'>): () => boolean {
+  return () => lifecycle.accepting() && fence.backendStays();
+}
+
 function openReconciler(
   parts: PaymentParts,
   settler: ReturnType<typeof createSettler>,
   removed: RemovedBackend,
 ): Reconciler {
-  const { ledger, lifecycle, backend, events, deliveries, log, metrics } = parts;
+  const { ledger, backend, events, deliveries, log, metrics } = parts;
   const resources = new Map(parts.config.resources.map((resource) => [resource.id, deliverable(resource)]));
   const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable =>
     resources.get(resourceId) ?? removedDeliverable(storedMethod(backendRequest), removed);
@@ -183,7 +190,7 @@ function openReconciler(
   const reconciler = createReconciler({
     ledger,
     settler,
-    gateOpen: () => lifecycle.accepting(),
+    gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
     deliverable: deliverableOf,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),
