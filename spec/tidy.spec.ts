@@ -185,6 +185,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config/document': [
     'backend',
     'checkouts',
+    'crypto',
     'json',
     'mandates/ap2/trust',
     'passthrough',

@@ -44,10 +44,8 @@ import { startHousekeeping } from './housekeeping.ts';
 import { openIngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
-import { openAcp } from './open-acp.ts';
 import { openBackend } from './open-backend.ts';
 import { openMandates } from './open-mandates.ts';
-import { openPassthrough } from './open-passthrough.ts';
 import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
@@ -89,7 +87,7 @@ export async function createGateway(parts: GatewayParts, drain: () => Promise<vo
   const services = await openServices(parts);
   const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
   return {
-    agents: agentsApp(parts, services),
+    agents: await agentsApp(parts, services),
     loadShedder: loadShedding.loadShedder,
     relay: services.passthrough?.relay,
     management: managementApp(monitor, metrics, drain, onFailure),
@@ -99,7 +97,10 @@ export async function createGateway(parts: GatewayParts, drain: () => Promise<vo
 }
 
 /** The app for agents, operators and the public: a request passes it line by line. */
-function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, services: Services): Express {
+async function agentsApp(
+  { config, store, log, tracing = PASSED_ON }: GatewayParts,
+  services: Services,
+): Promise<Express> {
   const { catalogue, lifecycle, monitor, mounts, watch, ingressGuards } = services;
   const { routeOf, passthrough, offers, checkouts, writeQueues, stream, budget, onFailure } = services;
   const { server, merchant } = config;
@@ -125,7 +126,7 @@ function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, se
   const sources = { ...store, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
-  mountAdapters(app, adapters, steps);
+  await mountAdapters(app, adapters, steps);
   app.use(noRoute);
   app.use(errorHandler(onFailure));
   return app;
@@ -167,7 +168,7 @@ async function openServices(parts: GatewayParts) {
   const housekeeping = startHousekeeping(store, log, metrics);
   const ingressGuards = openIngressGuards(config, log, metrics);
   const { clientOf, exposed } = ingressGuards;
-  const mandates = openMandates(config, store.mandates);
+  const mandates = await openMandates(config, store.mandates);
   const mandateService = mandates?.service;
   const backend = openBackend(config, log, metrics);
   const monitor = startMonitor({
@@ -210,12 +211,24 @@ async function openServices(parts: GatewayParts) {
   });
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
-  const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
+  const acpParts = { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure };
+  // Checkouts and the passthrough are loaded where the configuration has them alone.
+  const checkouts = config.protocols.acp.enabled
+    ? (await import('./open-acp.ts')).openAcp(config, acpParts)
+    : undefined;
   const settings = config.backend.passthrough;
   const passthrough =
     routeOf === undefined || settings === undefined
       ? undefined
-      : openPassthrough({ config, settings, routeOf, lifecycle, log, metrics, onFailure });
+      : (await import('./open-passthrough.ts')).openPassthrough({
+          config,
+          settings,
+          routeOf,
+          lifecycle,
+          log,
+          metrics,
+          onFailure,
+        });
   return {
     ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
     ...{

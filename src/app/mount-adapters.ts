@@ -5,11 +5,8 @@
 
 import { type Express, type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
-import { a2aAdapter } from '../adapters/a2a/adapter.ts';
-import { a2aDocuments } from '../adapters/a2a/agent-card.ts';
-import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
+import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { httpAdapter } from '../adapters/http/adapter.ts';
-import { mcpAdapter } from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
@@ -39,8 +36,12 @@ interface AdapterParts {
   readonly checkouts: AcpService | undefined;
 }
 
-/** Mounts every enabled adapter; one that is not enabled has no path at all. */
-export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+/** Mounts every enabled adapter; one that is not enabled has no path at all and is not loaded. */
+export async function mountAdapters(
+  agents: Express,
+  parts: AdapterParts,
+  purchase: readonly RequestHandler[],
+): Promise<void> {
   const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
@@ -50,8 +51,13 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());
-  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpAdapter({ catalogue, merchant, version, budget }));
+  if (mcp.enabled) {
+    const { mcpAdapter } = await import('../adapters/mcp/adapter.ts');
+    mount('mcp', [mcp.mountPath], mcpAdapter({ catalogue, merchant, version, budget }));
+  }
   if (a2a.enabled) {
+    const { a2aAdapter } = await import('../adapters/a2a/adapter.ts');
+    const { a2aDocuments } = await import('../adapters/a2a/agent-card.ts');
     const adapter = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], adapter);

@@ -57,12 +57,11 @@ export interface AcpService extends FieldJudge {
   abort(): Promise<void>;
 }
 
-/** Undefined where ACP is not enabled. */
 export function openAcp(
   { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
   parts: AcpParts,
-): AcpService | undefined {
-  if (!acp.enabled) return undefined;
+): AcpService {
+  if (!acp.enabled) throw new Error('ACP is not enabled');
   const { mountPath, discovery } = acp;
   const connection = createExchange({ origin: acp.backend.origin, reuse: false });
   return {
