@@ -57,7 +57,8 @@ export function startBuyers(
     const { client } = await createBuyer(chain, 0n);
     for (let turn = index; !stopped; turn += 1) {
       const manner = MANNERS[turn % MANNERS.length] ?? fail();
-      const takes = Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
+      const takes =
+        Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
       calls.push(await buy(client, requestOf(url, manner, takes), manner, takes));
       await delay(REST_MS);
     }

@@ -116,7 +116,7 @@ export function merchantPod(): Pod {
 function configuration(publicBaseUrl: string, facilitatorUrl: string): string {
   const sold = (name: string, method: string, path: string): object => ({
     name,
-    backend: { method, path, timeoutMs: 20_000 },
+    backend: { method, path },
     pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD' },
     expose: ['http', 'origin'],
     inputSchema: {
