@@ -1,4 +1,4 @@
-/** Fetches packages of Debian unstable into a private apt root, from the mirror that the machine uses. */
+/** Fetches packages of Debian unstable into a private apt root, from the mirror of the machine. */
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

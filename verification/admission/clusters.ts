@@ -1,4 +1,4 @@
-/** The clusters of a run: what is applied to each, and the namespaces of merchants in all of them. */
+/** The clusters of a run: what is applied to each, and the namespaces that all have. */
 
 import type { Cluster } from './judge.ts';
 import { type ClusterObject, documents, namespace, rendered } from './manifests.ts';
@@ -22,17 +22,21 @@ export function clusterOf(objects: readonly ClusterObject[], parts: Omit<Cluster
 /** The clusters that need nothing running. */
 export function clustersOfPolicies(): Readonly<Record<string, Cluster>> {
   const policy = rendered('policy');
-  const without = (...kinds: readonly string[]) => policy.filter(({ kind }) => !kinds.includes(kind));
   return {
     // Only the defaults of the API server.
     plain: clusterOf([]),
     policy: clusterOf(policy),
     // The injection is gone, what refuses is there.
-    guard: clusterOf(without('MutatingAdmissionPolicy', 'MutatingAdmissionPolicyBinding')),
-    'no parameters': clusterOf(without('ConfigMap')),
+    guard: clusterOf(withoutInjection(policy)),
+    'no parameters': clusterOf(policy.filter(({ kind }) => kind !== 'ConfigMap')),
     'incomplete parameters': clusterOf(policy.map(incomplete)),
     'another policy': clusterOf([...policy, ...ANOTHER_POLICY]),
   };
+}
+
+/** The objects that refuse, without those that inject. */
+export function withoutInjection(objects: readonly ClusterObject[]): readonly ClusterObject[] {
+  return objects.filter(({ kind }) => !kind.startsWith('MutatingAdmissionPolicy'));
 }
 
 function incomplete(object: ClusterObject): ClusterObject {
@@ -42,7 +46,10 @@ function incomplete(object: ClusterObject): ClusterObject {
 }
 
 const MUTATED = 'example-mesh';
-/** A mesh that adds its container in front, a probe of its own to the merchant and a variable to the gateway. */
+/**
+ * A mesh that adds its container in front, a probe of its own to the merchant and a variable to the
+ * gateway. The order of policies is not defined, so it may be asked before or after the injection.
+ */
 const ANOTHER_POLICY = [
   {
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -50,7 +57,7 @@ const ANOTHER_POLICY = [
     metadata: { name: MUTATED },
     spec: {
       failurePolicy: 'Fail',
-      reinvocationPolicy: 'Never',
+      reinvocationPolicy: 'IfNeeded',
       matchConstraints: {
         resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
       },
@@ -58,11 +65,12 @@ const ANOTHER_POLICY = [
         {
           patchType: 'JSONPatch',
           jsonPatch: {
-            expression: `[
+            expression: `(object.spec.containers.exists(c, c.name == 'proxy') ? [] : [
               JSONPatch{op: 'add', path: '/spec/containers/0', value: Object.spec.containers{name: 'proxy', image: 'registry.example/proxy:1'}},
               JSONPatch{op: 'add', path: '/spec/containers/1/startupProbe', value: Object.spec.containers.startupProbe{
                 httpGet: Object.spec.containers.startupProbe.httpGet{path: '/started', port: 8080}}}
-            ] + object.spec.?initContainers.orValue([]).transformList(i, c, c.name == 'agent-commerce-gateway',
+            ]) + object.spec.?initContainers.orValue([]).transformList(i, c,
+              c.name == 'agent-commerce-gateway' && !c.env.exists(e, e.name == 'MESH'),
               JSONPatch{op: 'add', path: '/spec/initContainers/' + string(i) + '/env/-', value: Object.spec.initContainers.env{name: 'MESH', value: 'on'}})`,
           },
         },

@@ -1,4 +1,4 @@
-/** Brings and runs the judge: the admission code of a kube-apiserver, built from Debian's packages. */
+/** Brings and runs the judge: the admission code of a kube-apiserver, from Debian's packages. */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

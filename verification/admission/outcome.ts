@@ -15,7 +15,10 @@ export function outcomeOf({ object, refused }: Verdict): Outcome {
   return { kind: 'refused', words: refused ?? 'no verdict' };
 }
 
-/** What is wrong, one line each; empty when it is what was expected. A refusal may be framed in more words. */
+/**
+ * What is wrong, one line each; empty when it is what was expected. A refusal may be framed in
+ * more words.
+ */
 export function faultsOf(expected: Outcome, actual: Outcome): readonly string[] {
   if (expected.kind === 'stored' && actual.kind === 'stored') return differences(expected.pod, actual.pod);
   if (expected.kind === 'refused' && actual.kind === 'refused')

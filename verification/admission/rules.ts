@@ -1,4 +1,4 @@
-/** What the policies let pass and refuse beside the fixtures: attempts to get past the gateway among them. */
+/** What the policies let pass and refuse beside the fixtures: ways past the gateway among them. */
 
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
@@ -112,6 +112,9 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('without its parameters', 'no parameters', FREE, asked, { words: 'no params found' }),
     created('with incomplete parameters', 'incomplete parameters', FREE, asked, {
       words: 'lacks image, managementPort, or has no number there',
+    }),
+    created('a pod on the network of its node', 'guard', FREE, podWith(LABELLED, { hostNetwork: true }), {
+      words: "its ports would be the node's; remove hostNetwork",
     }),
     created('another policy changes the pod in between', 'another policy', FREE, named, {
       pod: withGateway(

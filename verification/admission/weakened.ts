@@ -1,4 +1,4 @@
-/** Policies with one thing wrong: the fixtures must notice each, or the comparison proves nothing. */
+/** Policies with one thing wrong: a comparison that does not notice them proves nothing. */
 
 import type { ClusterObject } from './manifests.ts';
 
@@ -57,7 +57,10 @@ interface Weakening {
   readonly instead: string;
 }
 
-/** The objects with one piece of the mutating policy replaced. @throws Error when the policy does not have it */
+/**
+ * The objects with one piece of the mutating policy replaced.
+ * @throws Error when the policy does not have it
+ */
 export function weakened(objects: readonly ClusterObject[], piece: string, instead: string): readonly ClusterObject[] {
   let found = false;
   const changed = objects.map((object) => {
@@ -69,6 +72,29 @@ export function weakened(objects: readonly ClusterObject[], piece: string, inste
   });
   if (!found) throw new Error(`the policy has no ${piece}`);
   return changed;
+}
+
+/** The objects with one validation of theirs gone, for each validation. */
+export function without(objects: readonly ClusterObject[]): readonly Unguarded[] {
+  return objects.flatMap((object, place) => {
+    const spec = object['spec'] as Validating | undefined;
+    return (spec?.validations ?? []).map(({ message }, gone) => {
+      const validations = spec?.validations?.map((each, index) =>
+        index === gone ? { ...each, expression: 'true' } : each,
+      );
+      return { name: message, objects: objects.with(place, { ...object, spec: { ...spec, validations } }) };
+    });
+  });
+}
+
+interface Validating {
+  readonly validations?: readonly { readonly message: string }[];
+}
+
+/** What is applied where one validation is missing; named by the words that nobody is told then. */
+interface Unguarded {
+  readonly name: string;
+  readonly objects: readonly ClusterObject[];
 }
 
 /** A text as it stands inside a JSON string. */

@@ -4,7 +4,7 @@ import { injectPod } from '../../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import { POD_FIXTURES } from './fixtures.ts';
 
-/** What the author of the pod is told; every fixture that is not here is injected without a word. */
+/** What the author of the pod is told; other fixtures are injected without a word. */
 const SAID: Readonly<Record<string, readonly string[]>> = {
   'grace-none': [
     'agent-commerce.dev/drain-seconds is 60, less than the usual 75: the gateway does not start when its calls may need longer; acg validate prints the right value',

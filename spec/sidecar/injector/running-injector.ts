@@ -157,21 +157,19 @@ interface Asked {
 }
 
 /** Asks as an API server does. Rejects when no answer comes. */
-export async function ask({ port, authority }: RunningInjector, asked: Asked): Promise<Answer> {
-  const { path = '/mutate?timeout=5s', method = 'POST', headers = {}, body, agent, tls } = asked;
-  const request = https.request({
-    host: '127.0.0.1',
-    port,
-    path,
-    method,
-    headers: { 'content-type': 'application/json', ...headers },
-    ca: authority.certificate,
-    agent: agent ?? false,
-    ...tls,
-  });
+export function ask({ port, authority }: RunningInjector, asked: Asked): Promise<Answer> {
+  const { path = '/mutate?timeout=5s', method = 'POST', headers = {}, body, agent = false, tls } = asked;
+  const place = { host: '127.0.0.1', port, path, method, headers, ca: authority.certificate, agent, ...tls };
+  return askOver(place, Buffer.isBuffer(body) || body === undefined ? body : bytesOf(body));
+}
+
+/** The same at any place. */
+export async function askOver(place: https.RequestOptions, body: Buffer | undefined): Promise<Answer> {
+  const headers = { 'content-type': 'application/json', ...place.headers };
+  const request = https.request({ method: 'POST', agent: false, ...place, headers });
   // A refusal may come while the body is still on its way.
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
-  request.end(Buffer.isBuffer(body) || body === undefined ? body : bytesOf(body));
+  request.end(body);
   return answerOf((await answered)[0]);
 }
 

@@ -35,6 +35,6 @@ function changes(path: string, before: object, after: object): readonly PatchOpe
 }
 
 /** A member's name inside a JSON pointer (RFC 6901). */
-function pointer(name: string): string {
+export function pointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

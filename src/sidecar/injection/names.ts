@@ -9,8 +9,9 @@ export const MANAGEMENT_PORT = 'agent-admin';
 const PREFIX = 'agent-commerce.dev/';
 export const KEY_PREFIX = PREFIX;
 
-/** The label, with the value `enabled`, by which a pod asks for the gateway. */
+/** The label, and its value, by which a pod asks for the gateway. */
 export const OPT_IN_LABEL = `${PREFIX}inject`;
+export const OPT_IN_VALUE = 'enabled';
 /** The label that an injected pod carries, with the value `"true"`. */
 export const INJECTED_LABEL = `${PREFIX}injected`;
 
@@ -19,6 +20,7 @@ export const UPSTREAM_CONTAINER = `${PREFIX}upstream-container`;
 export const UPSTREAM_PORT = `${PREFIX}upstream-port`;
 export const DRAIN_SECONDS = `${PREFIX}drain-seconds`;
 export const REWRITE_PROBES = `${PREFIX}rewrite-probes`;
+export const KNOWN_ANNOTATIONS: readonly string[] = [UPSTREAM_CONTAINER, UPSTREAM_PORT, DRAIN_SECONDS, REWRITE_PROBES];
 
 /** Annotations of others that injection writes. */
 export const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';

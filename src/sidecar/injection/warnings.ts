@@ -8,8 +8,6 @@ import type { InjectionOptions } from './options.ts';
 import type { Pod } from './pod.ts';
 import { quoted, sentence } from './refusal.ts';
 
-const KNOWN_ANNOTATIONS = [names.UPSTREAM_CONTAINER, names.UPSTREAM_PORT, names.DRAIN_SECONDS, names.REWRITE_PROBES];
-
 /** Each within the 256 characters that Kubernetes shows. */
 export function warningsFor(
   pod: Pod,
@@ -29,16 +27,18 @@ export function warningsFor(
 
 function annotationWarnings(pod: Pod): readonly string[] {
   return Object.keys(pod.metadata?.annotations ?? {})
-    .filter((key) => key.startsWith(names.KEY_PREFIX) && !KNOWN_ANNOTATIONS.includes(key))
+    .filter((key) => key.startsWith(names.KEY_PREFIX) && !names.KNOWN_ANNOTATIONS.includes(key))
     .map((key) => {
       if (key === names.OPT_IN_LABEL || key === names.INJECTED_LABEL)
         return `${key} is a label; as an annotation it means nothing`;
       const near = nearest(
         key.slice(names.KEY_PREFIX.length),
-        KNOWN_ANNOTATIONS.map((known) => known.slice(names.KEY_PREFIX.length)),
+        names.KNOWN_ANNOTATIONS.map((known) => known.slice(names.KEY_PREFIX.length)),
       );
       const meant =
-        near === undefined ? `known are ${KNOWN_ANNOTATIONS.join(', ')}` : `did you mean ${names.KEY_PREFIX}${near}?`;
+        near === undefined
+          ? `known are ${names.KNOWN_ANNOTATIONS.join(', ')}`
+          : `did you mean ${names.KEY_PREFIX}${near}?`;
       return `annotation ${quoted(key)} is not read; ${meant}`;
     });
 }

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ConfigError } from '../../problems/problem.ts';
 import type { Log } from '../../telemetry/log/log.ts';
 import { throttled } from '../../telemetry/log/log-throttle.ts';
 import { injectPod } from '../injection/inject-pod.ts';
@@ -45,7 +46,7 @@ interface Injector {
   drain(): Promise<void>;
 }
 
-/** @throws ConfigError, or Error that names the file, when something mounted is not good */
+/** @throws ConfigError when something mounted is not good; Error when a port cannot be opened */
 export async function openInjector(settings: InjectorSettings, log: Log): Promise<Injector> {
   const { namespace, host, drainMs } = settings;
   const mounted = openMounted(settings, log, () => metrics);
@@ -143,6 +144,13 @@ function handshakeLog(log: Log): (message: string) => void {
   return (message) => throttle('handshake', () => log.warn({ message }, 'no TLS connection'));
 }
 
+/** The argument of the command that names the files. */
+const ARGUMENTS: Readonly<Record<Reloaded, string>> = {
+  options: '--options',
+  certificate: '--certificates',
+  client_authority: '--client-ca',
+};
+
 interface MountedFiles {
   readonly identity: Mounted<Identity>;
   readonly clientAuthority: Mounted<string> | undefined;
@@ -155,21 +163,27 @@ interface MountedFiles {
 function openMounted(settings: InjectorSettings, log: Log, metrics: () => InjectorMetrics): MountedFiles {
   const { certificates, clientAuthority, options, pollMs } = settings;
   let renewed: () => void = () => {};
-  const open = <T>(what: Reloaded, files: readonly string[], read: (contents: readonly string[]) => T) =>
-    mountedFiles({
+  const open = <T>(what: Reloaded, files: readonly string[], read: (contents: readonly string[]) => T) => {
+    const parts = {
       files,
       read,
       ...(pollMs === undefined ? {} : { pollMs }),
-      onChange: (value) => {
+      onChange: (value: T) => {
         metrics().reloaded(what, 'reloaded');
         log.info(isIdentity(value) ? { what, expires: expiryOf(value) } : { what }, 'reloaded');
         if (what !== 'options') renewed();
       },
-      onRejected: (reason) => {
+      onRejected: (reason: unknown) => {
         metrics().reloaded(what, 'rejected');
         log.error({ what, err: reason }, 'rejected: the last good content stays');
       },
-    });
+    };
+    try {
+      return mountedFiles(parts);
+    } catch (error) {
+      throw error instanceof ConfigError ? error : new ConfigError([{ path: ARGUMENTS[what], message: String(error) }]);
+    }
+  };
   const pair = [join(certificates, 'tls.crt'), join(certificates, 'tls.key')];
   const injection = optionsSource(options);
   const opened = {
