@@ -1,6 +1,6 @@
 /**
  * Judges every way of injection by the admission code of a kube-apiserver:
- * `node verification/admission/main.ts [--pods 300] [--seed 7] [--ways inject,webhook,policy]`.
+ * `node verification/admission/main.ts [--pods 300] [--seed 7] [--ways inject,component,webhook,policy]`.
  * Exit code 1 unless each gives every pod what injectPod gives it, the rules hold, and whatever is
  * taken away from a policy is noticed.
  */
@@ -18,10 +18,10 @@ import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { clusterOf, clustersOfPolicies, FREE, withoutInjection } from './clusters.ts';
 import { type Cluster, judge, judgeProgram, type Review, type Verdict } from './judge.ts';
-import { optionsOf, rendered } from './manifests.ts';
+import { mountParameters, optionsAt, rendered } from './manifests.ts';
 import { faultsOf, type Outcome, outcomeOf } from './outcome.ts';
 import { type Rule, rules } from './rules.ts';
-import { commanded, type NamedPod } from './ways.ts';
+import { commanded, componentRendered, type NamedPod } from './ways.ts';
 import { WEAKENINGS, weakened, without } from './weakened.ts';
 import { startWebhook } from './webhook.ts';
 
@@ -29,7 +29,7 @@ const { values } = parseArgs({
   options: {
     pods: { type: 'string', default: '300' },
     seed: { type: 'string', default: '7' },
-    ways: { type: 'string', default: 'inject,webhook,policy' },
+    ways: { type: 'string', default: 'inject,component,webhook,policy' },
   },
 });
 const chosen = new Set(values.ways.split(','));
@@ -51,10 +51,12 @@ function broughtJudge(): string | undefined {
 }
 
 async function run(judgeAt: string): Promise<void> {
-  const options = optionsOf(parameters());
+  const mounted = await temporaryDirectory(ends, 'admission-');
+  mountParameters(mounted);
+  const options = optionsAt(mounted);
   const file = join(await temporaryDirectory(ends, 'admission-'), 'options.yaml');
   writeFileSync(file, JSON.stringify(options));
-  const clusters = { ...clustersOfPolicies(), ...(chosen.has('webhook') ? await startWebhook(ends, file) : {}) };
+  const clusters = { ...clustersOfPolicies(), ...(chosen.has('webhook') ? await startWebhook(ends, mounted) : {}) };
   const asked = async (reviews: readonly Review[], more: Readonly<Record<string, Cluster>> = {}) =>
     judge(judgeAt, { ...clusters, ...more }, reviews);
 
@@ -71,12 +73,6 @@ async function run(judgeAt: string): Promise<void> {
 }
 
 type Asked = (reviews: readonly Review[], more?: Readonly<Record<string, Cluster>>) => Promise<readonly Verdict[]>;
-
-function parameters(): { readonly data: Readonly<Record<string, string>> } {
-  const found = rendered('policy').find(({ kind }) => kind === 'ConfigMap');
-  if (found === undefined) throw new Error('deploy/admission/policy renders no parameters');
-  return { data: found['data'] as Readonly<Record<string, string>> };
-}
 
 function creations(cluster: string, pods: readonly NamedPod[]): readonly Review[] {
   return pods.map(({ name, pod }) => ({ name, cluster, namespace: FREE, operation: 'CREATE', object: pod }));
@@ -123,6 +119,7 @@ async function fixtureTable(
     ...(chosen.has('inject')
       ? { 'acg inject': await withDefaults(asked, commanded(taken, fixtures.filter(isRefused), file)) }
       : {}),
+    ...(chosen.has('component') ? { component: await withDefaults(asked, await componentRendered(taken, file)) } : {}),
     ...(chosen.has('webhook') ? { webhook: outcomesOf(await asked(creations('webhook', fixtures))) } : {}),
     ...(chosen.has('policy') ? { policy: outcomesOf(await asked(creations('policy', fixtures))) } : {}),
   };

@@ -1,8 +1,11 @@
 /** The ways of injection beside the policies: the command, and the component that it writes. */
 
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { kustomize } from '../../spec/deploy/kubectl.ts';
+import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -41,11 +44,43 @@ export function commanded(
   return outcomes;
 }
 
-function inject(pods: readonly NamedPod[], options: string) {
-  return spawnSync(process.execPath, [join(PROJECT, 'src/main.ts'), 'inject', '--options', options, '-f', '-'], {
-    input: pods.map(({ pod }) => JSON.stringify({ apiVersion: 'v1', kind: 'Pod', ...pod })).join('\n---\n'),
+/** What kubectl renders with the component that `acg inject --component` writes for all these pods. */
+export async function componentRendered(
+  pods: readonly NamedPod[],
+  options: string,
+): Promise<ReadonlyMap<string, Outcome>> {
+  await using ends = new AsyncDisposableStack();
+  const directory = await temporaryDirectory(ends, 'component-');
+  const written = inject(pods, options, '--component', join(directory, 'component'));
+  if (written.status !== 0) throw new Error(`acg inject --component: ${written.stderr.trim()}`);
+  writeFileSync(join(directory, 'pods.yaml'), documentsOf(pods));
+  writeFileSync(
+    join(directory, 'kustomization.yaml'),
+    JSON.stringify({ resources: ['pods.yaml'], components: ['component'] }),
+  );
+  const printed = parseAllDocuments(kustomize(directory)).map((document) => document.toJS() as Pod);
+  const byName = new Map(printed.map((pod) => [pod.metadata?.name, pod]));
+  return new Map(
+    pods.map(({ name, pod }) => {
+      const rendered = byName.get(pod.metadata?.name);
+      return [
+        name,
+        rendered === undefined ? { kind: 'refused', words: 'not rendered' } : { kind: 'stored', pod: rendered },
+      ];
+    }),
+  );
+}
+
+function inject(pods: readonly NamedPod[], options: string, ...more: readonly string[]) {
+  const words = ['inject', '--options', options, '-f', '-', ...more];
+  return spawnSync(process.execPath, [join(PROJECT, 'src/main.ts'), ...words], {
+    input: documentsOf(pods),
     encoding: 'utf8',
     timeout: TIMEOUT_MS,
     maxBuffer: MAX_BYTES,
   });
+}
+
+function documentsOf(pods: readonly NamedPod[]): string {
+  return pods.map(({ pod }) => JSON.stringify({ apiVersion: 'v1', kind: 'Pod', ...pod })).join('\n---\n');
 }
