@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips streams verify verify-admission check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods streams verify verify-admission check deps format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ check: $(INSTALLED) ## types, lint, format
 
 format: $(INSTALLED) ## repair what lint and format can repair
 	@biome check --write .
+
+pods: $(INSTALLED) ## restarts of injected pods under buyers that pay: none fails, whichever way injected; ARGS="--short"
+	@node spec/support/install-redis.ts
+	@node verification/pods/main.ts $(ARGS)
 
 streams: $(INSTALLED) ## long transfers, WebSockets and floods through the passthrough: memory and delays; ARGS="--quick"
 	@node verification/streams/main.ts $(ARGS)
