@@ -137,7 +137,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ['crypto', 'mandates/register', 'payments/ledger', 'store/port', 'store/redis', 'store/sqlite'],
   'server/http': ['errors', 'events', 'json', 'resources'],
   passthrough: ['errors', 'resources', 'server/http'],
-  sidecar: ['errors', 'problems', 'server/http'],
+  sidecar: ['problems', 'server/http'],
   'operator/console': ['resources', 'server/http'],
   'server/load-shedding': ['errors', 'server/http'],
   'server/listener': ['errors', 'server/http', 'server/load-shedding', 'time'],
@@ -186,6 +186,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config/document': [
     'backend',
     'checkouts',
+    'crypto',
     'json',
     'mandates/ap2/trust',
     'passthrough',
@@ -271,7 +272,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/load-shedding',
   ],
   config: [
-    'checkouts',
     'config/document',
     'config/sections',
     'crypto',

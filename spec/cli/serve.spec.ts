@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import express from 'express';
 import { stringify } from 'yaml';
-import { listenAt, processSettings } from '../../src/cli/serve.ts';
+import { listenAt } from '../../src/cli/serve.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import { ended } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
@@ -131,16 +131,5 @@ describe('the command line', () => {
     assert.equal(option.code, 64);
     const missing = await acg(['validate', '--config', join(folder, 'nowhere.yaml')]);
     assert.deepEqual([missing.code, missing.errors.includes('nowhere.yaml')], [78, true]);
-  });
-
-  it('the environment is checked like the document', () => {
-    assert.deepEqual(processSettings({}), { logLevel: 'info', drainSeconds: 5 });
-    assert.deepEqual(processSettings({ LOG_LEVEL: 'debug', GATEWAY_DRAIN_SECONDS: '0.5' }), {
-      logLevel: 'debug',
-      drainSeconds: 0.5,
-    });
-    assert.throws(() => processSettings({ LOG_LEVEL: 'loud' }), /LOG_LEVEL: must be one of .*info/);
-    for (const drain of ['abc', '-1', '601', ''])
-      assert.throws(() => processSettings({ GATEWAY_DRAIN_SECONDS: drain }), /GATEWAY_DRAIN_SECONDS: must be a number/);
   });
 });

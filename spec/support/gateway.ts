@@ -2,6 +2,7 @@
 
 import { stringify } from 'yaml';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
+import { openHooks } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -36,8 +37,10 @@ export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'l
   operator(path: string): Promise<Response>;
   /** POST the input of a resource. */
   invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** Begins the drain and closes the gate; resolves when nothing runs, or after `finishMs`. */
+  /** Drains without new calls; what still runs after `finishMs` is ended. */
   drain(finishMs: number): Promise<void>;
+  /** Where the process is in its lifecycle. */
+  state(): ReturnType<Gateway['lifecycle']['state']>;
 }
 
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
@@ -48,8 +51,10 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly appProbes?: AppProbeSettings;
   /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
-  /** What the hooks of the pod start; nothing unless given. */
+  /** What the hooks of apps that do not listen start; nothing unless given. */
   readonly hooks?: PodHooks;
+  /** How long a drained gateway waits for its signal before it opens again. */
+  readonly signalComesMs?: number;
 };
 
 const NO_HOOKS: PodHooks = { drain: async () => undefined, release: async () => undefined };
@@ -65,14 +70,26 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
     agents: app,
     management: managementApp,
     lifecycle,
+    fence,
+    exchanges,
     loadShedder,
     relay,
     log,
     ...rest
-  } = await openParts(parts);
+  } = await openParts({ ...parts, hooks: { drain: () => hooks.drain(), release: () => hooks.release() } });
   const onRefused = refusalLog(log);
   const agents = createListener({ app, closing: () => lifecycle.draining(), onRefused, loadShedder, relay });
   const management = createListener({ app: managementApp, onRefused });
+  let finishMs = 30_000;
+  const hooks = openHooks({
+    ...{ config: rest.config, gateway: { lifecycle, fence, exchanges }, agents, log },
+    listenAgain: () => agents.listen('127.0.0.1', port),
+    drainLength: () => ({ propagationMs: 0, finishMs }),
+    backendPreStop: undefined,
+    merchantGraceMs: 30_000,
+    podGraceMs: 60_000,
+    ...(parts.signalComesMs === undefined ? {} : { signalComesMs: parts.signalComesMs }),
+  });
   const { port } = await agents.listen('127.0.0.1', 0);
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
   const url = `http://127.0.0.1:${port}`;
@@ -87,8 +104,13 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(input),
       }),
-    drain: (finishMs) => lifecycle.drain({ propagationMs: 0, finishMs, stopListening: () => agents.stop() }),
+    drain(atMostMs) {
+      finishMs = atMostMs;
+      return hooks.drain();
+    },
+    state: () => lifecycle.state(),
     async close() {
+      hooks.stop();
       agents.stop();
       management.stop();
       agents.destroy();
@@ -103,8 +125,11 @@ async function openParts({
   checkouts,
   appProbes = {},
   hooks = NO_HOOKS,
+  signalComesMs: _signalComesMs,
   ...parts
-}: TestGatewayParts): Promise<TestApps & Pick<Gateway, 'loadShedder' | 'relay'> & { readonly log: Log }> {
+}: TestGatewayParts): Promise<
+  TestApps & Pick<Gateway, 'loadShedder' | 'relay' | 'fence' | 'exchanges'> & { readonly log: Log }
+> {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
   const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });

@@ -3,6 +3,7 @@
 import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
@@ -14,11 +15,17 @@ export interface Backend extends WatchedBackend {
 /** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
-export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, metrics: Metrics): Backend {
-  const { origin, headers, probePath } = config.backend;
+/** `now`: the present configuration, whose headers a probe carries. */
+export function openBackend(
+  now: () => Pick<GatewayConfig, 'backend'>,
+  fence: Pick<Fence, 'pass'>,
+  log: Log,
+  metrics: Metrics,
+): Backend {
+  const { origin, probePath: path } = now().backend;
   const backend = watchBackend({
     origin,
-    probe: probePath === undefined ? undefined : { path: probePath, headers },
+    probe: path === undefined ? undefined : { path, headers: () => now().backend.headers },
     onChange: reachLog(log),
   });
   const reachable = (): boolean => backend.facts().state !== 'open';
@@ -49,7 +56,9 @@ export function openBackend(config: Pick<GatewayConfig, 'backend'>, log: Log, me
     help: 'Connections to the backend that calls hold while their money moves; at most half of all there are.',
     read: () => backend.facts().held,
   });
-  return { ...backend, reachable };
+  // A call that was verified when the backend began to restart waits here, before its money moves.
+  const reserve = async () => ((await fence.pass()) ? backend.reserve() : undefined);
+  return { ...backend, reserve, reachable };
 }
 
 /** One line for each change, so also one when the backend is away at start. */

@@ -6,7 +6,7 @@ import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
 import { type Admission, createAdmission } from '../passthrough/admission.ts';
-import { ENDS, type End, passRequests } from '../passthrough/exchange.ts';
+import { busy, ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
 import { createIdleWatch } from '../passthrough/idle-timer.ts';
 import { watchLoopLoad } from '../passthrough/loop-load.ts';
@@ -22,7 +22,8 @@ import { noteOutcome, notePassed } from '../server/http/access-record.ts';
 import { idsOf, requestIdOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import { clientAddress } from '../server/rate-limit/client-address.ts';
+import { type ClientOf, clientAddress } from '../server/rate-limit/client-address.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, upgradeLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -33,29 +34,38 @@ interface Passthrough {
   readonly handler: RequestHandler;
   /** What the listener has to know. */
   readonly relay: RelayParts;
+  /** Requests that pass now. */
+  running(): number;
+  /** Ends the exchanges that run. */
+  interrupt(): void;
   /** Cuts WebSockets that are still open, and closes idle connections. */
   close(): void;
 }
 
 interface PassthroughParts {
-  readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  /** The present configuration. */
+  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
+  /** Whose a request is now. */
   readonly routeOf: (req: RequestLine) => Route;
-  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'onDraining'>;
+  readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'draining' | 'onDraining'>;
+  readonly fence: Pick<Fence, 'up' | 'pass'>;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly onFailure: FailureListener;
 }
 
 export function openPassthrough(parts: PassthroughParts): Passthrough {
-  const { config, settings, lifecycle, log, metrics, routeOf } = parts;
-  const { origin, pathPrefix } = config.backend;
+  const { now, settings, lifecycle, fence, log, metrics, routeOf } = parts;
+  const { backend, merchant } = now();
+  const { origin, pathPrefix } = backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
   const watchIdle = createIdleWatch(idleTimeoutMs);
-  const admission = createAdmission(config.limits.maxPassthrough, watchLoopLoad());
-  const factsOf = compileFacts(parts);
-  const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: config.merchant.publicBaseUrl });
+  const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
+  const factsOf = readFacts(now);
+  const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: merchant.publicBaseUrl });
   const ends = countsOf<End>(ENDS);
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
@@ -69,7 +79,10 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   });
   const upgrades = createUpgrades({
     ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
-    maxOpen: config.limits.maxUpgrades,
+    get maxOpen() {
+      return now().limits.maxUpgrades;
+    },
+    accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
       upgradeEnds[ended.end] += 1;
@@ -79,8 +92,10 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   lifecycle.onDraining(() => upgrades.drain());
   showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades });
   return {
-    handler: withPage(pass, parts.onFailure),
+    handler: withPage(held(pass, fence), parts.onFailure),
     relay: { idleTimeoutMs, upgrade: settings.websocket ? onSocket(upgrades.handle) : undefined },
+    running: () => admission.running(),
+    interrupt: () => proxy.close(),
     close() {
       upgrades.close();
       proxy.close();
@@ -91,6 +106,17 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
 /** Node types the connection of an upgrade as a stream; a listener without TLS has sockets. */
 function onSocket(handle: (req: IncomingMessage, socket: Socket, head: Buffer) => void): RelayParts['upgrade'] {
   return (req, socket, head) => handle(req, socket as Socket, head);
+}
+
+/** Holds requests while the backend restarts; their bodies wait unread. */
+function held(pass: RequestHandler, fence: PassthroughParts['fence']): RequestHandler {
+  return function holdWhileFenced(req, res, next) {
+    if (!fence.up()) return pass(req, res, next);
+    return fence
+      .pass()
+      .then((passes) => (passes ? pass(req, res, next) : next(busy())))
+      .catch(next);
+  };
 }
 
 /** Notes what passes in its access record, and shows failures to people as a page. */
@@ -123,17 +149,20 @@ function sendPage(res: Response, error: GatewayError, onFailure: FailureListener
  * What the backend is told of a request. The scheme is that which the nearest trusted proxy names,
  * else that of the public address.
  */
-function compileFacts({
-  config: { backend, merchant, server },
-  settings: { preserveHost },
-}: Pick<PassthroughParts, 'config' | 'settings'>): (req: IncomingMessage, requestId: string) => ForwardedFacts {
-  const clientOf = clientAddress(server.trustProxy);
+function readFacts(now: PassthroughParts['now']): (req: IncomingMessage, requestId: string) => ForwardedFacts {
+  const { backend, merchant } = now();
   const publicProto = new URL(merchant.publicBaseUrl).protocol === 'https:' ? 'https' : 'http';
-  const host = preserveHost ? undefined : new URL(backend.origin).host;
+  const { host: ownHost } = new URL(backend.origin);
+  const clients = new Map<number, ClientOf>();
   return (req, requestId) => {
-    const given = server.trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
+    const { backend: present, server } = now();
+    const { trustProxy } = server;
+    const clientOf = clients.get(trustProxy) ?? clientAddress(trustProxy);
+    clients.set(trustProxy, clientOf);
+    const given = trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
     const nearest = given.split(',').at(-1)?.trim().toLowerCase();
     const proto = nearest === 'http' || nearest === 'https' ? nearest : publicProto;
+    const host = present.passthrough?.preserveHost === true ? undefined : ownHost;
     return { client: clientOf(req), proto, requestId, host };
   };
 }

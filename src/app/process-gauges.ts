@@ -4,6 +4,7 @@ import release from '../../package.json' with { type: 'json' };
 import type { EventStream } from '../operator/api/stream.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -11,7 +12,10 @@ import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** Where the values are read. */
 interface ProcessFacts {
-  readonly lifecycle: Pick<Lifecycle, 'draining'>;
+  /** When the present configuration was loaded, Unix milliseconds. */
+  readonly loadedAtMs: () => number;
+  readonly lifecycle: Pick<Lifecycle, 'draining' | 'state'>;
+  readonly fence: Pick<Fence, 'up' | 'facts'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
   /** Why the first adapter warns: the backend can be called past the gateway, or not at all. */
   readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
@@ -28,9 +32,29 @@ interface ProcessFacts {
 /** The values of `acg_component_status`. */
 const STATUS = { pass: 0, warn: 1, fail: 2 } as const;
 
+/** The states of `acg_lifecycle`. */
+const NOWHERE = { open: 0, fenced: 0, draining: 0, drained: 0 } as const;
+
+function positionOf(lifecycle: ProcessFacts['lifecycle'], fence: ProcessFacts['fence']): keyof typeof NOWHERE {
+  const state = lifecycle.state();
+  if (state === 'open') return fence.up() ? 'fenced' : 'open';
+  return state === 'drained' ? 'drained' : 'draining';
+}
+
 export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
-  const { lifecycle, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = facts;
-  const loadedAt = Date.now() / 1_000;
+  const {
+    lifecycle,
+    fence,
+    monitor,
+    degraded,
+    tracing,
+    waiting,
+    unreadable,
+    stream,
+    loadShedding,
+    budget,
+    loadedAtMs,
+  } = facts;
   gauge({
     name: 'acg_build_info',
     help: 'Always 1; the release is in the label.',
@@ -40,7 +64,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   gauge({
     name: 'acg_config_loaded_timestamp_seconds',
     help: 'When this process read its configuration. If it is older than your last change, that change is not active.',
-    read: () => loadedAt,
+    read: () => loadedAtMs() / 1_000,
   });
   counter({
     name: 'acg_sealed_unreadable_total',
@@ -52,6 +76,23 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     name: 'acg_draining',
     help: '1 while the process serves its last calls and readiness fails.',
     read: () => (lifecycle.draining() ? 1 : 0),
+  });
+  gauge({
+    name: 'acg_lifecycle',
+    help: 'Where the process is: 1 at one of open, fenced (the backend restarts alone, calls wait), draining, drained.',
+    label: 'state',
+    read: () => ({ ...NOWHERE, [positionOf(lifecycle, fence)]: 1 }),
+  });
+  gauge({
+    name: 'acg_fence_held',
+    help: 'Calls that wait while the backend restarts, two seconds at most.',
+    read: () => fence.facts().held,
+  });
+  counter({
+    name: 'acg_fence_calls_total',
+    help: 'Calls that met a backend which restarts: went_on after a wait; refused before any money moved.',
+    label: 'end',
+    read: () => ({ went_on: fence.facts().wentOn, refused: fence.facts().refused }),
   });
   gauge({
     name: 'acg_component_status',

@@ -29,18 +29,25 @@ export interface BackendConnection {
   readonly exchange: Exchange;
   /** Exchanges whose last byte has not come yet, those in the queue included. */
   inFlight(): number;
+  /** Those of them that do not end with their caller, as all that is paid. */
+  paidInFlight(): number;
   /**
    * Refuses new exchanges (`unreachable`), waits for the running ones, closes the sockets. May be
    * called again.
    */
   close(): Promise<void>;
-  /** Ends what still runs (`transport`) and closes the sockets. */
+  /** Ends what still runs (`transport`) and closes the sockets; until `resume` nothing begins. */
+  interrupt(): Promise<void>;
+  resume(): void;
+  /** Interrupts it for good. */
   abort(): Promise<void>;
 }
 
 /** A backend whose state is known, so that no money is taken while it is away (contract 4.6). */
 export interface WatchedBackend extends BackendConnection {
   readonly reserve: ReserveBackend;
+  /** Tries now whether it can be reached. Never rejects. */
+  tryNow(): Promise<void>;
   /** What is known of the backend, for readiness and metrics. */
   facts(): BackendFacts;
 }
@@ -102,6 +109,7 @@ export function watchBackend(
   return {
     ...connection,
     reserve: reservations.reserve,
+    tryNow: () => breaker.tryNow(),
     facts: () => ({
       state: breaker.state,
       opened: breaker.opened,
@@ -126,6 +134,8 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
   // A number, not a set of exchanges: tables that grow and shrink with every call keep ended calls
   // alive until a full collection.
   let running = 0;
+  let paid = 0;
+  let interrupted = false;
   const sockets = new SocketPoolQueue(maxSockets);
   const deps: ExchangeDeps = {
     sockets,
@@ -134,18 +144,24 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
     unresponsive: () => breaker?.unresponsive === true,
     slowReaders: new SlowReaders(() => sockets.wanted),
     send(exchange, connection) {
+      if (interrupted) {
+        exchange.fail('unreachable');
+        return;
+      }
       try {
         connection.dispatch(outgoing(exchange, origin.host), exchange);
       } catch (cause) {
         exchange.fail('transport', cause);
       }
     },
-    ended() {
+    ended(exchange) {
       running -= 1;
+      if (exchange.endsAlone) paid -= 1;
     },
   };
   const begin = (exchange: BackendExchange): ReturnType<Exchange> => {
     running += 1;
+    if (exchange.endsAlone) paid += 1;
     exchange.begin();
     return exchange.answer;
   };
@@ -156,14 +172,22 @@ function openTransport(options: ExchangeOptions, maxSockets: number, breaker: Ci
         ? Promise.reject(new BackendError('aborted', false))
         : begin(new BackendExchange(request, limits, deps)),
     inFlight: () => running,
+    paidInFlight: () => paid,
     close: () => (closed ??= pool.close()),
-    abort: () => (closed = pool.destroy()),
+    interrupt() {
+      interrupted = true;
+      return pool.destroy();
+    },
+    resume() {
+      interrupted = false;
+    },
+    abort: () => (closed = connection.interrupt()),
   };
   const exchangeOver =
     (held: Connection, ended: () => void): Exchange =>
     (request, limits) => {
-      const both = (): void => {
-        deps.ended();
+      const both = (exchange: BackendExchange): void => {
+        deps.ended(exchange);
         ended();
       };
       return begin(new BackendExchange(request, limits, { ...deps, ended: both }, held));

@@ -44,7 +44,7 @@ export interface ExchangeDeps {
   /** Sends the request on a connection; the answer comes through the handler methods. */
   readonly send: (exchange: BackendExchange, connection: Connection) => void;
   /** The exchange needs nothing any more. Called once. */
-  readonly ended: () => void;
+  readonly ended: (exchange: BackendExchange) => void;
 }
 
 /**
@@ -147,7 +147,12 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
    * count: any caller could make many of them end like that.
    */
   get #unanswered(): boolean {
-    return this.#written && !this.#answered && this.#limits.signal === undefined;
+    return this.#written && !this.#answered && this.endsAlone;
+  }
+
+  /** Whether it goes on without its caller, as all that is paid. */
+  get endsAlone(): boolean {
+    return this.#limits.signal === undefined;
   }
 
   #end(): void {
@@ -161,7 +166,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       if (this.#connection !== undefined) pool.giveBack(this.#connection);
       sockets.release();
     }
-    ended();
+    ended(this);
   }
 
   /** Called when the exchange has a socket, right before the request is written. */
@@ -227,7 +232,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
         return;
       }
     }
-    if (this.#unanswered && !this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
+    if (this.#unanswered && !this.#onReusedSocket && !CLOSED_CODES.has(code))
+      this.#deps.health.silent(new Unanswered('no answer', error));
     this.fail(connected ? 'transport' : 'unreachable', error);
   }
 

@@ -77,6 +77,7 @@ export class ConnectionPool {
   }
 
   giveBack(connection: Connection): void {
+    if (!this.#all.has(connection)) return;
     connection.idle();
     this.#idle.push(connection);
   }
@@ -86,9 +87,12 @@ export class ConnectionPool {
     await Promise.all(this.#emptied().map((connection) => connection.close()));
   }
 
-  /** Ends what runs, and closes the sockets. */
+  /** Ends what runs, and closes the sockets; what is taken after that is new. */
   async destroy(): Promise<void> {
-    await Promise.all(this.#emptied().map((connection) => connection.destroy()));
+    const ended = this.#emptied();
+    this.#all.clear();
+    this.#idle.length = 0;
+    await Promise.all(ended.map((connection) => connection.destroy()));
   }
 
   #created(): Connection | undefined {

@@ -97,7 +97,10 @@ export function createReservations(parts: ReservationParts): Reservations {
     let reopening: NodeJS.Timeout | undefined;
     const reopen = (): void => {
       reopening = setTimeout(
-        () => connection.opened().catch((cause: unknown) => breaker.unreachable(cause)),
+        () =>
+          connection.opened().catch((cause: unknown) => {
+            if (!connection.destroyed) breaker.unreachable(cause);
+          }),
         REOPEN_MS,
       );
       reopening.unref();

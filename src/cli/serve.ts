@@ -1,32 +1,24 @@
 /** `acg serve`: opens store, rail and listeners, runs until a signal, drains and closes. */
 
 import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
 import { openAppProbes } from '../app/app-probe-guard.ts';
+import { drainLengthOf } from '../app/drain-length.ts';
 import { createGateway, type Gateway } from '../app/gateway.ts';
+import { openHooks } from '../app/open-pod-hooks.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
-import { longestTimeoutMs } from '../checkouts/settings.ts';
 import { loadConfig } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { adaptersSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
-import { ProblemList } from '../problems/problem.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
-import { createPodHooks } from '../sidecar/pod-hooks.ts';
+import { drainSeconds } from '../sidecar/drain-length.ts';
+import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
-
-/** How long new calls are served after the drain began, unless GATEWAY_DRAIN_SECONDS is set. */
-const DEFAULT_DRAIN_SECONDS = 5;
-const MAX_DRAIN_SECONDS = 600;
-const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
-/** How long running calls may take after the listener closed, milliseconds. */
-const FINISH_MS = 30_000;
-/** What a checkout may take beside its wait for the backend, milliseconds. */
-const CHECKOUT_SPARE_MS = 5_000;
+import { checkedDrain, processSettings } from './process-settings.ts';
 
 /** Returned by a closer whose part may keep the process alive, as an exporter without collector. */
 const MAY_LINGER = Symbol('may linger');
@@ -60,18 +52,22 @@ export async function serve(
   for (const warning of [...configWarnings(config), ...routeWarnings(config)]) log.warn(warning);
   const opened: Opened = [];
   stayOnHangUp(log);
-  let drain: () => Promise<void>;
+  let hooks: OpenedPodHooks;
   try {
-    drain = await open({ config, appProbes }, settings.drainSeconds, log, opened, openers);
+    hooks = await open({ config, settings, appProbes }, log, opened, openers);
   } catch (error) {
     await closed(opened, log);
     notStarted(log, error);
     throw error;
   }
   try {
-    await signalled();
+    await Promise.race([signalled(), hooks.failed]);
+    hooks.stop();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
-    await drain();
+    await hooks.drain();
+  } catch (error) {
+    log.fatal({ err: error }, 'not open again after the drain');
+    throw error;
   } finally {
     await closed(opened, log);
     log.info('stopped');
@@ -83,7 +79,9 @@ export async function serve(
 function configured(args: { readonly config?: string }) {
   try {
     const config = loadConfig({ path: args.config, env: process.env });
-    return { config, settings: processSettings(process.env), appProbes: openAppProbes(process.env, config) };
+    const settings = processSettings(process.env);
+    checkedDrain(config, settings);
+    return { config, settings, appProbes: openAppProbes(process.env, config) };
   } catch (error) {
     notStarted(createLog('info', []), error);
     throw error;
@@ -112,14 +110,13 @@ async function closed(opened: Opened, log: Log): Promise<void> {
   if (mayLinger) setImmediate(() => process.exit());
 }
 
-/** Opens everything, notes the closers, and resolves to the drain once both listeners listen. */
+/** Opens everything, notes the closers, and resolves to the hooks once both listeners listen. */
 async function open(
-  { config, appProbes }: Pick<ReturnType<typeof configured>, 'config' | 'appProbes'>,
-  drainSeconds: number,
+  { config, settings, appProbes }: ReturnType<typeof configured>,
   log: Log,
   opened: Opened,
   openers: Openers,
-): Promise<() => Promise<void>> {
+): Promise<OpenedPodHooks> {
   const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
   const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
@@ -128,14 +125,10 @@ async function open(
   const tracing = await openTracing(process.env, log);
   opened.push(async () => ((await tracing.close()) ? undefined : MAY_LINGER));
 
-  // The hook on the management port and the signal start the same drain; both need the gateway.
-  const drain = (): Promise<void> => drained(gateway, agents, { drainSeconds, finishMs: finishMs(config) }, log);
+  // Hooks and signals start the same drain; both need the gateway, and the gateway shows the hooks.
   const gateway: Gateway = await createGateway(
     { config, store, rail, log, tracing, appProbes },
-    {
-      drain,
-      release: () => createPodHooks({ lifecycle: gateway.lifecycle, drain }).release(),
-    },
+    { drain: () => hooks.drain(), release: () => hooks.release() },
   );
   opened.push(() => gateway.close());
   const onRefused = refusalLog(log);
@@ -148,11 +141,24 @@ async function open(
     maxConnections: connectionsFor(config.limits.maxInFlight),
   });
   const management = createListener({ app: gateway.management, onRefused });
+  const address = { ...config.server };
+  const { merchantGraceSeconds, drainBudgetSeconds, backendPreStop } = settings;
+  const length = drainLengthOf(config, settings.drainSeconds);
+  const hooks = openHooks({
+    ...{ config, gateway, agents, log, backendPreStop },
+    listenAgain: () => listenAt(agents, 'server', address),
+    drainLength: () => length,
+    merchantGraceMs: merchantGraceSeconds * 1_000,
+    podGraceMs: (merchantGraceSeconds + (drainBudgetSeconds ?? drainSeconds(length))) * 1_000,
+  });
   opened.push(
     () => agents.destroy(),
     () => management.destroy(),
+    () => hooks.stop(),
   );
   const agentsAt = await listenAt(agents, 'server', config.server);
+  // The same one again after a drain, also where any free one was taken.
+  address.port = agentsAt.port;
   const managementAt = await listenAt(management, 'management', config.management);
   const ports = { agents: agentsAt.port, management: managementAt.port };
   const facts = {
@@ -161,28 +167,10 @@ async function open(
     store: store.name,
     fronts: adaptersSummary(config),
     lostPayments: storeLossSummary(config),
+    drainSeconds: drainSeconds(length),
   };
   log.info(facts, 'listening');
-  return drain;
-}
-
-function drained(
-  gateway: Gateway,
-  agents: Listener,
-  { drainSeconds, finishMs }: { readonly drainSeconds: number; readonly finishMs: number },
-  log: Log,
-): Promise<void> {
-  if (!gateway.lifecycle.draining()) log.info('draining');
-  return gateway.lifecycle.drain({
-    propagationMs: drainSeconds * 1_000,
-    finishMs,
-    stopListening: () => agents.stop(),
-  });
-}
-
-/** A checkout goes on when its caller leaves: the process outlasts the longest one (acp 13.3). */
-function finishMs({ protocols: { acp } }: ReturnType<typeof loadConfig>): number {
-  return acp.enabled ? Math.max(FINISH_MS, longestTimeoutMs(acp.backend) + CHECKOUT_SPARE_MS) : FINISH_MS;
+  return hooks;
 }
 
 /** Listens at the address of a section. @throws Error that names the setting and the address */
@@ -201,25 +189,6 @@ export async function listenAt(
     const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     throw new Error(`${section}.${setting}: ${address} ${why} (${code})`, { cause });
   }
-}
-
-/** Settings of the process, from the environment only. */
-interface ProcessSettings {
-  readonly logLevel: string;
-  readonly drainSeconds: number;
-}
-
-/** @throws ConfigError that names the variable and what would be right */
-export function processSettings(env: Readonly<Record<string, string | undefined>>): ProcessSettings {
-  const problems = new ProblemList();
-  const logLevel = env['LOG_LEVEL'] ?? 'info';
-  if (!LEVELS.includes(logLevel)) problems.add('LOG_LEVEL', `must be one of ${LEVELS.join(', ')}`);
-  const drain = env['GATEWAY_DRAIN_SECONDS'] ?? String(DEFAULT_DRAIN_SECONDS);
-  const drainSeconds = /^\d+(\.\d+)?$/.test(drain) ? Number(drain) : Number.NaN;
-  if (!(drainSeconds <= MAX_DRAIN_SECONDS))
-    problems.add('GATEWAY_DRAIN_SECONDS', `must be a number of seconds from 0 to ${MAX_DRAIN_SECONDS}`);
-  problems.throwIfAny();
-  return { logLevel, drainSeconds };
 }
 
 /**

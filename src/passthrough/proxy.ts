@@ -20,7 +20,7 @@ export interface BackendProxy {
   send(req: Request, res: Response, listener: ProxyListener): void;
   /** The same for a WebSocket; `head`: what came behind the request. */
   upgrade(req: IncomingMessage, socket: Socket, head: Buffer, listener: ProxyListener): void;
-  /** Closes idle connections. */
+  /** Closes all connections: what runs fails. */
   close(): void;
 }
 

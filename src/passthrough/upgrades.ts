@@ -47,6 +47,8 @@ interface UpgradeParts {
   readonly maxOpen: number;
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
   readonly publicUrl: (url: string) => string | undefined;
+  /** Whether new ones are taken. */
+  readonly accepting: () => boolean;
   /** Counts one that runs; the result ends it. */
   readonly begin: () => () => void;
   readonly onEnd: (ended: EndedUpgrade) => void;
@@ -56,9 +58,9 @@ export interface Upgrades {
   /** Takes a connection that asks for a WebSocket. */
   handle(req: IncomingMessage, socket: Socket, head: Buffer): void;
   open(): number;
-  /** Ends all with 1001, and takes no more. */
+  /** Ends all with 1001. */
   drain(): void;
-  /** Cuts what is still open. */
+  /** Cuts what is still open, and takes no more. */
   close(): void;
 }
 
@@ -73,11 +75,12 @@ const CLOSE_TO_BACKEND = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]);
 
 export function createUpgrades(parts: UpgradeParts): Upgrades {
   const open = new Set<Upgrade>();
-  let draining = false;
+  let closed = false;
+  const full = (): boolean => closed || !parts.accepting() || open.size >= parts.maxOpen;
   return {
     handle(req, socket, head) {
       const requestId = requestIdFor(req, 'req');
-      const refused = refusalOf(req, parts.routeOf) ?? (draining || open.size >= parts.maxOpen ? busy() : undefined);
+      const refused = refusalOf(req, parts.routeOf) ?? (full() ? busy() : undefined);
       if (refused === undefined) {
         const upgrade = new Upgrade(parts, { req, socket, requestId }, () => open.delete(upgrade));
         open.add(upgrade);
@@ -91,11 +94,10 @@ export function createUpgrades(parts: UpgradeParts): Upgrades {
     },
     open: () => open.size,
     drain() {
-      draining = true;
       for (const upgrade of open) upgrade.goAway();
     },
     close() {
-      draining = true;
+      closed = true;
       for (const upgrade of open) upgrade.cut();
     },
   };

@@ -8,7 +8,6 @@ import { request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { type Request, type Response, Router } from 'express';
-import { GatewayError } from '../errors.ts';
 import { clientGone, sendText } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import { APP_PROBES, type AppProbe, type AppProbeSettings } from './app-probe-settings.ts';
@@ -44,6 +43,12 @@ interface Asker {
   readonly userAgent: string;
 }
 
+/** What the kubelet is told. */
+interface Told {
+  readonly status: number;
+  readonly words: string;
+}
+
 /** What the merchant answered. */
 interface Answer {
   readonly status: number;
@@ -66,22 +71,22 @@ export function appProbes(probes: AppProbeSettings, isSold: (target: string) => 
     // Express would serve a HEAD with the handler of GET, and the merchant would get a GET.
     router.head(path, allowOnly('GET'));
     router.get(path, async function appProbe(req, res) {
-      const answered = await ask(askerOf(req), clientGone(res));
-      if (answered instanceof GatewayError) throw answered;
-      sendStatus(res, answered);
+      const { status, words } = await ask(askerOf(req), clientGone(res));
+      send(res, status, words);
     });
     router.all(path, allowOnly('GET'));
   }
   return router;
 }
 
-function sendStatus(res: Response, status: number): void {
+/** Never through the log of failures: a merchant that starts or ends fails many probes. */
+function send(res: Response, status: number, words: string): void {
   res.setHeader('cache-control', 'no-store');
   if (BODYLESS.has(status)) {
     if (!res.destroyed) res.writeHead(status).end();
     return;
   }
-  sendText(res, status, { 'content-type': 'text/plain; charset=utf-8' }, `the merchant answered ${status}\n`);
+  sendText(res, status, { 'content-type': 'text/plain; charset=utf-8' }, `${words}\n`);
 }
 
 function askerOf({ socket, headers }: Request): Asker {
@@ -141,21 +146,23 @@ async function repeat(
   asker: Asker,
   isSold: (target: string) => boolean,
   signal: AbortSignal,
-): Promise<number | GatewayError> {
+): Promise<Told> {
   const host = `${isIPv6(asker.podAddress) ? `[${asker.podAddress}]` : asker.podAddress}:${probe.port}`;
   const headers = repeatedHeaders(probe, host, asker.userAgent);
   let { target } = probe;
-  if (isSold(target)) return new GatewayError('NOT_FOUND', { message: 'What is sold is no probe.' });
+  if (isSold(target)) return { status: 404, words: 'what is sold is no probe' };
   for (let followed = 0; followed <= MAX_REDIRECTS; followed += 1) {
-    const answer = await exchange({ ...probe, target }, headers, signal).catch((cause: unknown) =>
-      failure(cause, signal),
-    );
-    if (answer instanceof GatewayError) return answer;
+    const answer = await exchange({ ...probe, target }, headers, signal).catch(codeOf);
+    if (typeof answer === 'string')
+      return signal.aborted
+        ? { status: 504, words: 'the merchant did not answer in time' }
+        : { status: 502, words: `the merchant could not be asked${answer}` };
     const next = REDIRECTS.has(answer.status) ? sameServer(answer.location, probe, target, host) : undefined;
-    if (next === undefined || isSold(next)) return answer.status;
+    if (next === undefined || isSold(next))
+      return { status: answer.status, words: `the merchant answered ${answer.status}` };
     target = next;
   }
-  return new GatewayError('BACKEND_ERROR', { message: `The merchant redirected the probe ${MAX_REDIRECTS} times.` });
+  return { status: 502, words: `the merchant redirected the probe ${MAX_REDIRECTS} times` };
 }
 
 /** The target of a redirect to the server that was asked; undefined when it leads anywhere else. */
@@ -221,8 +228,7 @@ function exchange(probe: AppProbe, headers: readonly string[], signal: AbortSign
   });
 }
 
-function failure(cause: unknown, signal: AbortSignal): GatewayError {
-  if (signal.aborted) return new GatewayError('BACKEND_TIMEOUT', { message: 'The merchant did not answer its probe.' });
-  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : '';
-  return new GatewayError('BACKEND_ERROR', { message: `The merchant could not be asked${code}.`, cause });
+/** The code of the system for what went wrong, in brackets, where there is one. */
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : '';
 }

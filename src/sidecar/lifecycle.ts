@@ -1,34 +1,49 @@
 /**
  * The lifecycle of a process in its pod (contract 3, shutdown): open, then draining (readiness
  * fails, new calls are still served until endpoints no longer list the pod), then closed (nothing
- * new; running work may finish). The pipeline counts its work here, and `acg serve` drains it.
+ * new; running work may finish), then drained (nothing runs). A process that is not ended then
+ * opens again. The pipeline counts its work here, and the hooks of the pod drain it.
  */
 
+/** How long work that was ended early may take to answer and to write down how it ended, ms. */
+const WRITE_DOWN_MS = 2_000;
+
+type LifecycleState = 'open' | 'draining' | 'closed' | 'drained';
+
 export interface Lifecycle {
+  state(): LifecycleState;
   /** The settlement gate: whether a new call may start and money may start to move. */
   accepting(): boolean;
+  /** From the begin of the drain, until the process is open again. */
   draining(): boolean;
-  /** Calls `listener` once when the drain begins, or now if it has begun. It must not throw. */
+  /** Calls `listener` at the begin of each drain, or now if one has begun. It must not throw. */
   onDraining(listener: () => void): void;
   /** Counts work that must end before the process does; the result notes its end. */
   begin(): () => void;
   /** Resolves when nothing runs, or after `atMostMs`. */
   idle(atMostMs: number): Promise<void>;
-  /** Starts to drain, once; resolves when nothing runs any more, or after `finishMs`. */
-  drain(bounds: DrainBounds): Promise<void>;
+  /** Drains, once until it is open again; resolves when nothing runs any more. */
+  drain(steps: DrainSteps): Promise<void>;
+  /** Lets calls in again after a drain. */
+  reopen(): void;
 }
 
-interface DrainBounds {
+/** What a drain does, in this order. */
+export interface DrainSteps {
   /** How long new calls are still served, milliseconds. */
   readonly propagationMs: number;
-  /** How long running calls may take after that, milliseconds. */
-  readonly finishMs: number;
   /** Stops the listeners; called when the gate closes. */
   readonly stopListening: () => void;
+  /** How long running calls may take after that, milliseconds. */
+  readonly finishMs: number;
+  /** Ends what the calls that still run wait for, so that they are answered and written down. */
+  readonly interrupt?: () => void;
+  /** Closes the connections that are still open. */
+  readonly disconnect?: () => void;
 }
 
 export function createLifecycle(): Lifecycle {
-  let state: 'open' | 'draining' | 'closed' = 'open';
+  let state: LifecycleState = 'open';
   let running = 0;
   const waiting = new Set<() => void>();
   const listeners: (() => void)[] = [];
@@ -45,12 +60,29 @@ export function createLifecycle(): Lifecycle {
       const timer = setTimeout(end, atMostMs);
       waiting.add(end);
     });
+  const runDrain = async (steps: DrainSteps): Promise<void> => {
+    state = 'draining';
+    for (const listener of listeners) listener();
+    await new Promise((resolve) => setTimeout(resolve, steps.propagationMs));
+    state = 'closed';
+    steps.stopListening();
+    await idle(steps.finishMs);
+    if (running > 0) {
+      // Before its connection is closed: a call that has paid is told so.
+      steps.interrupt?.();
+      await idle(WRITE_DOWN_MS);
+    }
+    steps.disconnect?.();
+    await idle(WRITE_DOWN_MS);
+    state = 'drained';
+  };
   return {
-    accepting: () => state !== 'closed',
+    state: () => state,
+    accepting: () => state === 'open' || state === 'draining',
     draining: () => state !== 'open',
     onDraining(listener) {
-      if (state === 'open') listeners.push(listener);
-      else listener();
+      listeners.push(listener);
+      if (state !== 'open') listener();
     },
     begin() {
       running += 1;
@@ -63,16 +95,10 @@ export function createLifecycle(): Lifecycle {
       };
     },
     idle,
-    drain({ propagationMs, finishMs, stopListening }) {
-      drained ??= (async () => {
-        state = 'draining';
-        for (const listener of listeners) listener();
-        await new Promise((resolve) => setTimeout(resolve, propagationMs));
-        state = 'closed';
-        stopListening();
-        await idle(finishMs);
-      })();
-      return drained;
+    drain: (steps) => (drained ??= runDrain(steps)),
+    reopen() {
+      state = 'open';
+      drained = undefined;
     },
   };
 }

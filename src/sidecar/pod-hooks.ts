@@ -1,9 +1,21 @@
-/** The preStop hooks of a pod, which the kubelet asks the gateway (contract 3, shutdown). */
+/**
+ * The preStop hooks of a pod, which the kubelet asks the gateway and waits for (contract 3,
+ * shutdown). All containers of a pod that ends are asked at the same time, and each is stopped when
+ * its hook is answered: so the answer to `/release` is what keeps the backend for the last calls.
+ */
 
-import type { Lifecycle } from './lifecycle.ts';
+import { backendReplaced, type ConnectionEnd } from './backend-restart.ts';
+import type { Fence } from './fence.ts';
+import type { DrainSteps, Lifecycle } from './lifecycle.ts';
 
 /** How long `/release` waits for `/drain`, milliseconds: both start together, in either order. */
-const DRAIN_ARRIVES_MS = 300;
+export const DRAIN_ARRIVES_MS = 300;
+/** How long calls that cost nothing keep a backend that restarts alone, milliseconds. */
+export const FREE_CALLS_MS = 10_000;
+/** Between two looks at the calls that run, milliseconds. */
+const LOOK_EVERY_MS = 20;
+/** How long a drained process waits for its signal before it opens again, milliseconds. */
+export const SIGNAL_COMES_MS = 30_000;
 
 export interface PodHooks {
   /** The pod, or the gateway alone, ends: resolves when no call runs any more. */
@@ -12,18 +24,165 @@ export interface PodHooks {
   release(): Promise<void>;
 }
 
-interface PodHookParts {
-  readonly lifecycle: Pick<Lifecycle, 'draining'>;
-  /** Starts the drain, once, and resolves at its end. */
-  readonly drain: () => Promise<void>;
+/** The hooks, and what ends with the process. */
+export interface OpenedPodHooks extends PodHooks {
+  /** Rejects when a drained process should open again and cannot. */
+  readonly failed: Promise<never>;
+  /** The process ends: it does not open again. */
+  stop(): void;
 }
 
-export function createPodHooks({ lifecycle, drain }: PodHookParts): PodHooks {
+/** Something worth a log line. */
+export type HandshakeNote =
+  | 'draining'
+  | 'drained'
+  | 'open again'
+  | 'fenced'
+  | 'backend released'
+  | 'backend replaced'
+  | 'backend not replaced in time';
+
+interface PodHookParts {
+  readonly lifecycle: Pick<Lifecycle, 'draining' | 'drain' | 'reopen'>;
+  readonly fence: Pick<Fence, 'state' | 'raise' | 'release' | 'lower'>;
+  /** How the process drains; asked when it begins. */
+  readonly drainSteps: () => DrainSteps;
+  /** Exchanges with the backend that are paid for, or may be at any moment, and all others. */
+  readonly running: () => { readonly paid: number; readonly free: number };
+  /** What the backend's container had as a hook of its own. Must not reject. */
+  readonly preStop: () => Promise<void>;
+  /** Connects to the backend. */
+  readonly look: () => Promise<ConnectionEnd>;
+  /** Called before held calls go on, with a backend that takes connections again. */
+  readonly backendIsBack: () => Promise<void>;
+  /** How long the container of the backend may take to end, milliseconds. */
+  readonly merchantGraceMs: number;
+  /** How long its pod may take, hooks included, milliseconds. */
+  readonly podGraceMs: number;
+  /** Opens again what the drain closed. */
+  readonly listenAgain: () => Promise<void>;
+  readonly note: (note: HandshakeNote) => void;
+  /** How long a drained process waits for its signal, milliseconds. */
+  readonly signalComesMs?: number;
+}
+
+/** Opens the hooks of a pod. Signals of the process drain it through them as well. */
+export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
+  const { lifecycle, fence, note, signalComesMs = SIGNAL_COMES_MS } = parts;
+  const failed = Promise.withResolvers<never>();
+  // Without a listener yet, as while everything is opened, a rejection would end the process.
+  failed.promise.catch(() => undefined);
+  let stopped = false;
+  let drainBegan = Promise.withResolvers<void>();
+  let drained: Promise<void> | undefined;
+  let released: Promise<void> | undefined;
+  /** The backend was released for the end of its pod, and ends before the signal comes. */
+  let backendEnds = false;
+  let reopening: NodeJS.Timeout | undefined;
+  /** Ends the wait for the backend that was released last. */
+  let watching = new AbortController();
+
+  const drain = (): Promise<void> => (drained ??= runDrain());
+  const runDrain = async (): Promise<void> => {
+    note('draining');
+    const ended = lifecycle.drain(parts.drainSteps());
+    drainBegan.resolve();
+    await ended;
+    note('drained');
+    awaitSignal();
+  };
+  const awaitSignal = (): void => {
+    clearTimeout(reopening);
+    if (stopped) return;
+    const atMostMs = signalComesMs + (backendEnds ? parts.merchantGraceMs : 0);
+    reopening = setTimeout(() => void reopen().catch(failed.reject), atMostMs);
+  };
+  const reopen = async (): Promise<void> => {
+    await parts.listenAgain();
+    drainBegan = Promise.withResolvers();
+    drained = undefined;
+    backendEnds = false;
+    lifecycle.reopen();
+    note('open again');
+  };
+
+  const release = (): Promise<void> =>
+    (released ??= runRelease().finally(() => {
+      released = undefined;
+    }));
+  const runRelease = async (): Promise<void> => {
+    const began = performance.now();
+    const drains = lifecycle.draining() || (await isFirst(drainBegan.promise, sleep(DRAIN_ARRIVES_MS)));
+    if (drains) await releaseWithPod();
+    else await releaseAlone(began);
+  };
+  const releaseWithPod = async (): Promise<void> => {
+    backendEnds = true;
+    await drain();
+    await parts.preStop();
+    // It has from now on the time that it may take to end.
+    awaitSignal();
+  };
+  const releaseAlone = async (began: number): Promise<void> => {
+    note('fenced');
+    watching.abort();
+    fence.raise();
+    if (await isFirst(drainBegan.promise, untilIdle())) {
+      // The pod ends after all: the backend stays until the drain is over.
+      fence.lower();
+      return releaseWithPod();
+    }
+    fence.release();
+    await parts.preStop();
+    note('backend released');
+    void untilReplaced(began);
+  };
+  const untilIdle = async (): Promise<void> => {
+    const { finishMs } = parts.drainSteps();
+    const waits = { paid: true, free: true };
+    const timers = [
+      setTimeout(() => {
+        waits.free = false;
+      }, FREE_CALLS_MS),
+      setTimeout(() => {
+        waits.paid = false;
+      }, finishMs),
+    ];
+    const busy = (): boolean => {
+      const { paid, free } = parts.running();
+      return (waits.paid && paid > 0) || (waits.free && free > 0);
+    };
+    while (busy() && !lifecycle.draining()) await sleep(LOOK_EVERY_MS);
+    for (const timer of timers) clearTimeout(timer);
+  };
+  const untilReplaced = async (began: number): Promise<void> => {
+    watching = new AbortController();
+    const { signal } = watching;
+    const atMostMs = Math.max(0, parts.podGraceMs - (performance.now() - began));
+    const replaced = await backendReplaced({ look: parts.look, atMostMs }, signal);
+    if (replaced) await parts.backendIsBack();
+    // The backend that came back may have been released as well meanwhile.
+    if (signal.aborted) return;
+    fence.lower();
+    note(replaced ? 'backend replaced' : 'backend not replaced in time');
+  };
   return {
     drain,
-    async release() {
-      if (!lifecycle.draining()) await new Promise((resolve) => setTimeout(resolve, DRAIN_ARRIVES_MS));
-      if (lifecycle.draining()) await drain();
+    release,
+    failed: failed.promise,
+    stop() {
+      stopped = true;
+      watching.abort();
+      clearTimeout(reopening);
     },
   };
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Whether `first` is settled before `other`. */
+function isFirst(first: Promise<void>, other: Promise<void>): Promise<boolean> {
+  return Promise.race([first.then(() => true), other.then(() => false)]);
 }

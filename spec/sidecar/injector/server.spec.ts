@@ -5,6 +5,8 @@ import https from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect } from 'node:tls';
+import { readIdentity } from '../../../src/sidecar/injector/identity.ts';
+import { createInjectorServer } from '../../../src/sidecar/injector/server.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { bytesOf as readAll } from '../../support/http-server.ts';
 import { bytesOf, reviewOf } from './reviews.ts';
@@ -129,11 +131,11 @@ describe('the server of an injector', () => {
       assert.equal(bytes.length, 0);
   });
 
-  it('holds no more than 16 MiB of bodies at a time', async () => {
+  it('holds no more than 8 MiB of bodies at a time', async () => {
     const parts = { path: '/mutate', method: 'POST', host: '127.0.0.1', port: injector.port, agent: false };
     const headers = { 'content-type': 'application/json', 'content-length': MAX_BODY_BYTES };
     const body = Buffer.alloc(MAX_BODY_BYTES - 1, ' ');
-    const requests = Array.from({ length: 6 }, () =>
+    const requests = Array.from({ length: 3 }, () =>
       https.request({ ...parts, headers, ca: injector.authority.certificate }).on('error', () => {}),
     );
     const first = Promise.race(requests.map((request) => once(request, 'response') as Promise<[IncomingMessage]>));
@@ -211,6 +213,29 @@ describe('an injector that knows its clients', () => {
         assertRefused(await ask(injector, { body: reviewOf(), agent }), 403, /none was shown/);
       agent.destroy();
     });
+});
+
+describe('the connections of an injector', () => {
+  it('are bounded: one too many is closed, and said', async () => {
+    const { certificate, key } = createAuthority('injector').issue();
+    const said = Promise.withResolvers<string>();
+    const server = createInjectorServer({
+      serving: { identity: readIdentity(certificate, key, Date.now()), clientAuthority: undefined },
+      answer: () => '{}',
+      onRefused: () => {},
+      onHandshakeFailed: said.resolve,
+      maxConnections: 2,
+    });
+    const { port } = await server.listen('127.0.0.1', 0);
+    const place = { host: '127.0.0.1', port };
+    const kept = [connectPlain(place), connectPlain(place)];
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    const surplus = connectPlain(place).on('error', () => {});
+    await once(surplus, 'close');
+    assert.equal(await said.promise, 'There are 2 connections already.');
+    for (const socket of kept) socket.destroy();
+    await server.close();
+  });
 });
 
 describe('the end of an injector', () => {

@@ -15,7 +15,7 @@ import type { Guesses } from '../../server/rate-limit/failed-attempts.ts';
 import type { Admission } from './admission.ts';
 import type { BackendService } from './call.ts';
 import { clientsByToken } from './clients.ts';
-import { type AcpError, asAcpError } from './error.ts';
+import { type AcpError, asAcpError, busy } from './error.ts';
 import { bodyChecks, callerRequestIdOf, checkMediaType, checkVersion, idempotencyKeyOf, readBody } from './request.ts';
 import { assertAccess, deliveredOf, outcomeOfError, sendAnswer, sendFailure } from './response.ts';
 import { routeOf } from './routes.ts';
@@ -29,6 +29,8 @@ interface AcpAdapterParts {
   /** Counts wrong tokens. */
   readonly guesses: Guesses;
   readonly admit: Admission;
+  /** Holds calls while the backend restarts; `pass` resolves to false for one held in vain. */
+  readonly fence: { up(): boolean; pass(): Promise<boolean> };
   readonly sessions: Pick<Sessions, 'access'>;
   readonly idempotency: Idempotency;
   readonly backend: BackendService;
@@ -41,7 +43,7 @@ interface AcpAdapterParts {
  * is the answer (acp 13.1).
  */
 export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
-  const { mountPath, settings, entrance, guesses, admit, sessions, idempotency, backend, entered } = parts;
+  const { mountPath, settings, entrance, guesses, admit, fence, sessions, idempotency, backend, entered } = parts;
   const clientOf = clientsByToken(settings.clients, guesses);
   const checkBody = bodyChecks(settings.acceptLineItemQuantity ? 'wire-quantity' : 'wire');
 
@@ -56,6 +58,7 @@ export function acpAdapter(parts: AcpAdapterParts): RequestHandler {
     const keyed = operation === 'getCheckoutSession' ? undefined : { operation, key: idempotencyKeyOf(req) };
     const contentType = keyed === undefined ? undefined : checkMediaType(req);
     entered('admit', res);
+    if (fence.up() && !(await fence.pass())) throw busy();
     const leave = admit(res);
     try {
       const left = clientGone(res);

@@ -39,8 +39,10 @@ export function connectionsFor(maxInFlight: number): number {
 export interface Listener {
   readonly server: http.Server;
   listen(host: string, port: number): Promise<AddressInfo>;
-  /** Stops accepting and closes idle connections; running requests finish. */
+  /** Stops accepting and closes idle connections; running requests finish. May listen again. */
   stop(): void;
+  /** Ends what is still open. */
+  disconnect(): void;
   /** Stops, and ends what is still open. */
   destroy(): void;
 }
@@ -135,6 +137,7 @@ export function createListener(parts: ListenerParts): Listener {
       server.close();
       server.closeIdleConnections();
     },
+    disconnect: () => server.closeAllConnections(),
     destroy() {
       standstill.close();
       server.close();

@@ -1,0 +1,78 @@
+/** Opens the hooks of the pod over a gateway and the listener of its agents. */
+
+import type { AddressInfo } from 'node:net';
+import type { GatewayConfig } from '../config/document/config.ts';
+import type { Listener } from '../server/listener/listen.ts';
+import { type BackendPreStop, runBackendPreStop } from '../sidecar/backend-pre-stop.ts';
+import { type ConnectionEnd, tryConnection } from '../sidecar/backend-restart.ts';
+import type { DrainLength } from '../sidecar/drain-length.ts';
+import { type HandshakeNote, type OpenedPodHooks, openPodHooks } from '../sidecar/pod-hooks.ts';
+import type { Log } from '../telemetry/log/log.ts';
+import type { Gateway } from './gateway.ts';
+
+/** What the log says of the handshake between the containers of the pod. */
+const NOTES: Readonly<Record<HandshakeNote, string>> = {
+  draining: 'draining',
+  drained: 'drained',
+  'open again': 'open again: no signal came after the drain',
+  fenced: 'the backend restarts: calls that need it wait',
+  'backend released': 'the backend may end: nothing needs it',
+  'backend replaced': 'the backend is there again',
+  'backend not replaced in time': 'the backend did not come back in its time: calls wait for it no more',
+};
+
+interface HookParts {
+  readonly config: Pick<GatewayConfig, 'backend'>;
+  readonly gateway: Pick<Gateway, 'lifecycle' | 'fence' | 'exchanges'>;
+  readonly agents: Pick<Listener, 'stop' | 'disconnect'>;
+  /** Listens where the listener of agents listened before. */
+  readonly listenAgain: () => Promise<AddressInfo>;
+  /** Asked at each drain. */
+  readonly drainLength: () => DrainLength;
+  readonly backendPreStop: BackendPreStop | undefined;
+  /** How long the backend's container may take to end, and its pod as a whole, milliseconds. */
+  readonly merchantGraceMs: number;
+  readonly podGraceMs: number;
+  readonly log: Log;
+  /** How long a drained process waits for its signal; 30 s unless given. */
+  readonly signalComesMs?: number;
+}
+
+/** The lifecycle drains through them only, so that every drain has the same steps. */
+export function openHooks(parts: HookParts): OpenedPodHooks {
+  const { gateway, agents, log, merchantGraceMs, podGraceMs, backendPreStop, signalComesMs } = parts;
+  const { lifecycle, fence, exchanges } = gateway;
+  return openPodHooks({
+    ...{ lifecycle, fence, merchantGraceMs, podGraceMs },
+    ...(signalComesMs === undefined ? {} : { signalComesMs }),
+    drainSteps: () => ({
+      ...parts.drainLength(),
+      stopListening: () => agents.stop(),
+      interrupt() {
+        log.warn(exchanges.running(), 'calls did not end in time: what they wait for is ended');
+        void exchanges.interrupt();
+      },
+      disconnect: () => agents.disconnect(),
+    }),
+    running: () => exchanges.running(),
+    look: lookAt(parts.config.backend.origin),
+    backendIsBack: () => exchanges.tryBackend(),
+    async preStop() {
+      if (backendPreStop === undefined) return;
+      await runBackendPreStop(backendPreStop, merchantGraceMs).catch((err: unknown) =>
+        log.warn({ err }, "the backend's own preStop hook failed"),
+      );
+    },
+    async listenAgain() {
+      exchanges.resume();
+      await parts.listenAgain();
+    },
+    note: (note) => log.info(NOTES[note]),
+  });
+}
+
+function lookAt(origin: string): () => Promise<ConnectionEnd> {
+  const { hostname, port, protocol } = new URL(origin);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return () => tryConnection(host, Number(port || (protocol === 'https:' ? 443 : 80)));
+}
