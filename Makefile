@@ -4,10 +4,10 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips streams verify check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips streams verify verify-admission check deps format bench build clean
 
 help: ## what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # With the machine's own Node: the one of the lockfile may be one that does not run.
 $(PACKAGES): package.json package-lock.json .npmrc
@@ -49,6 +49,9 @@ verify: $(INSTALLED) ## chaos, attack, mutants and slips at full length, one aft
 	@$(MAKE) attack
 	@$(MAKE) mutants
 	@$(MAKE) slips
+
+verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
+	@node verification/admission/main.ts $(ARGS)
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .

@@ -3,7 +3,7 @@
  * ACP alone.
  */
 
-import { type Express, type RequestHandler, Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
 import { a2aAdapter } from '../adapters/a2a/adapter.ts';
 import { a2aDocuments } from '../adapters/a2a/agent-card.ts';
@@ -40,7 +40,7 @@ interface AdapterParts {
 }
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */
-export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
@@ -68,7 +68,7 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
 }
 
 /** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */
-export function mountSaleInPlace(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+export function mountSaleInPlace(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, offers, ingressGuards } = parts;
   const { originHeaders } = config.backend;
   const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });

@@ -1,9 +1,9 @@
 /** Opens the service that checks and uses mandates, where the configuration accepts them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { createIssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
+import { createIssuedCheckouts, type IssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
 import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
-import { createKeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
+import { createKeyFetcher, type KeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
 import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
@@ -12,10 +12,22 @@ import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 
-interface OpenMandates {
+/** The mandates of one configuration. */
+export interface OpenMandates {
   readonly service: MandateService;
   /** What readiness looks at. */
   readonly trust: IssuerTrust;
+  /** Fetches no more keys, but for those that `next` goes on with. */
+  close(next?: OpenMandates): void;
+}
+
+/** Opens the mandates of configurations, over what all of them share. */
+interface MandateOpener {
+  /**
+   * Undefined where no mandates are accepted: the pipeline then has no middleware for them.
+   * `before`: of the present configuration. Issuers that stay keep the keys that were fetched.
+   */
+  open(config: Pick<GatewayConfig, 'authorization' | 'resources'>, before?: OpenMandates): OpenMandates | undefined;
   /** Fetches no more keys. */
   close(): Promise<void>;
 }
@@ -23,26 +35,37 @@ interface OpenMandates {
 /** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
 
-/** Undefined where no mandates are accepted: the pipeline then has no middleware for them. */
-export function openMandates(
-  { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
-  register: MandateRegister,
-): OpenMandates | undefined {
-  const { ap2 } = authorization;
-  if (ap2 !== undefined) return openAp2(ap2, register);
-  // The configuration refuses this. Without the check a mistake would sell without mandates.
-  if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
-  return undefined;
+/** What outlives a configuration: connections to issuers, and the checkouts that were signed. */
+export function createMandateOpener(register: MandateRegister): MandateOpener {
+  const fetcher = createKeyFetcher();
+  const minted = createIssuedCheckouts();
+  return {
+    open({ authorization, resources }, before) {
+      const { ap2 } = authorization;
+      if (ap2 !== undefined) return openAp2(ap2, { register, fetcher, minted }, before);
+      // The configuration refuses this. Without the check a mistake would sell without mandates.
+      if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
+      return undefined;
+    },
+    close: () => fetcher.close(),
+  };
 }
 
-function openAp2(ap2: Ap2Config, register: MandateRegister): OpenMandates {
+interface Shared {
+  readonly register: MandateRegister;
+  readonly fetcher: KeyFetcher;
+  readonly minted: IssuedCheckouts;
+}
+
+function openAp2(ap2: Ap2Config, { register, fetcher, minted }: Shared, before?: OpenMandates): OpenMandates {
   const { profile, issuers } = ap2;
   // The merchant's own currency comes before those that the operator added.
   const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
   const { own, trusted } = checkoutKeysOf(ap2.checkout);
-  const fetcher = createKeyFetcher();
-  const trust = createTrustedIssuers(issuers, { fetcher });
-  const minted = createIssuedCheckouts();
+  const trust = createTrustedIssuers(issuers, {
+    fetcher,
+    ...(before === undefined ? {} : { fetched: before.trust.remotes }),
+  });
   const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
   const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
   const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
@@ -56,9 +79,6 @@ function openAp2(ap2: Ap2Config, register: MandateRegister): OpenMandates {
       register,
     },
     trust,
-    async close() {
-      trust.close();
-      await fetcher.close();
-    },
+    close: (next) => trust.close(next?.trust),
   };
 }

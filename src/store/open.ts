@@ -1,6 +1,6 @@
 /** Opens the configured store, and seals the secrets in its ledger before the engine sees them. */
 
-import { createKeyRing, type SealingKey } from '../crypto/seal.ts';
+import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
 import type { RegisterEpoch } from '../mandates/register/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
 import type { StorageConfig } from './port/settings.ts';
@@ -54,8 +54,7 @@ function openFile(options: Parameters<typeof openSqliteStore>[0]): Store {
  * as unreadable, never as absent money.
  */
 export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
-  const [first, ...others] = keys;
-  const ring = first && createKeyRing([first, ...others]);
+  let ring = ringOf(keys);
   const counts: Record<Unreadable, number> = {
     proof: 0,
     backendRequest: 0,
@@ -75,7 +74,15 @@ export function sealedStore(store: Store, keys: readonly SealingKey[], log: Seal
   };
   return {
     ...store,
-    ledger: sealedLedger(store.ledger, ring, unreadable),
+    ledger: sealedLedger(store.ledger, () => ring, unreadable),
     unreadable: () => counts,
+    renew(config) {
+      ring = ringOf(config.sealing ?? []);
+      store.renew?.(config);
+    },
   };
+}
+
+function ringOf([first, ...others]: readonly SealingKey[]): KeyRing | undefined {
+  return first && createKeyRing([first, ...others]);
 }

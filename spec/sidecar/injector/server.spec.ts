@@ -5,6 +5,8 @@ import https from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect } from 'node:tls';
+import { readIdentity } from '../../../src/sidecar/injector/identity.ts';
+import { createInjectorServer } from '../../../src/sidecar/injector/server.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { bytesOf as readAll } from '../../support/http-server.ts';
 import { bytesOf, reviewOf } from './reviews.ts';
@@ -211,6 +213,29 @@ describe('an injector that knows its clients', () => {
         assertRefused(await ask(injector, { body: reviewOf(), agent }), 403, /none was shown/);
       agent.destroy();
     });
+});
+
+describe('the connections of an injector', () => {
+  it('are bounded: one too many is closed, and said', async () => {
+    const { certificate, key } = createAuthority('injector').issue();
+    const said = Promise.withResolvers<string>();
+    const server = createInjectorServer({
+      serving: { identity: readIdentity(certificate, key, Date.now()), clientAuthority: undefined },
+      answer: () => '{}',
+      onRefused: () => {},
+      onHandshakeFailed: said.resolve,
+      maxConnections: 2,
+    });
+    const { port } = await server.listen('127.0.0.1', 0);
+    const place = { host: '127.0.0.1', port };
+    const kept = [connectPlain(place), connectPlain(place)];
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    const surplus = connectPlain(place).on('error', () => {});
+    await once(surplus, 'close');
+    assert.equal(await said.promise, 'There are 2 connections already.');
+    for (const socket of kept) socket.destroy();
+    await server.close();
+  });
 });
 
 describe('the end of an injector', () => {

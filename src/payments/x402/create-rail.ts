@@ -10,7 +10,7 @@ import { createRemoteRail } from './facilitator/remote-rail.ts';
 import { createLocalRail } from './local/local-rail.ts';
 import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
-import type { X402Config } from './wire/settings.ts';
+import type { FacilitatorConfig, FacilitatorEndpoint, X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
 /** Local chains make a block when there is something to put into it, known mainnets by time. */
@@ -21,6 +21,8 @@ export interface X402Rail extends PaymentRail {
   readonly recoveryEngine: RecoveryEngine;
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
+  /** Takes over the logins at the facilitators of another configuration; all else stays. */
+  renew(config: Pick<X402Config, 'facilitator'>): void;
   close(): Promise<void>;
 }
 
@@ -60,7 +62,8 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     log.warn({ err: error }, 'the asset could not be compared with the chain');
   });
 
-  const { rail: unwatched, close } = await railOf(config, rpc, chain);
+  const logins = facilitatorLogins(config.facilitator);
+  const { rail: unwatched, close } = await railOf({ ...config, facilitator: logins.facilitator }, rpc, chain);
   const rail = health === undefined ? unwatched : guardRail(health, unwatched, log);
   const wallets =
     rpc === undefined || chain === undefined
@@ -80,6 +83,7 @@ async function openRail(config: X402Config, rpc: Rpc | undefined, log: RailLog):
     ...rail,
     recoveryEngine: engine,
     examine: health === undefined ? examine : guardExaminer(health, examine),
+    renew: ({ facilitator }) => logins.renew(facilitator),
     async check() {
       try {
         await comparison?.();
@@ -117,5 +121,39 @@ function assetComparison(rpc: Rpc, config: X402Config): () => Promise<void> {
     if (agreed) return;
     await requireAsset(rpc, config);
     agreed = true;
+  };
+}
+
+/**
+ * The facilitators, whose logins may be changed while the rail is open. Their places in the list
+ * and their addresses stay, or it would be another rail.
+ */
+function facilitatorLogins(configured: FacilitatorConfig): {
+  readonly facilitator: FacilitatorConfig;
+  renew(facilitator: FacilitatorConfig): void;
+} {
+  if (configured.mode === 'local') return { facilitator: configured, renew: () => undefined };
+  const listed = ({ url, auth, fallbacks }: Extract<FacilitatorConfig, { readonly mode: 'remote' }>) =>
+    [{ url, auth }, ...fallbacks] as const;
+  let logins = listed(configured).map(({ auth }) => auth);
+  const endpoint = ({ url, auth }: FacilitatorEndpoint, place: number): FacilitatorEndpoint => ({
+    url,
+    get auth() {
+      return logins[place] ?? auth;
+    },
+  });
+  const [first, ...fallbacks] = listed(configured);
+  return {
+    facilitator: {
+      mode: 'remote',
+      url: first.url,
+      fallbacks: fallbacks.map((fallback, index) => endpoint(fallback, index + 1)),
+      get auth() {
+        return logins[0] ?? first.auth;
+      },
+    },
+    renew(facilitator) {
+      if (facilitator.mode === 'remote') logins = listed(facilitator).map(({ auth }) => auth);
+    },
   };
 }

@@ -32,8 +32,9 @@ interface InjectorServerParts {
   /** Answers the bytes of a review. @throws MalformedReview */
   readonly answer: (body: Buffer) => string;
   readonly onRefused: RefusalListener;
-  /** A connection that was no TLS, or whose handshake failed. */
+  /** A connection that was no TLS, whose handshake failed, or that was one too many. */
   readonly onHandshakeFailed: (message: string) => void;
+  readonly maxConnections?: number;
 }
 
 interface InjectorServer {
@@ -74,7 +75,8 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     },
     handle,
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
+  server.on('drop', () => onHandshakeFailed(`There are ${server.maxConnections} connections already.`));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Gone, or refused before. On a connection that API servers hold ready an answer to nothing
     // could be taken for the answer to the request that they are just sending.
