@@ -186,6 +186,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config/document': [
     'backend',
     'checkouts',
+    'crypto',
     'json',
     'mandates/ap2/trust',
     'passthrough',

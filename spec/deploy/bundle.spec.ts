@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -42,13 +42,22 @@ describe('the bundle', () => {
 
   before(async () => {
     await build({ ...bundleOptions(join(FIXTURE, 'entry.ts'), join(work, 'dist')), logLevel: 'silent' });
-    mkdirSync(alone);
-    copyFileSync(join(work, 'dist', BUNDLE_NAME), bundle);
+    cpSync(join(work, 'dist'), alone, { recursive: true });
   });
   after(() => rmSync(work, { recursive: true, force: true }));
 
-  it('is one file', () => {
-    assert.deepEqual(readdirSync(join(work, 'dist')), [BUNDLE_NAME]);
+  it('is one file beside its chunks, each with its map', () => {
+    assert.deepEqual(readdirSync(alone).sort(), ['chunks', BUNDLE_NAME]);
+    for (const chunk of readdirSync(join(alone, 'chunks')).filter((name) => name.endsWith('.mjs')))
+      assert.ok(existsSync(join(alone, 'chunks', `${chunk}.map`)), chunk);
+  });
+
+  it('names the line of its source where a map is asked for', () => {
+    const { err } = run(bundle, ['--enable-source-maps'], ['fail']);
+    const line = readFileSync(join(FIXTURE, 'entry.ts'), 'utf8')
+      .split('\n')
+      .findIndex((text) => text.includes("'asked to fail'"));
+    assert.match(err, new RegExp(`fixtures/entry/entry\\.ts:${line + 1}:`));
   });
 
   it('runs from an empty directory with everything the gateway needs inside', () => {
@@ -73,6 +82,14 @@ describe('the bundle', () => {
 
   it('links no module before the check of the Node version', () => {
     assert.doesNotMatch(readFileSync(bundle, 'utf8'), /^import\b/m);
+  });
+
+  it('imports no built-in module, which would make Node read all of its exports', () => {
+    for (const chunk of readdirSync(join(alone, 'chunks')).filter((name) => name.endsWith('.mjs'))) {
+      const code = readFileSync(join(alone, 'chunks', chunk), 'utf8');
+      for (const [, source = ''] of code.matchAll(/^(?:import|export)\b[^;]*? from "([^"]+)";$/gm))
+        assert.match(source, /^\.\//, chunk);
+    }
   });
 
   for (const { version, runs } of [

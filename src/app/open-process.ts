@@ -26,10 +26,9 @@ import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { allExchanges } from './exchanges.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressCounts } from './ingress-guards.ts';
-import { openAcp } from './open-acp.ts';
+import { loadAdapters } from './mount-adapters.ts';
 import { openBackend } from './open-backend.ts';
 import { createMandateOpener, type OpenMandates } from './open-mandates.ts';
-import { openPassthrough } from './open-passthrough.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { openWriteQueues } from './write-queues.ts';
@@ -112,15 +111,30 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
-  const acp = openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
+  // Checkouts and the passthrough are loaded where the configuration has them alone: to begin with
+  // either later needs a restart.
+  const acp = now().protocols.acp.enabled
+    ? (await import('./open-acp.ts')).openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure })
+    : undefined;
   const settings = now().backend.passthrough;
   const passthrough =
-    settings && openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+    settings &&
+    (await import('./open-passthrough.ts')).openPassthrough({
+      now,
+      settings,
+      routeOf,
+      lifecycle,
+      fence,
+      log,
+      metrics,
+      onFailure,
+    });
+  const loadedAdapters = await loadAdapters(now().protocols);
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
-  const mandateOpener = createMandateOpener(store.mandates);
+  const mandateOpener = await createMandateOpener(now(), store.mandates);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
-    ...{ acp, passthrough, exchanges, mandateOpener, writeQueues, housekeeping, tracing },
+    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },
   };
 }
 
