@@ -272,7 +272,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/load-shedding',
   ],
   config: [
-    'checkouts',
     'config/document',
     'config/sections',
     'crypto',

@@ -175,7 +175,10 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
   return monitor;
 }
 
-/** Flushes what waits for the store and stops the background work. `closePresent`: the generation. */
+/**
+ * Flushes what waits for the store and stops the background work. `closePresent`: the present
+ * configuration's own.
+ */
 export async function closeProcess(process: Process, monitor: Monitor, closePresent: () => void): Promise<void> {
   const { lifecycle, payments, backend, acp } = process;
   monitor.close();
