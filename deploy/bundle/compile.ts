@@ -6,7 +6,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -63,6 +63,12 @@ async function compileBundle(folder: string): Promise<void> {
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+  // Node keeps what it compiled from other users, and the gateway runs as one.
+  for (const name of readdirSync(env.NODE_COMPILE_CACHE, { recursive: true, encoding: 'utf8' })) {
+    const path = join(env.NODE_COMPILE_CACHE, name);
+    chmodSync(path, statSync(path).isDirectory() ? 0o755 : 0o644);
+  }
+  chmodSync(env.NODE_COMPILE_CACHE, 0o755);
 }
 
 function configuration(port: number, managementPort: number, storage: object): object {
