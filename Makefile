@@ -69,7 +69,7 @@ deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities o
 	@npm audit
 
 build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to run and dist/sbom.json
-	@rolldown --config rolldown.config.ts --logLevel silent
+	@rolldown --config rolldown.config.ts --logLevel warn
 	@node deploy/bundle/compile.ts dist
 
 clean: ## remove what was built or downloaded, except node_modules

@@ -43,7 +43,7 @@ const RESOURCE = {
 const STORES = [{ sqlite: { path: ':memory:' } }, { redis: { url: 'redis://127.0.0.1:9' } }];
 
 /** Writes the folder of compiled code into the folder of a bundle. */
-async function compileBundle(folder: string): Promise<void> {
+export async function compileBundle(folder: string): Promise<void> {
   const env = {
     NODE_COMPILE_CACHE: join(folder, COMPILED_FOLDER),
     NODE_COMPILE_CACHE_PORTABLE: '1',
@@ -137,4 +137,4 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-await compileBundle(resolve(process.argv[2] ?? 'dist'));
+if (import.meta.main) await compileBundle(resolve(process.argv[2] ?? 'dist'));

@@ -12,7 +12,7 @@ const PREBUILT = `prebuilds/${process.platform}-${process.arch}`;
 /** Another C library than that of the bases. */
 const FOREIGN = /\.musl\.node$/;
 
-/** The files that `secp256k1/bindings.js` reads. Its main file, a slow script, is not among them. */
+/** What `secp256k1/bindings.js` reads. The main file, a slow script, is not among it. */
 const FILES: Readonly<Record<string, readonly string[]>> = {
   secp256k1: ['package.json', 'LICENSE', 'bindings.js', 'lib/index.js', 'lib/uint8array.js'],
   'node-gyp-build': ['package.json', 'LICENSE', 'index.js', 'node-gyp-build.js'],

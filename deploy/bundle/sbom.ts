@@ -1,4 +1,4 @@
-/** The bundler plugin that writes the bill of materials: what the bundle is made of, as CycloneDX. */
+/** The bundler plugin that writes what the bundle is made of, as CycloneDX. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
