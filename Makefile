@@ -75,8 +75,9 @@ deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities o
 	@npm outdated || true
 	@npm audit
 
-build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
+build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to run and dist/sbom.json
 	@rolldown --config rolldown.config.ts --logLevel warn
+	@node deploy/bundle/compile.ts dist
 
 clean: ## remove what was built or downloaded, except node_modules
 	@rm -rf dist .cache data coverage
