@@ -268,15 +268,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/http',
     'server/load-shedding',
   ],
-  config: [
-    'config/document',
-    'config/sections',
-    'crypto',
-    'payments/x402/wire',
-    'problems',
-    'resources',
-    'store/port',
-  ],
+  config: ['config/document', 'config/sections', 'crypto', 'payments/x402/wire', 'problems', 'resources', 'store/port'],
   'pipeline/middleware': [
     'backend',
     'errors',
