@@ -13,6 +13,12 @@ const USAGE = `acg <command> [--config FILE]
                write the receipts that the chain shows and a lost store forgot; without --since of the last 30 days
   reconcile --decide PAYID paid|unpaid [--transaction HASH]
                end a payment of which nothing could tell whether it was made (GET /api/receipts?uncertain=payment)
+  inject -f FILE|DIRECTORY|-
+               write Kubernetes manifests with the gateway in every pod that opted in; more with inject --help
+  injector --options PATH --certificates DIRECTORY
+               answer the admission reviews of Kubernetes: give opted-in pods the gateway; more with injector --help
+  injector certificate --service NAME --namespace NAMESPACE --directory DIRECTORY
+               write or renew the certificates of an injector
 
 The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
 `;
@@ -27,6 +33,9 @@ async function main(): Promise<number> {
   const first = process.argv[2] ?? '';
   if (DEVELOPER_COMMANDS.has(first))
     throw new UsageError(`${first} is a command of a checkout: npm run acg -- ${first}`);
+  // These two have options of their own.
+  if (first === 'inject') return (await import('./cli/inject.ts')).inject(process.argv.slice(3));
+  if (first === 'injector') return (await import('./cli/injector.ts')).injector(process.argv.slice(3));
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {

@@ -15,20 +15,32 @@ export interface CommandRun {
   readonly errors: string;
 }
 
-/** Runs `acg` in this folder without this process's environment, and waits for its end. */
-export function acg(folder: string, args: readonly string[]): Promise<CommandRun> {
-  return runEntry(MAIN, folder, args);
+/**
+ * Runs `acg` in this folder without this process's environment, and waits for its end. `env`: what
+ * it has instead.
+ */
+export function acg(
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<CommandRun> {
+  return runEntry(MAIN, folder, args, env);
 }
 
 /** The same for the commands of a checkout. */
 export function acgOfCheckout(folder: string, args: readonly string[]): Promise<CommandRun> {
-  return runEntry(TOOLS, folder, args);
+  return runEntry(TOOLS, folder, args, {});
 }
 
-async function runEntry(entry: string, folder: string, args: readonly string[]): Promise<CommandRun> {
+async function runEntry(
+  entry: string,
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<CommandRun> {
   const child = spawn(process.execPath, [entry, ...args], {
     cwd: folder,
-    env: COMPILE_CACHE,
+    env: { ...COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, errors]: [Buffer[], Buffer[]] = [[], []];

@@ -49,6 +49,20 @@ describe('acg validate', () => {
     assert.equal(code, 78);
     assert.match(errors, /resources\.report\.backend\.path: cannot be sold at its own address .*two parameters/);
   });
+
+  it('refuses a probe of the merchant at something that is sold, as the start does', async () => {
+    const folder = await temporaryDirectory(ends, 'acg-validate-');
+    writeFileSync(join(folder, 'config.yaml'), JSON.stringify(changed({})));
+    const probe = { GATEWAY_APP_PROBE_LIVENESS: 'http://127.0.0.1:3000/reports/Berlin' };
+    for (const command of ['validate', 'serve']) {
+      const { code, lines, errors } = await acg(folder, [command], probe);
+      assert.equal(code, 78);
+      assert.match(
+        command === 'serve' ? lines.join() : errors,
+        /GATEWAY_APP_PROBE_LIVENESS: is the path of something that is sold/,
+      );
+    }
+  });
 });
 
 describe('the example of a web site', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { unstableSource } from './kubectl.ts';
+import { unstableSource } from '../support/unstable.ts';
 
 describe('the kubectl of these specs', () => {
   const deb822 =

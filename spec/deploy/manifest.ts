@@ -6,6 +6,7 @@ interface HttpGet {
   readonly path: string;
   readonly port: number | string;
   readonly scheme?: string;
+  readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
 }
 
 interface Probe {
@@ -29,6 +30,7 @@ export interface Container {
   readonly name: string;
   readonly image: string;
   readonly restartPolicy?: string;
+  readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
   readonly envFrom?: unknown;
@@ -72,6 +74,7 @@ export interface Manifest {
   readonly automountServiceAccountToken?: boolean;
   readonly spec?: {
     readonly selector?: unknown;
+    readonly podSelector?: unknown;
     readonly ports?: readonly { readonly port: number; readonly targetPort?: number | string }[];
     readonly template?: {
       readonly metadata: { readonly labels: Readonly<Record<string, string>> };

@@ -3,12 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
+import { PROMETHEUS_RULE, prometheusRule } from '../../deploy/monitoring/prometheus-rule.ts';
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/testbed.ts';
+import { reviewOf } from '../sidecar/injector/reviews.ts';
+import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
-import { scrape } from '../telemetry/scrape.ts';
+import { scrape, seriesIn } from '../telemetry/scrape.ts';
+import { manifests, pick } from './manifest.ts';
+import { renderComponents } from './rendered.ts';
 
 const FOLDER = join(import.meta.dirname, '../../deploy/monitoring');
 
@@ -47,6 +52,7 @@ const OF_THE_SCRAPE = new Set(['job', 'instance', 'le']);
 describe('alerts and dashboard', () => {
   let testbed: Testbed;
   let checkout: CheckoutTestbed;
+  const ends = new AsyncDisposableStack();
   let labels: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
   before(async () => {
     testbed = await openTestbed();
@@ -56,12 +62,15 @@ describe('alerts and dashboard', () => {
     await provokeInvalidDocuments(checkout);
     const gateways = [testbed.gateway, checkout.gateway];
     const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
-    labels = labelsIn(series.flatMap((one) => [...one.keys()]));
+    const injector = await startInjector(ends);
+    await ask(injector, { body: reviewOf() });
+    const ofInjector = seriesIn((await injector.management('/metrics')).text);
+    labels = labelsIn([...series, ofInjector].flatMap((one) => [...one.keys()]));
   });
-  after(() => Promise.all([testbed.close(), checkout.close()]));
+  after(() => Promise.all([testbed.close(), checkout.close(), ends.disposeAsync()]));
 
   for (const { who, expr } of queries) {
-    it(`${who} selects only what a running gateway shows`, () => {
+    it(`${who} selects only what a running gateway or injector shows`, () => {
       const asked = [...expr.matchAll(SELECTED)];
       assert.ok(asked.length > 0, expr);
       for (const [, name = '', selector = ''] of asked) {
@@ -150,6 +159,53 @@ describe('alerts and dashboard', () => {
     );
     assert.equal(new Set(cells).size, cells.length);
     assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
+  });
+});
+
+describe('the monitoring of a cluster', () => {
+  const objects = renderComponents('monitoring');
+
+  it('has the alerts of the rule file', () => {
+    assert.equal(readFileSync(PROMETHEUS_RULE, 'utf8'), prometheusRule(), 'node deploy/monitoring/prometheus-rule.ts');
+    const { groups } = pick(objects, 'PrometheusRule', 'agent-commerce-gateway').spec as unknown as {
+      readonly groups: readonly { readonly rules: readonly Rule[] }[];
+    };
+    assert.deepEqual(
+      groups.flatMap((group) => group.rules),
+      rules,
+    );
+  });
+
+  it('scrapes the management port of every pod that has the gateway', () => {
+    const { selector, podMetricsEndpoints } = pick(objects, 'PodMonitor', 'merchant-agents').spec as unknown as {
+      readonly selector: unknown;
+      readonly podMetricsEndpoints: readonly { readonly port: string; readonly path: string }[];
+    };
+    assert.deepEqual(selector, pick(objects, 'NetworkPolicy', 'merchant-agents').spec?.podSelector);
+    assert.deepEqual(
+      podMetricsEndpoints.map(({ port, path }) => [port, path]),
+      [['agent-admin', '/metrics']],
+    );
+  });
+
+  it('scrapes the management port of the injector, which its network policy opens for it', () => {
+    const read = (file: string) => manifests(readFileSync(join(FOLDER, '..', file), 'utf8'))[0] ?? assert.fail(file);
+    const monitor = read('components/monitoring-injector/podmonitor.yaml');
+    const deployment = read('admission/webhook/deployment.yaml');
+    const { selector, podMetricsEndpoints } = monitor.spec as unknown as {
+      readonly selector: unknown;
+      readonly podMetricsEndpoints: readonly { readonly port: string }[];
+    };
+    assert.deepEqual(selector, deployment.spec?.selector);
+    const ports = deployment.spec?.template?.spec.containers.flatMap((container) => container.ports ?? []);
+    const scraped = podMetricsEndpoints.map(({ port }) => ports?.find(({ name }) => name === port)?.containerPort);
+    assert.deepEqual(scraped, [8403]);
+  });
+
+  it('gives Grafana the dashboard under a name that stays', () => {
+    const map = objects.find(({ metadata }) => metadata.name === 'agent-commerce-gateway-dashboard');
+    assert.equal(map?.metadata.labels?.['grafana_dashboard'], '1');
+    assert.deepEqual(JSON.parse(map?.data?.['agent-commerce-gateway.json'] ?? ''), dashboard);
   });
 });
 

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { podOf } from './manifest.ts';
 import { Development, renderDevelopment } from './rendered.ts';
@@ -10,6 +11,8 @@ import { Development, renderDevelopment } from './rendered.ts';
 const dev = new Development();
 
 const PLACEHOLDER = /\$\{([A-Z_]+)\}/g;
+/** No secret: the injection sets it. */
+const OF_INJECTION = 'MERCHANT_BASE_URL';
 
 function config(): string {
   return dev.pick('ConfigMap', 'agent-commerce-gateway-config').data?.['gateway.yaml'] ?? '';
@@ -18,7 +21,7 @@ function config(): string {
 /** The decoded keys of a Secret: what its files hold. */
 function secrets(name: string): Readonly<Record<string, string>> {
   const entries = Object.entries(dev.pick('Secret', name).data ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
+  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString().trimEnd()]));
 }
 
 describe('the development overlay', () => {
@@ -31,6 +34,8 @@ describe('the development overlay', () => {
       'Deployment/market-shop',
       'Namespace/agent-commerce-dev',
       'NetworkPolicy/merchant-agents',
+      'NetworkPolicy/merchant-agents-egress',
+      'NetworkPolicy/merchant-agents-redis',
       'NetworkPolicy/redis',
       'PodDisruptionBudget/merchant-agents',
       'Secret/agent-commerce-gateway-secret',
@@ -55,12 +60,12 @@ describe('the development overlay', () => {
   });
 
   it('does not render before its secrets exist', () => {
-    assert.throws(() => renderDevelopment(false), /gateway\.env/);
+    assert.throws(() => renderDevelopment(false), /ADMIN_TOKEN/);
   });
 });
 
 describe('what the pods get', () => {
-  it('is a configuration that the gateway starts with, given the variables and files of its container', () => {
+  it('is a configuration that the gateway starts and ends with, given the variables and files of its container', () => {
     const root = mkdtempSync(join(tmpdir(), 'pod-'));
     try {
       const mounts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -78,7 +83,9 @@ describe('what the pods get', () => {
           value.startsWith('/') ? join(root, value) : value,
         ]),
       );
-      const { storage, server, management, resources, backend } = loadConfig({ env });
+      const loaded = loadConfig({ env });
+      checkedDrain(loaded, processSettings(env));
+      const { storage, server, management, resources, backend } = loaded;
       assert.deepEqual(storage.engine, { kind: 'redis', url: secrets('agent-commerce-gateway-secret')['REDIS_URL'] });
       assert.deepEqual(server.adminTokens, [secrets('agent-commerce-gateway-secret')['ADMIN_TOKEN']]);
       assert.deepEqual([server.port, management.port], [8402, 8403]);
@@ -93,7 +100,7 @@ describe('what the pods get', () => {
   });
 
   it('is every secret that the configuration names, and no other', () => {
-    const asked = [...config().matchAll(PLACEHOLDER)].map(([, name]) => name);
+    const asked = [...config().matchAll(PLACEHOLDER)].map(([, name]) => name).filter((name) => name !== OF_INJECTION);
     assert.deepEqual(Object.keys(secrets('agent-commerce-gateway-secret')).sort(), asked.sort());
   });
 

@@ -1,8 +1,8 @@
-/** The development overlay as kustomize renders it, for the specs of `deploy`. */
+/** What kustomize renders of deploy/, for the specs of `deploy`. */
 
 import { ok } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,29 +11,63 @@ import { type Container, containersOf, type Manifest, manifests, type PodSpec, p
 
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url));
 const OVERLAY = 'overlays/dev';
+/** What generate.sh makes. */
+const SECRETS = /\/secrets\/(gateway|redis)$/;
 
 /** Name of the container that the sidecar component adds. */
 export const GATEWAY = 'agent-commerce-gateway';
 
 /**
- * Renders the development overlay from a copy of deploy/, so that secrets made for a spec never are
- * in the working copy. `withSecrets`: after the script that makes them; existing ones are not
- * copied.
+ * Renders `directory` of a copy of deploy/, so that what a spec makes never is in the working copy;
+ * secrets that exist there are not copied. `prepare` gets the path of the copy first.
  */
-export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
+function render(directory: string, prepare: (copy: string) => void): readonly Manifest[] {
   const copy = mkdtempSync(join(tmpdir(), 'deploy-'));
   try {
-    cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !source.endsWith('.env') });
-    if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
-    return manifests(kustomize(join(copy, OVERLAY)));
+    cpSync(DEPLOY, copy, { recursive: true, filter: (source) => !SECRETS.test(source) });
+    prepare(copy);
+    return manifests(kustomize(join(copy, directory)));
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
-/** The development overlay as a cluster would get it, and the parts that the specs read. */
-export class Development {
-  readonly objects: readonly Manifest[] = renderDevelopment(true);
+/** `withSecrets`: after the script that makes them. */
+export function renderDevelopment(withSecrets: boolean): readonly Manifest[] {
+  return render(OVERLAY, (copy) => {
+    if (withSecrets) execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
+  });
+}
+
+/** An overlay without its component that injects the gateway. */
+export function renderUninjected(overlay: 'dev' | 'prod'): readonly Manifest[] {
+  return render(`overlays/${overlay}`, (copy) => {
+    const file = join(copy, `overlays/${overlay}/kustomization.yaml`);
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/^ {2}- gateway\n/m, ''));
+    if (overlay === 'dev') execFileSync(join(copy, OVERLAY, 'secrets/generate.sh'), { stdio: 'pipe' });
+  });
+}
+
+/** The base with components of deploy/components, in the namespace `shop`. */
+export function renderComponents(...components: readonly string[]): readonly Manifest[] {
+  return render('overlays/spec', (copy) => {
+    mkdirSync(join(copy, 'overlays/spec'));
+    const kustomization = {
+      namespace: 'shop',
+      resources: ['../../base'],
+      components: components.map((name) => `../../components/${name}`),
+    };
+    writeFileSync(join(copy, 'overlays/spec/kustomization.yaml'), JSON.stringify(kustomization));
+  });
+}
+
+/** An overlay as a cluster would get it, and the parts that the specs read. */
+export class Overlay {
+  readonly objects: readonly Manifest[];
+
+  constructor(objects: readonly Manifest[]) {
+    this.objects = objects;
+  }
 
   get workloads(): readonly Manifest[] {
     return this.objects.filter((object) => object.spec?.template !== undefined);
@@ -62,5 +96,19 @@ export class Development {
 
   pick(kind: string, name: string): Manifest {
     return pick(this.objects, kind, name);
+  }
+}
+
+/** The development overlay. */
+export class Development extends Overlay {
+  constructor() {
+    super(renderDevelopment(true));
+  }
+}
+
+/** The production overlay, placeholders and all. */
+export class Production extends Overlay {
+  constructor() {
+    super(render('overlays/prod', () => {}));
   }
 }

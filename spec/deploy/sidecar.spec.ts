@@ -8,6 +8,8 @@ import { Development, GATEWAY } from './rendered.ts';
 const dev = new Development();
 
 const management = (path: string) => ({ path, port: 8403, scheme: 'HTTP' });
+const hook = (path: string) => ({ ...management(path), httpHeaders: [{ name: 'Agent-Commerce-Hook', value: '1' }] });
+const SUCCESS = { successThreshold: 1 };
 
 describe('the sidecar', () => {
   const shape: readonly { readonly rule: string; readonly of: () => unknown; readonly is: unknown }[] = [
@@ -29,28 +31,33 @@ describe('the sidecar', () => {
     {
       rule: 'gets a minute to start, and does not wait for the backend',
       of: () => dev.gateway.startupProbe,
-      is: { httpGet: management('/health'), periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 60 },
+      is: { httpGet: management('/health'), periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 60, ...SUCCESS },
     },
     {
       rule: 'is restarted only when it does not answer at all',
       of: () => dev.gateway.livenessProbe,
-      is: { httpGet: management('/health'), periodSeconds: 10, timeoutSeconds: 2, failureThreshold: 3 },
+      is: { httpGet: management('/health'), periodSeconds: 10, timeoutSeconds: 2, failureThreshold: 3, ...SUCCESS },
     },
     {
-      rule: 'leaves the endpoints when it is not ready',
+      rule: 'leaves the endpoints when it cannot serve, and not when a facilitator is away',
       of: () => dev.gateway.readinessProbe,
-      is: { httpGet: management('/ready'), periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 },
+      is: { httpGet: management('/routing'), periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2, ...SUCCESS },
     },
-    { rule: 'drains before it stops', of: () => dev.gateway.lifecycle?.preStop?.httpGet, is: management('/drain') },
+    { rule: 'drains before it stops', of: () => dev.gateway.lifecycle?.preStop?.httpGet, is: hook('/drain') },
     {
       rule: 'keeps the backend running until the paid calls are done',
       of: () => dev.backend.lifecycle?.preStop?.httpGet,
-      is: management('/drain'),
+      is: hook('/release'),
     },
     {
-      rule: 'has time for propagation, the longest call and the backend',
+      rule: 'asks the backend in place of the kubelet, which cannot reach its loopback',
+      of: () => [dev.backend.livenessProbe?.httpGet, dev.backend.readinessProbe?.httpGet],
+      is: [management('/app-probe/liveness'), management('/app-probe/readiness')],
+    },
+    {
+      rule: 'has time for propagation, the longest call, a settlement and the backend',
       of: () => dev.backendPod.terminationGracePeriodSeconds,
-      is: 5 + 30 + 30,
+      is: 5 + 10 + 60 + 30,
     },
     {
       rule: 'asks for what it needs, with no CPU limit',
@@ -84,9 +91,5 @@ describe('the sidecar', () => {
     const patch = readFileSync(new URL('../../deploy/components/sidecar/sidecar.yaml', import.meta.url), 'utf8');
     const [workload] = manifests(patch);
     assert.equal(workload?.spec?.template?.spec.initContainers?.[0]?.image, `${GATEWAY}:${manifestOfPackage.version}`);
-  });
-
-  it('is not drained by a restart of the backend alone', () => {
-    assert.equal(dev.backend.livenessProbe, undefined);
   });
 });

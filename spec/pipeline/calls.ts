@@ -163,7 +163,7 @@ export function proven(more: object = {}) {
     signedBy: 'account',
     payload: { payload: { signature: '0x', authorization: SIGNED } },
   };
-  return callAt('proven', { payment, ...more });
+  return callAt('proven', { payment, agreed: OFFERS.get('report'), ...more });
 }
 
 export function free(more: object = {}) {

@@ -6,6 +6,7 @@
 import type { Express } from 'express';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { CONSOLE_FILES } from '../../src/operator/console/routes.ts';
+import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import { message, sendMessage, VERSION } from '../adapters/a2a/post.ts';
 import { CART, rightHeaders } from '../adapters/acp/testbed.ts';
 import type { ConfigObject } from '../support/config.ts';
@@ -220,6 +221,12 @@ export const ROUTES: readonly Route[] = [
     ...{ app: 'management', audience: 'pod', pattern: '/metrics' },
     mediaType: /^text\/plain; version=0\.0\.4/,
   }),
+  ...APP_PROBES.map((kind) =>
+    readable({
+      ...{ app: 'management', audience: 'pod', pattern: `/app-probe/${kind}`, allow: 'GET' },
+      mediaType: 'text/plain; charset=utf-8',
+    }),
+  ),
   readable({ app: 'management', audience: 'pod', pattern: '/routing' }),
   hook('/drain'),
   hook('/release'),

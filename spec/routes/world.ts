@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before } from 'node:test';
 import type { Express } from 'express';
 import { type Response, Test } from 'supertest';
+import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { assertAcpError, checkoutProtocol } from '../adapters/acp/testbed.ts';
 import { assertEnvelope } from '../e2e/ask.ts';
@@ -40,6 +41,8 @@ export function exposedOn(...channels: readonly string[]): ConfigObject {
   return Object.fromEntries(SOLD_IN_PLACE.map((id) => [id, { expose: channels }]));
 }
 
+/** What each probe of the merchant's container asks: something that is free. */
+const PROBED = { scheme: 'http', target: '/cities', headers: [] } as const;
 const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document' }, pricing: { type: 'free' } };
 
 /**
@@ -70,6 +73,9 @@ export async function openRoutes(changes: ConfigObject = {}, hooks?: PodHooks): 
     chain: NO_CHAIN,
     backendUrl: backend.url,
     facilitator: { mode: 'remote', url: facilitator.url },
+    appProbes: Object.fromEntries(
+      APP_PROBES.map((kind) => [kind, { ...PROBED, port: Number(new URL(backend.url).port) }]),
+    ),
     overrides: overlaid(overlaid(EVERYTHING, checkoutUrl), changes),
     ...(hooks === undefined ? {} : { hooks }),
   });

@@ -10,6 +10,7 @@ import { secretsOf } from '../../src/config/secrets.ts';
 import { createRail } from '../../src/payments/x402/create-rail.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import type { EventLoopLag } from '../../src/server/load-shedding/event-loop-lag.ts';
+import type { AppProbeSettings } from '../../src/sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -46,6 +47,8 @@ export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
   /** The event-loop lag that the load shedder sees; default: the real one. */
   readonly loop?: () => EventLoopLag;
+  /** Probes of the merchant's container that the management app repeats. */
+  readonly appProbes?: AppProbeSettings;
   /** Replaces the claims of checkouts of the store. */
   readonly checkouts?: CheckoutClaims;
   /** What the hooks of apps that do not listen start; nothing unless given. */
@@ -120,6 +123,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 async function openParts({
   loop,
   checkouts,
+  appProbes = {},
   hooks = NO_HOOKS,
   signalComesMs: _signalComesMs,
   ...parts
@@ -135,7 +139,10 @@ async function openParts({
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = createGateway({ config, store, rail, log, ...(loop === undefined ? {} : { loop }) }, hooks);
+  const gateway = await createGateway(
+    { config, store, rail, log, appProbes, ...(loop === undefined ? {} : { loop }) },
+    hooks,
+  );
   return {
     ...gateway,
     ...{ log, config, store, logLines },

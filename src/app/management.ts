@@ -1,6 +1,6 @@
 /** The app of the second listener, for the pod and its operators: probes, metrics, hooks. */
 
-import type { Express, RequestHandler } from 'express';
+import type { Express, RequestHandler, Router } from 'express';
 import { errorHandler, type FailureListener } from '../pipeline/middleware/error-handler.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { onlyHooks } from '../server/http/hook-header.ts';
@@ -18,6 +18,8 @@ interface ManagementParts {
   readonly metrics: Metrics;
   /** What `/drain` and `/release` start and wait for. */
   readonly hooks: PodHooks;
+  /** The probes of the merchant's container, which the kubelet asks here. */
+  readonly merchantProbes: Router;
   readonly onFailure: FailureListener;
 }
 
@@ -26,11 +28,12 @@ interface ManagementParts {
  * agents can neither fail a probe nor reach a hook. It looks at no Host: the kubelet sends the
  * address of the pod.
  */
-export function managementApp({ monitor, metrics, hooks, onFailure }: ManagementParts): Express {
+export function managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }: ManagementParts): Express {
   const app = plainExpress();
   app.use(identify());
   app.use(checkFraming());
   app.use(probes(monitor));
+  app.use(merchantProbes);
   app.get('/routing', async function routing(_req, res) {
     const check = await monitor.routing();
     res.setHeader('cache-control', 'no-store');

@@ -1,6 +1,7 @@
 /** `acg serve`: opens store, rail and listeners, runs until a signal, drains and closes. */
 
 import type { AddressInfo } from 'node:net';
+import { openAppProbes } from '../app/app-probe-guard.ts';
 import { drainLengthOf } from '../app/drain-length.ts';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openHooks } from '../app/open-pod-hooks.ts';
@@ -17,7 +18,7 @@ import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
-import { checkedDrain, type ProcessSettings, processSettings } from './process-settings.ts';
+import { checkedDrain, processSettings } from './process-settings.ts';
 
 /** Returned by a closer whose part may keep the process alive, as an exporter without collector. */
 const MAY_LINGER = Symbol('may linger');
@@ -45,7 +46,7 @@ export async function serve(
   args: { readonly config?: string },
   openers: Openers = { openStore, createRail },
 ): Promise<void> {
-  const { config, settings } = configured(args);
+  const { config, settings, appProbes } = configured(args);
   const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
   const log = createLog(settings.logLevel, secrets);
   for (const warning of [...configWarnings(config), ...routeWarnings(config)]) log.warn(warning);
@@ -53,7 +54,7 @@ export async function serve(
   stayOnHangUp(log);
   let hooks: OpenedPodHooks;
   try {
-    hooks = await open(config, settings, log, opened, openers);
+    hooks = await open({ config, settings, appProbes }, log, opened, openers);
   } catch (error) {
     await closed(opened, log);
     notStarted(log, error);
@@ -80,7 +81,7 @@ function configured(args: { readonly config?: string }) {
     const config = loadConfig({ path: args.config, env: process.env });
     const settings = processSettings(process.env);
     checkedDrain(config, settings);
-    return { config, settings };
+    return { config, settings, appProbes: openAppProbes(process.env, config) };
   } catch (error) {
     notStarted(createLog('info', []), error);
     throw error;
@@ -111,8 +112,7 @@ async function closed(opened: Opened, log: Log): Promise<void> {
 
 /** Opens everything, notes the closers, and resolves to the hooks once both listeners listen. */
 async function open(
-  config: ReturnType<typeof loadConfig>,
-  settings: ProcessSettings,
+  { config, settings, appProbes }: ReturnType<typeof configured>,
   log: Log,
   opened: Opened,
   openers: Openers,
@@ -126,8 +126,8 @@ async function open(
   opened.push(async () => ((await tracing.close()) ? undefined : MAY_LINGER));
 
   // Hooks and signals start the same drain; both need the gateway, and the gateway shows the hooks.
-  const gateway: Gateway = createGateway(
-    { config, store, rail, log, tracing },
+  const gateway: Gateway = await createGateway(
+    { config, store, rail, log, tracing, appProbes },
     { drain: () => hooks.drain(), release: () => hooks.release() },
   );
   opened.push(() => gateway.close());

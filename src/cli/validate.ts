@@ -1,5 +1,6 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
+import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import { loadConfig } from '../config/load.ts';
@@ -11,6 +12,7 @@ import { checkedDrain, processSettings } from './process-settings.ts';
 
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
+  openAppProbes(process.env, config);
   const drain = drainSeconds(checkedDrain(config, processSettings(process.env)));
   const catalogue = compileCatalogue(config);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;

@@ -103,6 +103,8 @@ export interface Collecting {
 export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey'> {
   readonly stage: 'proven';
   readonly payment: Proof;
+  /** The offer that the proof accepts: what is paid, recorded and compared with a mandate. */
+  readonly agreed: Agreed;
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
   /** The token of the 402 that came back with the proof: the buyer's secret (contract 4.5). */

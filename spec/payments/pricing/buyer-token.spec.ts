@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { describe, it } from 'node:test';
 import {
   createBuyerTokens,
@@ -10,10 +10,11 @@ import {
 } from '../../../src/payments/pricing/buyer-token.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, tokensUnder } from '../settlement/tokens.ts';
+import { keyOf, MAX_TIMEOUT_SECONDS, SCOPE, TERMS, tokensUnder } from '../settlement/tokens.ts';
 
 const tokensOf = ({ current }: TokenKeys) => createBuyerTokens(current, { maxTimeoutSeconds: 120 });
-const isGenuine = (keys: TokenKeys, token: string): boolean => (tokensOf(keys).read(token)?.genuineForMs ?? 0) > 0;
+const isGenuine = (keys: TokenKeys, token: string): boolean =>
+  (tokensOf(keys).read(token, TERMS)?.genuineForMs ?? 0) > 0;
 /** Resolves when the store has answered. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
@@ -40,7 +41,7 @@ describe('the keys of tokens', () => {
     const [one, other] = [openTokenKeys([], SCOPE, shared), openTokenKeys([], SCOPE, shared)];
     await settled();
     assert.deepEqual(one.current()[0], other.current()[0]);
-    assert.ok(isGenuine(other, tokensOf(one).issue(undefined)));
+    assert.ok(isGenuine(other, tokensOf(one).issue(undefined, TERMS)));
     one.close();
     other.close();
   });
@@ -49,7 +50,7 @@ describe('the keys of tokens', () => {
     const shared = sharedMap();
     await shared.agree('buyer-token', 'chosen-before');
     const keys = openTokenKeys([], SCOPE, shared);
-    const early = tokensOf(keys).issue(undefined);
+    const early = tokensOf(keys).issue(undefined, TERMS);
     await settled();
     assert.deepEqual(keys.current()[0], keyOf('chosen-before'));
     assert.ok(isGenuine(keys, early));
@@ -66,7 +67,7 @@ describe('the keys of tokens', () => {
         return shared.agree(name, candidate);
       },
     });
-    const early = tokensOf(keys).issue(undefined);
+    const early = tokensOf(keys).issue(undefined, TERMS);
     await settled();
     away = false;
     t.mock.timers.tick(1_000);
@@ -96,52 +97,56 @@ describe('the token of a challenge', () => {
   const tokens = tokensUnder(['one'], () => NOW_MS);
 
   it('is 72 characters of base64url: version, key, time, random, what was asked for, MAC', () => {
-    const text = tokens.issue(BIND);
+    const text = tokens.issue(BIND, TERMS);
     assert.equal(text.length, TOKEN_CHARACTERS);
     const bytes = Buffer.from(text, 'base64url');
     assert.equal(bytes.length, 54);
-    assert.deepEqual([bytes[0], bytes[1]], [1, keyOf('one').id]);
+    assert.deepEqual([bytes[0], bytes[1]], [2, keyOf('one').id]);
     assert.equal(bytes.readUIntBE(2, 5), NOW_MS / 1_000);
     assert.equal(bytes.subarray(23, 38).toString('hex'), BIND.slice(0, 30));
   });
 
   it('is another one each time, bound or not', () => {
-    const issued = Array.from({ length: 1_000 }, (_, i) => tokens.issue(i % 2 === 0 ? BIND : undefined));
+    const issued = Array.from({ length: 1_000 }, (_, i) => tokens.issue(i % 2 === 0 ? BIND : undefined, TERMS));
     assert.equal(new Set(issued.map((text) => Buffer.from(text, 'base64url').toString('hex', 7, 23))).size, 1_000);
-    const unbound = Buffer.from(tokens.issue(undefined), 'base64url');
+    const unbound = Buffer.from(tokens.issue(undefined, TERMS), 'base64url');
     assert.ok(unbound.subarray(23, 38).every((byte) => byte === 0));
   });
 
   it('is genuine under each accepted key, and under no other merchant, chain, asset or payee', () => {
-    const text = tokens.issue(BIND);
+    const text = tokens.issue(BIND, TERMS);
     const genuine = (secret: string, scope = SCOPE): boolean => {
       const read = createBuyerTokens(
         () => [keyOf(secret, scope)],
         { maxTimeoutSeconds: 120 },
         () => NOW_MS,
-      ).read(text);
+      ).read(text, TERMS);
       return (read?.genuineForMs ?? -1) > 0;
     };
     assert.equal(genuine('one'), true);
-    assert.ok((tokensUnder(['two', 'one'], () => NOW_MS).read(text)?.genuineForMs ?? 0) > 0, 'during a rotation');
+    assert.ok(
+      (tokensUnder(['two', 'one'], () => NOW_MS).read(text, TERMS)?.genuineForMs ?? 0) > 0,
+      'during a rotation',
+    );
     assert.equal(genuine('two'), false);
     for (const other of [{ merchantId: 'other' }, { chainId: 2 }, { asset: '0xc' }, { payTo: '0xc' }])
       assert.equal(genuine('one', { ...SCOPE, ...other }), false);
   });
 
   it('is worthless once one bit of it is another', () => {
-    const bytes = Buffer.from(tokens.issue(BIND), 'base64url');
+    const bytes = Buffer.from(tokens.issue(BIND, TERMS), 'base64url');
     for (let bit = 0; bit < 8 * bytes.length; bit += 1) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      const read = tokens.read(changed.toString('base64url'));
+      const read = tokens.read(changed.toString('base64url'), TERMS);
       assert.ok(read === undefined || read.genuineForMs === 0, `bit ${bit}`);
     }
   });
 
   it('is worthless when it is older than a proof may be, or from the future', () => {
-    const text = tokens.issue(BIND);
-    const at = (seconds: number) => tokensUnder(['one'], () => NOW_MS + seconds * 1_000).read(text)?.genuineForMs ?? 0;
+    const text = tokens.issue(BIND, TERMS);
+    const at = (seconds: number) =>
+      tokensUnder(['one'], () => NOW_MS + seconds * 1_000).read(text, TERMS)?.genuineForMs ?? 0;
     assert.ok(at(LIFE_SECONDS) > 0);
     assert.equal(at(LIFE_SECONDS + 1), 0);
     assert.ok(at(-60) > 0, 'the clocks of two pods differ');
@@ -149,11 +154,66 @@ describe('the token of a challenge', () => {
   });
 
   it('is none in any other spelling', () => {
-    const text = tokens.issue(BIND);
+    const text = tokens.issue(BIND, TERMS);
     const others = ['', text.slice(1), `${text}=`, ` ${text}`, `${text}\n`, text.replace(/^../, '+/'), 'ä'.repeat(72)];
-    for (const other of others) assert.equal(tokens.read(other), undefined, JSON.stringify(other));
-    const version2 = Buffer.from(text, 'base64url');
-    version2[0] = 2;
-    assert.equal(tokens.read(version2.toString('base64url')), undefined);
+    for (const other of others) assert.equal(tokens.read(other, TERMS), undefined, JSON.stringify(other));
+    const version3 = Buffer.from(text, 'base64url');
+    version3[0] = 3;
+    assert.equal(tokens.read(version3.toString('base64url'), TERMS), undefined);
   });
 });
+
+describe('what a token says of the terms of its 402', () => {
+  const tokens = tokensUnder(['one'], () => NOW_MS);
+  const text = tokens.issue(BIND, TERMS);
+
+  it('they were offered, until the second in which its 402 ends', () => {
+    const { offeredUntilMs } = tokens.read(text, TERMS) ?? assert.fail('no token');
+    assert.equal(offeredUntilMs, NOW_MS + (MAX_TIMEOUT_SECONDS + 1) * 1_000);
+    const later = tokensUnder(['one'], () => NOW_MS + LIFE_SECONDS * 1_000).read(text, TERMS);
+    assert.equal(later?.offeredUntilMs, offeredUntilMs, 'the end stays where it was');
+  });
+
+  for (const [title, other] of [
+    ['another resource', { resourceUrl: 'https://shop.example/api/resources/dear/invoke' }],
+    ['a lower price', { units: '1' }],
+    ['a longer time', { maxTimeoutSeconds: 3_600 }],
+  ] as const)
+    it(`nothing of ${title}, whose buyer it does not name either`, () => {
+      assert.deepEqual(tokens.read(text, { ...TERMS, ...other }), { text, genuineForMs: 0, offeredUntilMs: undefined });
+    });
+
+  it('nothing under another key', () => {
+    assert.equal(tokensUnder(['two'], () => NOW_MS).read(text, TERMS)?.offeredUntilMs, undefined);
+  });
+
+  it('nothing where it comes from an earlier release; it names its buyer all the same', () => {
+    const early = earlier(NOW_MS);
+    const read = tokens.read(early, TERMS) ?? assert.fail('no token');
+    assert.ok(read.genuineForMs > 0);
+    assert.equal(read.offeredUntilMs, undefined);
+  });
+
+  it('nothing once it is made to look like one of an earlier release, or the reverse', () => {
+    for (const [token, version] of [
+      [text, 1],
+      [earlier(NOW_MS), 2],
+    ] as const) {
+      const bytes = Buffer.from(token, 'base64url');
+      bytes[0] = version;
+      const read = tokens.read(bytes.toString('base64url'), TERMS);
+      assert.deepEqual([read?.genuineForMs, read?.offeredUntilMs], [0, undefined]);
+    }
+  });
+});
+
+/** A token as the releases before made it: version 1, whose MAC covers its own bytes alone. */
+function earlier(issuedMs: number): string {
+  const { id, secret } = keyOf('one');
+  const token = Buffer.alloc(54, 7);
+  token[0] = 1;
+  token[1] = id;
+  token.writeUIntBE(issuedMs / 1_000, 2, 5);
+  createHmac('sha256', secret).update(token.subarray(0, 38)).digest().copy(token, 38, 0, 16);
+  return token.toString('base64url');
+}

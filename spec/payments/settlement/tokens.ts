@@ -1,6 +1,7 @@
 import {
   type BuyerTokens,
   createBuyerTokens,
+  type OfferedTerms,
   type TokenKey,
   type TokenScope,
   tokenKey,
@@ -13,6 +14,13 @@ export const SCOPE: TokenScope = {
   payTo: `0x${'b'.repeat(40)}`,
 };
 export const MAX_TIMEOUT_SECONDS = 120;
+
+/** What the 402 of a token offers, where it does not matter. */
+export const TERMS: OfferedTerms = {
+  resourceUrl: 'https://shop.example/api/resources/report/invoke',
+  units: '10000',
+  maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+};
 
 export function keyOf(secret: string, scope: TokenScope = SCOPE): TokenKey {
   return tokenKey(Buffer.from(secret), scope);

@@ -16,13 +16,13 @@ const MISSING: MandateVerdict = {
 };
 const resource = { ...RESOURCE, authorization: ['ap2'] };
 const payment = { payId: 'p', payload: { payload: { authorization: { from: '0xpayer', nonce: '0x55' } } } };
-const proven = (more: object = {}) => callAt('proven', { resource, payment, ...more });
+const proven = (more: object = {}) => callAt('proven', { resource, payment, agreed: OFFERS.get('report'), ...more });
 const free = () => callAt('funded', { resource, funding: { kind: 'free' } });
 
 const noRecord = async (): Promise<PaymentRecord | undefined> => undefined;
 const inState = (state: PaymentState) => async () => ({ state }) as PaymentRecord;
 const authorized = ({ res }: ReturnType<typeof callAt>, mandates: MandateService, read = noRecord) =>
-  passed(authorize(OFFERS, mandates, { read }), res);
+  passed(authorize(mandates, { read }), res);
 
 describe('the mandate of a paid call', () => {
   it('accepted: the call goes on with it, and nothing was looked up or written', async () => {

@@ -9,7 +9,9 @@ import { callAt, free, OFFERS, passed } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;
 const proof = { payId: 'p' };
-const genuine = (refusal?: string) => ({ kind: 'genuine', proof, refusal, key: 'key', token: undefined }) as Verdict;
+const agreed = { amount: '0.02' };
+const genuine = (refusal?: string) =>
+  ({ kind: 'genuine', proof, agreed, refusal, key: 'key', token: undefined }) as Verdict;
 const before = { stage: 'received' };
 const collecting = { agreed: {}, before, otherwise: new GatewayError('RESOURCE_NOT_FOUND') };
 
@@ -33,6 +35,7 @@ describe('the proof of a paid call', () => {
     const { went, call } = await verified(genuine('late'));
     const { stage, payment, refusal, idempotencyKey } = call;
     assert.deepEqual([went, stage, payment, refusal, idempotencyKey], [true, 'proven', proof, 'late', 'key']);
+    assert.equal(call.agreed, agreed, 'the offer that it accepts');
   });
 
   it('refused: 402 with the reason', async () => {

@@ -4,17 +4,15 @@ import { readStoredMandate, storedMandate } from '../../../src/mandates/stored-m
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { paymentMandate } from '../../../src/pipeline/steps/payment-mandate.ts';
-import { ACCEPTED, EXPIRED, OFFERS, proven, scriptedMandates } from '../calls.ts';
+import { ACCEPTED, EXPIRED, proven, scriptedMandates } from '../calls.ts';
 
-const OFFER = OFFERS.get('report') as Offer;
 const { mandates } = scriptedMandates(ACCEPTED);
 const accepted = { mandated: { kind: 'accepted', mandate: ACCEPTED } } as const;
 const unneeded = { mandated: { kind: 'unneeded', refused: EXPIRED } } as const;
 
-const mandateOf = (call: ReturnType<typeof proven>) => paymentMandate(call.call<ProvenCall>(), OFFER, mandates);
+const mandateOf = (call: ReturnType<typeof proven>) => paymentMandate(call.call<ProvenCall>(), mandates);
 
 describe('what a mandate adds to a settlement request', () => {
   it('its claim, to be reserved with the payment', () => {

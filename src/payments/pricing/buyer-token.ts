@@ -4,20 +4,25 @@ import { createHmac, hkdfSync, randomBytes, randomFillSync, timingSafeEqual } fr
 
 /**
  * Every 402 carries a token, and official clients echo it beside the proof. A proof is public
- * calldata from its block on and the token is not, so it tells the buyer from an onlooker. 54
- * bytes, 72 characters of base64url:
+ * calldata from its block on and the token is not, so it tells the buyer from an onlooker. The MAC
+ * also covers the terms of the 402, so that every process that has the key can tell what was
+ * offered, whatever its own configuration offers now. 54 bytes, 72 characters of base64url:
  *
  * | bytes | |
  * |---|---|
- * | 0, 1 | version 1; id of the key |
+ * | 0, 1 | version 2; id of the key |
  * | 2..6 | when it was issued, Unix seconds, big-endian |
  * | 7..22 | random |
  * | 23..37 | the first 15 bytes of `bind`, what was asked for; zeros when left unbound |
- * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 |
+ * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 and the terms |
+ *
+ * Version 1 is that of earlier releases: its MAC covers no terms. It is read and not made.
  */
 export const TOKEN_CHARACTERS = 72;
 const TOKEN_BYTES = 54;
-const VERSION = 1;
+const VERSION = 2;
+/** Its tokens name their buyer and prove no terms. */
+const WITHOUT_TERMS = 1;
 const ISSUED_AT = { offset: 2, bytes: 5 } as const;
 const RANDOM = { offset: 7, bytes: 16 } as const;
 const BIND = { offset: 23, bytes: 15 } as const;
@@ -66,12 +71,35 @@ export interface ShownToken {
   readonly genuineForMs: number;
 }
 
+/** What a 402 offers, beside what the key stands for. */
+export interface OfferedTerms {
+  /** The canonical invoke URL: the terms of one resource are not those of another. */
+  readonly resourceUrl: string;
+  /** Base units, without leading zeros. */
+  readonly units: string;
+  readonly maxTimeoutSeconds: number;
+}
+
+/** A token, and what it says of the terms that it was read with. */
+export interface ReadToken extends ShownToken {
+  /**
+   * The end of the 402 that offered just these terms, Unix milliseconds; undefined: nothing shows
+   * that they were offered.
+   */
+  readonly offeredUntilMs: number | undefined;
+}
+
 /** Makes the tokens of challenges and reads those that come back. */
 export interface BuyerTokens {
   /** @param bind SHA-256 hex of what is asked for; undefined leaves the token unbound. */
-  issue(bind: string | undefined): string;
-  /** Undefined for what is no token; the proof is valid all the same. */
-  read(echoed: string): ShownToken | undefined;
+  issue(bind: string | undefined, terms: OfferedTerms): string;
+  /** Undefined for what is no token; the proof is valid all the same. `terms`: of the proof. */
+  read(echoed: string, terms: OfferedTerms): ReadToken | undefined;
+}
+
+/** A text that came as a token in its one spelling; undefined for what is none. */
+export function tokenText(echoed: string): string | undefined {
+  return CANONICAL.test(echoed) ? echoed : undefined;
 }
 
 /** The key of a scope, derived from a secret of any length. */
@@ -83,17 +111,16 @@ export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo
 
 /**
  * @param keys all that are accepted, the one that issues first. Asked for each token, because a
- * shared key may change while the gateway runs.
+ * shared key may change while the gateway runs. `maxTimeoutSeconds`: for tokens without terms.
  */
 export function createBuyerTokens(
   keys: () => readonly [TokenKey, ...TokenKey[]],
   { maxTimeoutSeconds }: { readonly maxTimeoutSeconds: number },
   now: () => number = Date.now,
 ): BuyerTokens {
-  const oldestSeconds = maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
   const random = randomPool();
   return {
-    issue(bind) {
+    issue(bind, terms) {
       const [{ id, secret }] = keys();
       const token = Buffer.alloc(TOKEN_BYTES);
       token[0] = VERSION;
@@ -101,31 +128,41 @@ export function createBuyerTokens(
       token.writeUIntBE(Math.floor(now() / 1_000), ISSUED_AT.offset, ISSUED_AT.bytes);
       random(token);
       if (bind !== undefined) token.write(bind.slice(0, 2 * BIND.bytes), BIND.offset, 'hex');
-      mac(token, secret).copy(token, MAC_OFFSET);
+      mac(token, secret, terms).copy(token, MAC_OFFSET);
       return token.toString('base64url');
     },
-    read(text) {
+    read(text, terms) {
       if (!CANONICAL.test(text)) return undefined;
       const token = Buffer.from(text, 'base64url');
-      if (token[0] !== VERSION) return undefined;
-      const age = Math.floor(now() / 1_000) - token.readUIntBE(ISSUED_AT.offset, ISSUED_AT.bytes);
+      const version = token[0];
+      if (version !== VERSION && version !== WITHOUT_TERMS) return undefined;
+      const covered = version === VERSION ? terms : undefined;
+      const issuedAt = token.readUIntBE(ISSUED_AT.offset, ISSUED_AT.bytes);
+      const age = Math.floor(now() / 1_000) - issuedAt;
+      const oldestSeconds = (covered ?? { maxTimeoutSeconds }).maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
       const young = age >= -CLOCK_SKEW_SECONDS && age <= oldestSeconds;
-      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret));
-      // The clock of another process may be behind, so the token counts there for a little longer.
-      return { text, genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0 };
+      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret, covered));
+      return {
+        text,
+        // The clock of another process may be behind: the token counts there for a little longer.
+        genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0,
+        // The second of issue is rounded down: the challenge may have been made at the end of it.
+        offeredUntilMs:
+          genuine && covered !== undefined ? (issuedAt + 1 + covered.maxTimeoutSeconds) * 1_000 : undefined,
+      };
     },
   };
 }
 
-function mac(token: Buffer, secret: Uint8Array): Buffer {
-  return createHmac('sha256', secret)
-    .update(token.subarray(0, MAC_OFFSET))
-    .digest()
-    .subarray(0, TOKEN_BYTES - MAC_OFFSET);
+function mac(token: Buffer, secret: Uint8Array, terms: OfferedTerms | undefined): Buffer {
+  const hmac = createHmac('sha256', secret).update(token.subarray(0, MAC_OFFSET));
+  // As JSON, so that no two terms read alike. Tokens without terms have another first byte.
+  if (terms !== undefined) hmac.update(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]));
+  return hmac.digest().subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }
 
-function isSigned(token: Buffer, secret: Uint8Array): boolean {
-  return timingSafeEqual(mac(token, secret), token.subarray(MAC_OFFSET));
+function isSigned(token: Buffer, secret: Uint8Array, terms: OfferedTerms | undefined): boolean {
+  return timingSafeEqual(mac(token, secret, terms), token.subarray(MAC_OFFSET));
 }
 
 /** Puts fresh random bytes into a token. Each byte of the pool is used once. */

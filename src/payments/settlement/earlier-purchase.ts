@@ -8,7 +8,7 @@ import { isSealed } from '../../crypto/seal.ts';
 import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
-import type { BuyerTokens } from '../pricing/buyer-token.ts';
+import { tokenText } from '../pricing/buyer-token.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
 import { replayKey } from '../x402/wire/payload-schema.ts';
@@ -69,7 +69,6 @@ const PAID: readonly PaymentState[] = ['settling', 'settled', 'undelivered', 'de
  */
 export function createFindEarlier(
   ledger: Pick<PaymentLedger, 'read'>,
-  tokens: Pick<BuyerTokens, 'read'>,
   { chainId, asset, publicBaseUrl }: EarlierScope,
 ): FindEarlier {
   return async ({ resourceId, input, callerHeaders = {}, proof, idempotencyKey }) => {
@@ -80,10 +79,10 @@ export function createFindEarlier(
     const record = await ledger.read(payId);
     if (record === undefined || record.resourceId !== resourceId || !PAID.includes(record.state)) return undefined;
     const key = idempotencyKey ?? decoded.paymentIdentifier;
-    const token = decoded.buyerToken === undefined ? undefined : tokens.read(decoded.buyerToken);
+    const token = decoded.buyerToken === undefined ? undefined : tokenText(decoded.buyerToken);
     const secrets = {
       ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
-      ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token.text) }),
+      ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token) }),
     };
     if (!opens(record, secrets)) return undefined;
     const method = METHODS.find(

@@ -11,8 +11,9 @@ import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { BuyerTokens, ShownToken } from '../pricing/buyer-token.ts';
 import type { Candidate, Examination, ProvenVerdict, Unproven } from '../x402/verify/verify.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
-import type { Agreed } from '../x402/wire/offers.ts';
+import { type Agreed, offeredTerms } from '../x402/wire/offers.ts';
 import type { Proof } from '../x402/wire/types.ts';
+import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
 import { createSlots } from './slots.ts';
 
 /**
@@ -27,6 +28,8 @@ const REMEMBERED = 10_000;
 
 const CROWDED = { kind: 'crowded' } as const;
 
+/** What a proof is told that accepts another offer than the present one. */
+const NOT_OFFERED = 'invalid_payment_requirements';
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
 /** Above what must be left of a new proof: a proof that lives too long has the same reason. */
 const CLOCK_MARGIN_MS = 10_000;
@@ -45,8 +48,9 @@ export type CarriedProof =
 /**
  * The verdict on a proof.
  *
- * - `genuine`: `refusal` is what is wrong with it although a record may have to answer it. `key` is
- *   the caller's own name for the payment (payment-identifier), `token` that of its 402.
+ * - `genuine`: `agreed` is the offer that it accepts. `refusal` is what is wrong with it although a
+ *   record may have to answer it. `key` is the caller's own name for the payment
+ *   (payment-identifier), `token` that of its 402.
  * - `unavailable`: a question to the chain stayed open, which is not the buyer's fault.
  * - `crowded`: too many signatures of contracts are being verified, of this network or of all.
  */
@@ -54,6 +58,7 @@ type ProofVerdict =
   | {
       readonly kind: 'genuine';
       readonly proof: Proof;
+      readonly agreed: Agreed;
       readonly refusal: string | undefined;
       readonly key: string | undefined;
       readonly token: ShownToken | undefined;
@@ -65,57 +70,61 @@ type ProofVerdict =
 /** Contract 4.2, steps 1 to 4. */
 export interface ProofVerifier {
   /**
-   * `network`: where the call came from; questions to others count against its budget.
+   * `offer`: the present one. `network`: where the call came from; questions to others count
+   * against its budget.
    * @throws StoreError when a record had to be looked up and the store did not answer
    */
-  verify(
-    carried: CarriedProof,
-    offer: Pick<Agreed, 'requirements' | 'resourceUrl' | 'inPlace'>,
-    network: string,
-  ): Promise<ProofVerdict>;
+  verify(carried: CarriedProof, offer: Agreed, network: string): Promise<ProofVerdict>;
 }
 
 /** What a verifier works with beside the local checks and the ledger. */
 interface VerifierParts {
   readonly unproven: Pick<UnprovenSignatures, 'verdictOn'>;
   readonly tokens: Pick<BuyerTokens, 'read'>;
+  readonly replaced: Pick<ReplacedOffers, 'find'>;
+  readonly assetDecimals: number;
 }
 
 export function createProofVerifier(
   examine: (candidate: Candidate) => Examination,
   ledger: Pick<PaymentLedger, 'read'>,
-  { unproven, tokens }: VerifierParts,
+  { unproven, tokens, replaced, assetDecimals }: VerifierParts,
   now: () => number = Date.now,
 ): ProofVerifier {
   return {
     async verify(carried, offer, network) {
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
       if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
-      const { requirements, resourceUrl, inPlace } = offer;
       const nowMs = now();
+      const { paymentIdentifier: key, buyerToken } = decoded;
+      const { accepted, payload } = decoded.payload;
+      const terms = offeredTerms(offer.resourceUrl, accepted);
+      const token = buyerToken === undefined ? undefined : tokens.read(buyerToken, terms);
+      const { agreed, over } = acceptedOffer(offer, accepted, { token, replaced, assetDecimals, nowMs });
+      const { requirements, resourceUrl, inPlace } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, nowMs });
-      const { refusal } = examination;
-      const age = nowMs - Number(decoded.payload.payload.authorization.validBefore) * 1_000;
+      const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
+      const age = nowMs - Number(payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the
       // settlement asks the chain.
-      const late = refusal?.reason === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS;
+      const late =
+        (refusal === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS) ||
+        (over && examination.refusal === undefined);
       if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
-        return { kind: 'refused', reason: refusal.reason };
+        return { kind: 'refused', reason: refusal };
       const checked = await examination.checkSignature();
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
       const { kind } = signature;
       if (kind === 'crowded' || kind === 'unavailable') return signature;
-      const { paymentIdentifier: key, buyerToken } = decoded;
-      const token = buyerToken === undefined ? undefined : tokens.read(buyerToken);
-      if (kind === 'genuine') return { kind, proof: signature.proof, refusal: refusal?.reason, key, token };
+      if (kind === 'genuine') return { kind, proof: signature.proof, agreed, refusal, key, token };
       // A facilitator that refused for another reason has nothing against the signature: a known
       // authorization is answered by its record.
       if (checked.kind === 'unproven' && 'ofSignature' in signature && !signature.ofSignature) {
         if (await isKnown(ledger, examination.payId))
-          return { kind: 'genuine', proof: checked.proof, refusal: refusal?.reason ?? signature.reason, key, token };
+          return { kind: 'genuine', proof: checked.proof, agreed, refusal: refusal ?? signature.reason, key, token };
       }
       // The first check that failed gives the reason.
-      return { kind, reason: refusal?.reason ?? signature.reason };
+      return { kind, reason: refusal ?? signature.reason };
     },
   };
 }

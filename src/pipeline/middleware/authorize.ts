@@ -10,21 +10,15 @@ import type { AcceptedMandate } from '../../mandates/ap2/model/verdict.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import type { Used } from '../../mandates/register/register.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
-import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { StoreError } from '../../store/port/store.ts';
 import { advanceCall, callAt, type FundedCall, type Mandated, type ProvenCall, type UsedMandate } from '../call.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from '../steps/mandate-outcome.ts';
 import { freePurchase, paidPurchase } from '../steps/mandate-purchase.ts';
-import { offerOf } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** The use of a paid call's mandate is reserved with its payment, that of a free call here. */
-export function authorize(
-  offers: Offers,
-  mandates: MandateService,
-  ledger: Pick<PaymentLedger, 'read'>,
-): RequestHandler {
+export function authorize(mandates: MandateService, ledger: Pick<PaymentLedger, 'read'>): RequestHandler {
   return async function authorizeMiddleware(_req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (!needsMandate(call.resource)) {
@@ -37,7 +31,7 @@ export function authorize(
         details: { reason: 'mandates_differ' },
       });
     if (call.stage === 'funded') await authorizeFree(res, call, mandates);
-    else advanceCall(res, { ...call, mandated: await authorizePaid(call, offers, mandates, ledger) });
+    else advanceCall(res, { ...call, mandated: await authorizePaid(call, mandates, ledger) });
     next();
   };
 }
@@ -45,11 +39,10 @@ export function authorize(
 /** @throws GatewayError for a mandate that is missing or refused */
 async function authorizePaid(
   call: ProvenCall,
-  offers: Offers,
   mandates: MandateService,
   ledger: Pick<PaymentLedger, 'read'>,
 ): Promise<Mandated> {
-  const purchase = paidPurchase(call, offerOf(offers, call.resource.id));
+  const purchase = paidPurchase(call, call.agreed);
   const verdict = await mandates.verify(call.mandate, purchase);
   if (verdict.kind === 'accepted') return { kind: 'accepted', mandate: verdict };
   // A mandate lives for minutes and a payment is answered for a day: the record of what was

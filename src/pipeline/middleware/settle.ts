@@ -55,7 +55,7 @@ export function settle(
       next();
       return;
     }
-    const purchase = purchaseOf(call, offers, gate, mandates);
+    const purchase = purchaseOf(call, gate, mandates);
     const result = await settleExclusively(settler, purchase);
     if (result.kind === 'paid') {
       fund(res, purchase, result);
@@ -77,16 +77,10 @@ export function settle(
   };
 }
 
-function purchaseOf(
-  call: ProvenCall,
-  offers: Offers,
-  gate: SettlementGate,
-  mandates: MandateService | undefined,
-): PaidPurchase {
-  const agreed = call.collecting?.agreed ?? offerOf(offers, call.resource.id);
-  const mandate = paymentMandate(call, agreed, mandates);
+function purchaseOf(call: ProvenCall, gate: SettlementGate, mandates: MandateService | undefined): PaidPurchase {
+  const mandate = paymentMandate(call, mandates);
   const request: SettlementRequest = {
-    terms: { ...paymentTerms(call, agreed), ...mandate.terms },
+    terms: { ...paymentTerms(call, call.agreed), ...mandate.terms },
     token: newToken(call),
     refusal: mandate.refusal,
     proof: proofDigest(call.payment),
@@ -136,7 +130,14 @@ function claimEnd(result: SettlementResult): ClaimEnd {
 
 function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, kept, held }: Paid): void {
   try {
-    const { payment: _proof, refusal: _refusal, token: _token, mandated: _mandated, ...prepared } = call;
+    const {
+      payment: _proof,
+      agreed: _agreed,
+      refusal: _refusal,
+      token: _token,
+      mandated: _mandated,
+      ...prepared
+    } = call;
     const funding = { kind: 'paid', record, lease, held, response: settledResponse(record, call.requestId) } as const;
     const authorization = mandate.usedFor(record);
     const funded = { ...prepared, funding, ...(authorization === undefined ? {} : { authorization }) };

@@ -30,8 +30,8 @@ export function verify(
       return;
     }
     const { collecting } = call;
-    const agreed = collecting?.agreed ?? offerOf(offers, call.resource.id);
-    const verdict = await verifier.verify(call.proof, agreed, networkOf(req)).catch(throwStorageError);
+    const offer = collecting?.agreed ?? offerOf(offers, call.resource.id);
+    const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
       requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), mandates);
@@ -47,7 +47,8 @@ export function verify(
     const { proof, key, token } = verdict;
     const refusal = collecting === undefined ? verdict.refusal : NEVER_ANEW;
     const idempotencyKey = oneKey(call.idempotencyKey, key);
-    advanceCall(res, { ...call, stage: 'proven', payment: proof, refusal, idempotencyKey, token });
+    const agreed = collecting?.agreed ?? verdict.agreed;
+    advanceCall(res, { ...call, stage: 'proven', payment: proof, agreed, refusal, idempotencyKey, token });
     next();
   };
 }

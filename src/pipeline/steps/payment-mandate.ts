@@ -10,7 +10,6 @@ import type { MandateService } from '../../mandates/mandate-service.ts';
 import { readStoredMandate, storedMandate } from '../../mandates/stored-mandate.ts';
 import type { PaymentRecord, PaymentTerms } from '../../payments/ledger/ledger.ts';
 import type { SettlementResult } from '../../payments/settlement/settlement-request.ts';
-import type { Agreed } from '../../payments/x402/wire/offers.ts';
 import type { ProvenCall, UsedMandate } from '../call.ts';
 import { mandateSummary, recordVerified, unauthorized, usedUp } from './mandate-outcome.ts';
 import { paidPurchase } from './mandate-purchase.ts';
@@ -30,14 +29,14 @@ export interface PaymentMandate {
 }
 
 /** `mandates` is undefined where no mandates are accepted. */
-export function paymentMandate(call: ProvenCall, agreed: Agreed, mandates: MandateService | undefined): PaymentMandate {
+export function paymentMandate(call: ProvenCall, mandates: MandateService | undefined): PaymentMandate {
   return {
     ...addedBy(call),
     failureOf(result) {
       const refused = refusedMandate(call, result);
       if (refused === undefined) return undefined;
       if (mandates === undefined) throw new Error('a mandate was refused where none is accepted');
-      return unauthorized(call, mandates, paidPurchase(call, agreed), refused);
+      return unauthorized(call, mandates, paidPurchase(call, call.agreed), refused);
     },
     usedFor: (record) => usedMandate(call, record, mandates),
   };

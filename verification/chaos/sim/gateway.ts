@@ -6,6 +6,7 @@ import { type EventSink, type Journal, openJournal } from '../../../src/events/j
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
 import { joining } from '../../../src/payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
 import { createLeases } from '../../../src/payments/settlement/reservations.ts';
@@ -92,7 +93,12 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
   const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
   const unproven = createUnprovenSignatures(time);
-  const verifier = createProofVerifier(examine, ledger, { unproven, tokens: TOKENS }, () => time.now());
+  const verifier = createProofVerifier(
+    examine,
+    ledger,
+    { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6 },
+    () => time.now(),
+  );
   const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
   const reconciler = createReconciler({
     ledger,
@@ -112,7 +118,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const handlers: readonly RequestHandler[] = [
     verify(OFFERS, verifier, () => '-'),
-    authorize(OFFERS, mandates, ledger),
+    authorize(mandates, ledger),
     settle(OFFERS, joining(settler, ports.watched, time), gate, mandates),
     forward(exchange, checkouts),
     deliver(checkouts, receipts),

@@ -46,7 +46,9 @@ export const OFFER: Offer = {
 };
 
 /** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
-export const TOKENS: Pick<BuyerTokens, 'read'> = { read: (text) => ({ text, genuineForMs: 700_000 }) };
+export const TOKENS: Pick<BuyerTokens, 'read'> = {
+  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined }),
+};
 
 /**
  * An authorization as the world knows it: `header` is what a buyer sends, `found` what calldata

@@ -1,7 +1,7 @@
 /** The offers of all paid resources: compiled at start, read by every call with a price. */
 
 import type { Pricing } from '../../pricing/amount.ts';
-import type { BuyerTokens } from '../../pricing/buyer-token.ts';
+import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { inPlaceUrls } from './in-place.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
@@ -22,8 +22,8 @@ export interface Agreed {
 /** The price of a resource in every form that an answer needs. */
 export interface Offer extends Agreed {
   readonly challenge: ChallengeTemplate;
-  /** Makes the token of one challenge. */
-  readonly issueToken: BuyerTokens['issue'];
+  /** Makes the token of one challenge, which proves these terms wherever it comes back. */
+  readonly issueToken: (bind: string | undefined) => string;
 }
 
 /** The offers of all paid resources by resource id. */
@@ -49,15 +49,26 @@ export function compileOffers(
     const { pricing } = resource;
     if (pricing.type === 'free') continue;
     const priced = { ...resource, pricing };
+    const requirements = requirementsFor(priced, x402);
+    const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
+    const terms = offeredTerms(resourceUrl, requirements);
     offers.set(resource.id, {
-      requirements: requirementsFor(priced, x402),
-      resourceUrl: invokeUrl(merchant.publicBaseUrl, resource.id),
+      requirements,
+      resourceUrl,
       inPlace: resource.address === undefined ? undefined : inPlaceUrls(resource.address),
       amount: pricing.amount,
       currency: pricing.currency,
       challenge: challengeFor(priced, x402, merchant.publicBaseUrl),
-      issueToken: tokens.issue,
+      issueToken: (bind) => tokens.issue(bind, terms),
     });
   }
   return offers;
+}
+
+/** What of an offer may differ from one configuration to the next, as the token covers it. */
+export function offeredTerms(
+  resourceUrl: string,
+  { amount, maxTimeoutSeconds }: Pick<PaymentRequirements, 'amount' | 'maxTimeoutSeconds'>,
+): OfferedTerms {
+  return { resourceUrl, units: amount, maxTimeoutSeconds };
 }

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createReplacedOffers } from '../../../src/payments/settlement/accepted-offer.ts';
+import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
+import { prepareRecovery } from '../../../src/payments/x402/evm/signature.ts';
+import { createExaminer } from '../../../src/payments/x402/verify/verify.ts';
+import { encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
+import { compileOffers, type Offer, type Offers } from '../../../src/payments/x402/wire/offers.ts';
+import { BUYER_TOKEN } from '../../../src/payments/x402/wire/payload-schema.ts';
+import { authorize, CHECKED_HERE, freshAccount, sign, termsFor } from '../x402/signing.ts';
+import { tokensUnder } from './tokens.ts';
+
+const x402 = termsFor();
+const account = freshAccount();
+const { recover } = await prepareRecovery();
+const examine = createExaminer({ terms: x402, recover, ...CHECKED_HERE });
+const BASE = 'https://shop.example';
+
+/** The offers of a configuration: prices in display units by resource id. */
+function offersFor(prices: Readonly<Record<string, string>>, nowMs: () => number, maxTimeoutSeconds = 120): Offers {
+  const resources = Object.entries(prices).map(([id, amount]) => ({
+    id,
+    name: id,
+    description: undefined,
+    mimeType: 'application/json',
+    pricing: { type: 'fixed', amount, currency: 'TUSD', units: BigInt(Math.round(Number(amount) * 1e6)) } as const,
+  }));
+  const config = { merchant: { publicBaseUrl: BASE }, resources, x402: { ...x402, maxTimeoutSeconds } };
+  return compileOffers(config, tokensUnder(['one'], nowMs));
+}
+
+/** One process: its clock, its memory, and what it makes of a proof. */
+function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...string[]] = ['one'], known = false) {
+  const now = (): number => clock.nowMs;
+  const replaced = createReplacedOffers(now);
+  const ledger = { read: async () => (known ? ({} as never) : undefined) };
+  const parts = { unproven: createUnprovenSignatures(), replaced, assetDecimals: x402.assetDecimals };
+  const verifier = createProofVerifier(examine, ledger, { ...parts, tokens: tokensUnder(secrets, now) }, now);
+  return {
+    replaced,
+    async verdictOn(proof: string, offer: Offer) {
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
+      const { agreed, refusal, token } = verdict;
+      return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
+    },
+  };
+}
+
+/** A proof of a client for an offer, with the token of its 402 unless it echoes none. */
+async function proofFor(offer: Offer, nowMs: number, changes: { token?: string | undefined; value?: string } = {}) {
+  const { requirements } = offer;
+  const validBefore = String(Math.floor(nowMs / 1_000) + 600);
+  const value = changes.value ?? requirements.amount;
+  const authorization = authorize(account.address, requirements, { validBefore, value });
+  const token = 'token' in changes ? changes.token : offer.issueToken(undefined);
+  return encodeProof({
+    x402Version: 2,
+    resource: { url: offer.resourceUrl },
+    accepted: requirements,
+    payload: { signature: await sign(account, authorization, x402), authorization },
+    ...(token === undefined ? {} : { extensions: { [BUYER_TOKEN]: { info: { token } } } }),
+  });
+}
+
+const of = (offers: Offers, id = 'report'): Offer => offers.get(id) ?? assert.fail(id);
+
+describe('a proof for an offer that was replaced', () => {
+  const clock = { nowMs: 0 };
+  const at = (): number => clock.nowMs;
+  const start = 1_800_000_000_000;
+  const before = offersFor({ report: '0.01', dear: '5' }, at);
+  const after = offersFor({ report: '0.02', dear: '7' }, at);
+
+  it('is accepted with the token of its 402 by a process that never made that offer, at its price', async () => {
+    clock.nowMs = start;
+    const proof = await proofFor(of(before), start);
+    const other = createProcess(clock);
+    assert.deepEqual(await other.verdictOn(proof, of(after)), {
+      paid: '10000',
+      shown: '0.01',
+      refusal: undefined,
+      names: true,
+    });
+  });
+
+  it('is accepted in the other direction too: a process with the old file meets the new offer', async () => {
+    clock.nowMs = start;
+    const proof = await proofFor(of(after), start);
+    const verdict = await createProcess(clock).verdictOn(proof, of(before));
+    assert.deepEqual(verdict, { paid: '20000', shown: '0.02', refusal: undefined, names: true });
+  });
+
+  it('is accepted until its 402 ends; then it is none, unless the chain shows that it has paid', async () => {
+    clock.nowMs = start;
+    const proof = await proofFor(of(before), start);
+    const other = createProcess(clock);
+    clock.nowMs = start + 120_999;
+    assert.equal(Object(await other.verdictOn(proof, of(after))).refusal, undefined);
+    clock.nowMs = start + 121_000;
+    assert.equal(Object(await other.verdictOn(proof, of(after))).refusal, 'invalid_payment_requirements');
+  });
+
+  it('follows the longest time that was offered, not the present one', async () => {
+    clock.nowMs = start;
+    const long = offersFor({ report: '0.01' }, at, 300);
+    const proof = await proofFor(of(long), start);
+    clock.nowMs = start + 299_000;
+    assert.equal(Object(await createProcess(clock).verdictOn(proof, of(after))).refusal, undefined);
+  });
+
+  it('without the token is accepted by the process that made the offer, as long as a 402 of then lasts', async () => {
+    clock.nowMs = start;
+    const proof = await proofFor(of(before), start, { token: undefined });
+    const own = createProcess(clock);
+    own.replaced.replace(before, after);
+    assert.deepEqual(await own.verdictOn(proof, of(after)), {
+      paid: '10000',
+      shown: '0.01',
+      refusal: undefined,
+      names: false,
+    });
+    clock.nowMs = start + 120_000;
+    assert.equal(Object(await own.verdictOn(proof, of(after))).paid, '10000');
+    clock.nowMs = start + 120_001;
+    assert.equal(await own.verdictOn(proof, of(after)), 'invalid_payment_requirements');
+  });
+
+  it('without the token is refused by every other process', async () => {
+    clock.nowMs = start;
+    const proof = await proofFor(of(before), start, { token: undefined });
+    assert.equal(await createProcess(clock).verdictOn(proof, of(after)), 'invalid_payment_requirements');
+  });
+
+  it('is remembered through several changes, each for its own time, and not as the price of another', async () => {
+    clock.nowMs = start;
+    const prices = ['0.01', '0.02', '0.03'].map((report) => offersFor({ report, dear: '5' }, at));
+    const own = createProcess(clock);
+    const [first, second, third] = prices as [Offers, Offers, Offers];
+    own.replaced.replace(first, second);
+    clock.nowMs = start + 60_000;
+    own.replaced.replace(second, third);
+    const bare = (offers: Offers) => proofFor(of(offers), start, { token: undefined });
+    assert.equal(Object(await own.verdictOn(await bare(first), of(third))).paid, '10000');
+    clock.nowMs = start + 121_000;
+    assert.equal(await own.verdictOn(await bare(first), of(third)), 'invalid_payment_requirements');
+    assert.equal(Object(await own.verdictOn(await bare(second), of(third))).paid, '20000');
+    const dear = { ...of(third, 'dear'), requirements: of(second).requirements };
+    const cheap = await proofFor(dear, start, { token: undefined });
+    assert.equal(await own.verdictOn(cheap, of(third, 'dear')), 'invalid_payment_requirements');
+  });
+});
+
+describe('who tries to buy below the price', () => {
+  const clock = { nowMs: 1_800_000_000_000 };
+  const { nowMs } = clock;
+  const at = (): number => clock.nowMs;
+  const offers = offersFor({ report: '0.01', dear: '5' }, at);
+  const [cheap, dear] = [of(offers), of(offers, 'dear')];
+  const bring = async (proof: string, offer: Offer, secrets?: [string]) =>
+    createProcess(clock, secrets).verdictOn(proof, offer);
+
+  it('with the token of a cheap resource is refused for a dear one', async () => {
+    const disguised = { ...dear, requirements: cheap.requirements, issueToken: cheap.issueToken };
+    assert.equal(await bring(await proofFor(disguised, nowMs), dear), 'invalid_payment_requirements');
+  });
+
+  it('with a genuine token and an amount of its own choice is refused', async () => {
+    const named = { ...dear, requirements: { ...dear.requirements, amount: '1' } };
+    assert.equal(await bring(await proofFor(named, nowMs), dear), 'invalid_payment_requirements');
+  });
+
+  it('with a genuine offer and a lower authorization is refused', async () => {
+    const before = of(offersFor({ dear: '4' }, at), 'dear');
+    const proof = await proofFor(before, nowMs, { value: '1' });
+    assert.equal(await bring(proof, dear), 'invalid_exact_evm_payload_authorization_value_mismatch');
+  });
+
+  it('with a token of another key is refused', async () => {
+    const before = of(offersFor({ dear: '4' }, at), 'dear');
+    assert.equal(await bring(await proofFor(before, nowMs), dear, ['two']), 'invalid_payment_requirements');
+  });
+
+  it('with a longer time than was offered is refused', async () => {
+    const before = of(offersFor({ dear: '4' }, at), 'dear');
+    const longer = { ...before, requirements: { ...before.requirements, maxTimeoutSeconds: 3_600 } };
+    assert.equal(await bring(await proofFor(longer, nowMs), dear), 'invalid_payment_requirements');
+  });
+
+  it('with another payee, asset or network than that of this process is refused', async () => {
+    const before = of(offersFor({ dear: '4' }, at), 'dear');
+    for (const change of [{ payTo: account.address }, { asset: account.address }, { network: 'eip155:1' }]) {
+      const proof = await proofFor({ ...before, requirements: { ...before.requirements, ...change } }, nowMs);
+      assert.match(String(await bring(proof, dear)), /^invalid_(?:payment_requirements|network)$/);
+    }
+  });
+});

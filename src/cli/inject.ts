@@ -1,0 +1,130 @@
+/** `acg inject`: puts the gateway into the pods of manifests, without a cluster. */
+
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { parseArgs } from 'node:util';
+import { readConfigFile } from '../config/document/read.ts';
+import { componentFiles } from '../sidecar/injection/component.ts';
+import { type ManifestDocument, ManifestError, readManifests } from '../sidecar/injection/manifest-text.ts';
+import { OPT_IN_LABEL, OPT_IN_VALUE } from '../sidecar/injection/names.ts';
+import { type InjectionOptions, readOptions, USUAL_OPTIONS } from '../sidecar/injection/options.ts';
+import type { Pod } from '../sidecar/injection/pod.ts';
+import { workloadWarnings } from '../sidecar/injection/workload-warnings.ts';
+import { type Injected, injectObject, objectsIn, titleOf, type Workload } from '../sidecar/injection/workloads.ts';
+import { UsageError } from './exit-code.ts';
+
+const USAGE = `acg inject -f FILE|DIRECTORY|- [-f ...] [--options FILE]
+               write the manifests with the gateway in every pod labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}
+acg inject --check -f FILE|DIRECTORY|- [--options FILE]
+               exit 1 when one of these pods is not as injection makes it: kubectl kustomize . | acg inject --check -f -
+acg inject --component DIRECTORY -f FILE|DIRECTORY|- [--options FILE]
+               write a kustomize component that makes the same of these workloads
+
+--options is the file of acg injector: image, ConfigMap, Secret, ports, resources. Without it the usual ones count.
+`;
+
+const MANIFEST_FILE = /\.(?:ya?ml|json)$/;
+
+interface InjectedPod {
+  readonly workload: Workload;
+  readonly pod: Pod;
+  /** Where the pod differs from what was read, as JSON pointers. */
+  readonly changed: readonly string[];
+}
+
+/**
+ * Runs the command. `words`: the arguments behind `inject`.
+ * @throws UsageError
+ */
+export async function inject(words: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      file: { type: 'string', short: 'f', multiple: true },
+      options: { type: 'string' },
+      check: { type: 'boolean' },
+      component: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help === true) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const { file: files = [], check = false, component } = values;
+  if (files.length === 0) throw new UsageError('inject needs -f FILE, -f DIRECTORY or -f - for stdin');
+  if (check && component !== undefined) throw new UsageError('--check writes nothing: leave --component out');
+  const options = values.options === undefined ? USUAL_OPTIONS : readOptions(readConfigFile(values.options));
+  const documents = (await Promise.all(files.map(readFrom))).flat();
+  const results = documents.map(({ object }) => injectObject(object, options));
+  const injected = report(results, options);
+  if (injected === undefined) return 1;
+  if (check) return checked(injected);
+  if (component !== undefined) return writeComponent(component, injected);
+  process.stdout.write(documents.map((document, index) => document.write(results[index]?.object)).join('---\n'));
+  return 0;
+}
+
+/** The documents of a file, of the manifests of a directory, or of stdin. */
+async function readFrom(source: string): Promise<readonly ManifestDocument[]> {
+  if (source === '-') return readDocuments('stdin', await textOf(process.stdin));
+  if (!statSync(source).isDirectory()) return readDocuments(source, readFileSync(source, 'utf8'));
+  return readdirSync(source)
+    .filter((name) => MANIFEST_FILE.test(name))
+    .sort()
+    .flatMap((name) => readDocuments(join(source, name), readFileSync(join(source, name), 'utf8')));
+}
+
+function readDocuments(name: string, text: string): readonly ManifestDocument[] {
+  try {
+    return readManifests(text);
+  } catch (thrown) {
+    throw thrown instanceof ManifestError ? new Error(`${name}: ${thrown.message}`) : thrown;
+  }
+}
+
+/** Says what there is to say on stderr; undefined when a pod was refused. */
+function report(results: readonly Injected[], options: InjectionOptions): readonly InjectedPod[] | undefined {
+  const say = (kind: string, text: string): unknown => process.stderr.write(`${kind}: ${text}\n`);
+  const objects = results.flatMap(({ object }) => objectsIn(object));
+  for (const doubt of results.flatMap(({ doubts }) => doubts)) say('warning', doubt);
+  let refused = false;
+  const injected = results.flatMap(({ workloads }) =>
+    workloads.flatMap(({ injection, ...workload }): readonly InjectedPod[] => {
+      const title = titleOf(workload);
+      if (injection.kind === 'refused') {
+        say('refused', `${title}: ${injection.message}`);
+        refused = true;
+        return [];
+      }
+      const beside = workloadWarnings(workload, injection.pod, objects, options);
+      for (const warning of [...injection.warnings, ...beside]) say('warning', `${title}: ${warning}`);
+      return [{ workload, pod: injection.pod, changed: injection.patch.map(({ path }) => path) }];
+    }),
+  );
+  if (!refused && injected.length === 0)
+    say('warning', `no pod is labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}; nothing was injected`);
+  return refused ? undefined : injected;
+}
+
+function checked(injected: readonly InjectedPod[]): number {
+  const differing = injected.filter(({ changed }) => changed.length > 0);
+  for (const { workload, changed } of differing)
+    process.stderr.write(
+      `not injected: ${titleOf(workload)} differs from what injection makes in ${changed.join(', ')}\n`,
+    );
+  if (differing.length > 0) return 1;
+  process.stdout.write(
+    `as injection makes them: ${injected.map(({ workload }) => titleOf(workload)).join(', ') || 'no pod'}\n`,
+  );
+  return 0;
+}
+
+function writeComponent(directory: string, injected: readonly InjectedPod[]): number {
+  const files = componentFiles(injected.filter(({ changed }) => changed.length > 0));
+  mkdirSync(directory, { recursive: true });
+  for (const { name, text } of files) writeFileSync(join(directory, name), text);
+  process.stdout.write(`written: ${files.map(({ name }) => join(directory, name)).join(', ')}\n`);
+  return 0;
+}

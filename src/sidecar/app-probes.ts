@@ -1,0 +1,234 @@
+/**
+ * The merchant's own probes on the management listener. The kubelet dials the address of the pod,
+ * where a merchant on 127.0.0.1 does not answer; so its probes are pointed here, and each is
+ * repeated from inside the pod as the kubelet would have asked it.
+ */
+
+import { request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { isIPv6 } from 'node:net';
+import { type Request, type Response, Router } from 'express';
+import { clientGone, sendText } from '../server/http/respond.ts';
+import { allowOnly } from '../server/http/target.ts';
+import { APP_PROBES, type AppProbe, type AppProbeSettings } from './app-probe-settings.ts';
+
+/**
+ * Longest exchange, milliseconds. The kubelet's own timeout is shorter and ends its connection, and
+ * the exchange with it.
+ */
+const EXCHANGE_MS = 60_000;
+/** The kubelet reads no more of a body, bytes. */
+const MAX_BODY_BYTES = 10_240;
+/** Go's client, which the kubelet asks with, gives up then. */
+const MAX_REDIRECTS = 10;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Statuses whose answers have no body. */
+const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
+/** Fields of the connection or of a body; the kubelet's client does not send them either. */
+const NOT_REPEATED: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+const KUBELET = /^kube-probe\/[\w.+-]{1,64}$/;
+
+/** Who is answered: the address that the kubelet dialled, and its name. */
+interface Asker {
+  readonly podAddress: string;
+  readonly userAgent: string;
+}
+
+/** What the kubelet is told. */
+interface Told {
+  readonly status: number;
+  readonly words: string;
+}
+
+/** What the merchant answered. */
+interface Answer {
+  readonly status: number;
+  readonly location: string | undefined;
+}
+
+/**
+ * `/app-probe/{liveness,readiness,startup}`, of which only those exist that the merchant has. Its
+ * status is passed on, its body never. Requests of one kind that come while one is under way share
+ * its answer, so that nobody can multiply them. `isSold`: whether a target of the merchant is
+ * something that is paid for; it is never asked, because it would be sold for nothing.
+ */
+export function appProbes(probes: AppProbeSettings, isSold: (target: string) => boolean): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  for (const kind of APP_PROBES) {
+    const probe = probes[kind];
+    if (probe === undefined) continue;
+    const path = `/app-probe/${kind}`;
+    const ask = shared((asker: Asker, signal) => repeat(probe, asker, isSold, signal));
+    // Express would serve a HEAD with the handler of GET, and the merchant would get a GET.
+    router.head(path, allowOnly('GET'));
+    router.get(path, async function appProbe(req, res) {
+      const { status, words } = await ask(askerOf(req), clientGone(res));
+      send(res, status, words);
+    });
+    router.all(path, allowOnly('GET'));
+  }
+  return router;
+}
+
+/** Never through the log of failures: a merchant that starts or ends fails many probes. */
+function send(res: Response, status: number, words: string): void {
+  res.setHeader('cache-control', 'no-store');
+  if (BODYLESS.has(status)) {
+    if (!res.destroyed) res.writeHead(status).end();
+    return;
+  }
+  sendText(res, status, { 'content-type': 'text/plain; charset=utf-8' }, `${words}\n`);
+}
+
+function askerOf({ socket, headers }: Request): Asker {
+  const { 'user-agent': userAgent = '' } = headers;
+  return {
+    podAddress: (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:/, ''),
+    userAgent: KUBELET.test(userAgent) ? userAgent : 'kube-probe',
+  };
+}
+
+/** Runs one at a time; those that come meanwhile wait for it too. It ends when all have left. */
+function shared<Asked, Result>(
+  run: (asked: Asked, signal: AbortSignal) => Promise<Result>,
+): (asked: Asked, gone: AbortSignal) => Promise<Result> {
+  interface Running {
+    readonly result: Promise<Result>;
+    readonly leaving: AbortController;
+    waiting: number;
+  }
+  let running: Running | undefined;
+  const start = (asked: Asked): Running => {
+    const leaving = new AbortController();
+    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(EXCHANGE_MS)]);
+    const started = { leaving, waiting: 0, result: run(asked, signal) };
+    void started.result.finally(() => forget(started));
+    return started;
+  };
+  const forget = (ended: Running): void => {
+    if (running === ended) running = undefined;
+  };
+  return (asked, gone) => {
+    running ??= start(asked);
+    const joined = running;
+    joined.waiting += 1;
+    gone.addEventListener(
+      'abort',
+      () => {
+        joined.waiting -= 1;
+        if (joined.waiting > 0) return;
+        // The next one asks anew: nothing may be learnt from an exchange that is being given up.
+        forget(joined);
+        joined.leaving.abort();
+      },
+      { once: true },
+    );
+    return joined.result;
+  };
+}
+
+/**
+ * Asks as the kubelet does, which follows redirects that stay on the host that it asked, and takes
+ * any other for an answer. Here a redirect must also stay on the port: the pod has other listeners
+ * on the same host, among them the gateway's own.
+ */
+async function repeat(
+  probe: AppProbe,
+  asker: Asker,
+  isSold: (target: string) => boolean,
+  signal: AbortSignal,
+): Promise<Told> {
+  const host = `${isIPv6(asker.podAddress) ? `[${asker.podAddress}]` : asker.podAddress}:${probe.port}`;
+  const headers = repeatedHeaders(probe, host, asker.userAgent);
+  let { target } = probe;
+  if (isSold(target)) return { status: 404, words: 'what is sold is no probe' };
+  for (let followed = 0; followed <= MAX_REDIRECTS; followed += 1) {
+    const answer = await exchange({ ...probe, target }, headers, signal).catch(codeOf);
+    if (typeof answer === 'string')
+      return signal.aborted
+        ? { status: 504, words: 'the merchant did not answer in time' }
+        : { status: 502, words: `the merchant could not be asked${answer}` };
+    const next = REDIRECTS.has(answer.status) ? sameServer(answer.location, probe, target, host) : undefined;
+    if (next === undefined || isSold(next))
+      return { status: answer.status, words: `the merchant answered ${answer.status}` };
+    target = next;
+  }
+  return { status: 502, words: `the merchant redirected the probe ${MAX_REDIRECTS} times` };
+}
+
+/** The target of a redirect to the server that was asked; undefined when it leads anywhere else. */
+function sameServer(
+  location: string | undefined,
+  { scheme, port }: AppProbe,
+  target: string,
+  host: string,
+): string | undefined {
+  const base = `${scheme}://${host}`;
+  const next = location === undefined ? null : URL.parse(location, base + target);
+  if (next === null || next.username !== '' || next.password !== '') return undefined;
+  const here = [base, `${scheme}://127.0.0.1:${port}`].map((url) => new URL(url).origin);
+  return here.includes(next.origin) ? next.pathname + next.search : undefined;
+}
+
+/** Names and values in turn, as Node writes them: with the kubelet's own where a probe has none. */
+function repeatedHeaders({ headers }: AppProbe, host: string, userAgent: string): string[] {
+  const own = (wanted: string): string | undefined => headers.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const rest = headers.filter(([name, value]) => {
+    const lower = name.toLowerCase();
+    return lower !== 'host' && !NOT_REPEATED.has(lower) && (lower !== 'accept' || value !== '');
+  });
+  return [
+    ...['Host', own('host') || host],
+    ...(own('user-agent') === undefined ? ['User-Agent', userAgent] : []),
+    ...(own('accept') === undefined ? ['Accept', '*/*'] : []),
+    ...rest.flat(),
+    ...['Connection', 'close'],
+  ];
+}
+
+/** One GET over its own connection; resolves when the body is over, or enough of it is read. */
+function exchange(probe: AppProbe, headers: readonly string[], signal: AbortSignal): Promise<Answer> {
+  const { scheme, port, target } = probe;
+  const options = { host: '127.0.0.1', port, path: target, headers, agent: false, signal } as const;
+  return new Promise((resolve, reject) => {
+    const asked =
+      scheme === 'https'
+        ? // The kubelet does not verify either: the certificate is that of the merchant's name.
+          requestTls({ ...options, servername: '', rejectUnauthorized: false })
+        : requestPlain(options);
+    asked.on('error', reject);
+    asked.once('close', () => reject(new Error('the connection ended')));
+    asked.once('response', (response) => {
+      const { statusCode: status = 0, headers: fields } = response;
+      if (status < 200 || status > 599) {
+        asked.destroy(new Error('no status of HTTP'));
+        return;
+      }
+      const answer = { status, location: fields.location };
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes < MAX_BODY_BYTES) return;
+        resolve(answer);
+        asked.destroy();
+      });
+      response.once('end', () => resolve(answer));
+      response.on('error', reject);
+    });
+    asked.end();
+  });
+}
+
+/** The code of the system for what went wrong, in brackets, where there is one. */
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : '';
+}

@@ -1,0 +1,132 @@
+/**
+ * The kustomize component that injects as `injectPod` does. kustomize cannot compute, so the
+ * component says the result, and tests before it changes anything that the workload is still the
+ * one for which it was made.
+ */
+
+import { isDeepStrictEqual } from 'node:util';
+import { pointer } from './json-patch.ts';
+import { writeYaml } from './manifest-text.ts';
+import { findMerchant } from './merchant.ts';
+import { DEFAULT_CONTAINER, KNOWN_ANNOTATIONS, MESH_EXCLUSIONS } from './names.ts';
+import type { Pod, PodMetadata } from './pod.ts';
+import { type Manifest, titleOf, type Workload } from './workloads.ts';
+
+/** One operation of RFC 6902 as kustomize runs it: a `test` for null passes where nothing is. */
+interface Operation {
+  readonly op: 'test' | 'add';
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** Annotations of which the result depends. */
+const READ_ANNOTATIONS = [...KNOWN_ANNOTATIONS, DEFAULT_CONTAINER, ...MESH_EXCLUSIONS];
+
+interface ComponentPatch {
+  readonly name: string;
+  readonly patch: unknown;
+}
+
+interface ComponentFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The files of a component that makes these pods of these workloads. */
+export function componentFiles(
+  injected: readonly { readonly workload: Workload; readonly pod: Pod }[],
+): readonly ComponentFile[] {
+  const patches = injected.flatMap(({ workload, pod }) => patchesOf(workload, pod));
+  const kustomization = {
+    apiVersion: 'kustomize.config.k8s.io/v1alpha1',
+    kind: 'Component',
+    patches: patches.map(({ name, workload: { kind, name: target } }) => ({
+      path: name,
+      target: { kind: `^${kind}$`, name: `^${target.replaceAll('.', '\\.')}$` },
+    })),
+  };
+  return [
+    { name: 'kustomization.yaml', text: `# Written by acg inject --component.\n${writeYaml(kustomization)}` },
+    ...patches.map(({ name, workload, patch }) => ({
+      name,
+      text: `# ${titleOf(workload)} as acg inject makes it. A test that fails: it has changed, write this again.\n${writeYaml(patch)}`,
+    })),
+  ];
+}
+
+/** The operations first: their tests are about the workload as it was. */
+function patchesOf(workload: Workload, pod: Pod): readonly (ComponentPatch & { readonly workload: Workload })[] {
+  const file = `${workload.kind.toLowerCase()}-${workload.name}`;
+  const metadata = {
+    labels: newMembers(workload.pod.metadata?.labels, pod.metadata?.labels),
+    annotations: newMembers(workload.pod.metadata?.annotations, pod.metadata?.annotations),
+  };
+  return [
+    { workload, name: `${file}.yaml`, patch: operations(workload, pod) },
+    // Merged, because the metadata of a bare pod has annotations of kustomize's own meanwhile.
+    { workload, name: `${file}-metadata.yaml`, patch: mergePatch(workload, metadata) },
+  ];
+}
+
+/** What injection writes, so that the workload stays free to change the rest. */
+function newMembers(before: Manifest | undefined, after: Manifest | undefined): Manifest {
+  return Object.fromEntries(Object.entries(after ?? {}).filter(([name, value]) => before?.[name] !== value));
+}
+
+function mergePatch({ object, template, name }: Workload, metadata: Manifest): Manifest {
+  const { apiVersion, kind } = object;
+  if (template.length === 0) return { apiVersion, kind, metadata: { name, ...metadata } };
+  const inner = template.reduceRight<Manifest>((value, member) => ({ [member]: value }), { metadata });
+  return { apiVersion, kind, metadata: { name }, ...inner };
+}
+
+function operations({ template, pod }: Workload, injected: Pod): readonly Operation[] {
+  const root = template.map((member) => `/${member}`).join('');
+  const { index, container } = findMerchant(pod);
+  const merchant = `${root}/spec/containers/${index}`;
+  const now = Object.entries(injected.spec.containers[index] ?? {});
+  const before = new Map<string, unknown>(Object.entries(container));
+  const grace = `${root}/spec/terminationGracePeriodSeconds`;
+  return [
+    // What the result was computed from, beside what it replaces.
+    { op: 'test', path: `${merchant}/name`, value: container.name },
+    { op: 'test', path: `${merchant}/ports`, value: container.ports ?? null },
+    ...annotationTests(root, template.length === 0, pod.metadata?.annotations),
+    ...now.flatMap(([name, value]) => replaced(`${merchant}/${name}`, before.get(name), value)),
+    ...replaced(grace, pod.spec.terminationGracePeriodSeconds, injected.spec.terminationGracePeriodSeconds),
+    ...extended(`${root}/spec/initContainers`, pod.spec.initContainers, injected.spec.initContainers ?? []),
+    ...extended(`${root}/spec/volumes`, pod.spec.volumes, injected.spec.volumes ?? []),
+  ];
+}
+
+function annotationTests(root: string, bare: boolean, annotations: PodMetadata['annotations']): readonly Operation[] {
+  const path = `${root}/metadata/annotations`;
+  if (annotations === undefined) return bare ? [] : [{ op: 'test', path, value: null }];
+  return READ_ANNOTATIONS.map((key) => ({
+    op: 'test',
+    path: `${path}/${pointer(key)}`,
+    value: annotations[key] ?? null,
+  }));
+}
+
+function replaced(path: string, before: unknown, after: unknown): readonly Operation[] {
+  if (isDeepStrictEqual(before, after)) return [];
+  return [
+    { op: 'test', path, value: before ?? null },
+    { op: 'add', path, value: after },
+  ];
+}
+
+/** A list of which some items changed and some were appended. */
+function extended(
+  path: string,
+  before: readonly unknown[] | undefined,
+  after: readonly unknown[],
+): readonly Operation[] {
+  if (before === undefined) return replaced(path, undefined, after);
+  return after.flatMap((item, index) =>
+    index < before.length
+      ? replaced(`${path}/${index}`, before[index], item)
+      : [{ op: 'add', path: `${path}/-`, value: item }],
+  );
+}

@@ -1,0 +1,148 @@
+/** The gateway's container and volumes in an injected pod, with every default spelled out. */
+
+import { variable } from './env-value.ts';
+import * as names from './names.ts';
+import type { InjectionOptions } from './options.ts';
+import type { Originals } from './originals.ts';
+import type { Container, EnvVar, HttpGet, Probe, Volume } from './pod.ts';
+
+/** What the pod decides about its gateway. */
+export interface Placement {
+  readonly merchantPort: number | undefined;
+  readonly originals: Originals;
+  readonly rewriteProbes: boolean;
+  readonly drainSeconds: number;
+  /** The grace period that the pod had without the gateway, seconds. */
+  readonly ownGrace: number;
+}
+
+/** `existing` keeps the variables, mounts and resources that others added to it. */
+export function gatewayContainer(
+  options: InjectionOptions,
+  placement: Placement,
+  existing: Container | undefined,
+): Container {
+  const { image, imagePullPolicy, ports, resources } = options;
+  const on = (path: string): HttpGet => ({ path, port: ports.management, scheme: 'HTTP' });
+  const hook = { ...on(names.DRAIN_PATH), httpHeaders: [names.HOOK_HEADER] };
+  return {
+    name: names.GATEWAY_CONTAINER,
+    image,
+    imagePullPolicy,
+    // In initContainers this makes a native sidecar: it starts before the merchant and outlives it.
+    restartPolicy: 'Always',
+    args: ['serve'],
+    env: [...environment(options, placement), ...foreignVariables(existing?.env ?? [], options)],
+    ports: [
+      { name: names.AGENTS_PORT, containerPort: ports.agents, protocol: 'TCP' },
+      { name: names.MANAGEMENT_PORT, containerPort: ports.management, protocol: 'TCP' },
+    ],
+    startupProbe: probe(on('/health'), { periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 60 }),
+    livenessProbe: probe(on('/health'), { periodSeconds: 10, timeoutSeconds: 2, failureThreshold: 3 }),
+    readinessProbe: probe(on('/routing'), { periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 }),
+    lifecycle: { preStop: { httpGet: hook } },
+    // A default limit of the namespace stays: a second pass without it would be refused.
+    resources: {
+      requests: { ...existing?.resources?.requests, ...resources.requests },
+      limits: { ...existing?.resources?.limits, ...resources.limits },
+    },
+    ...(existing?.resizePolicy === undefined ? {} : { resizePolicy: existing.resizePolicy }),
+    securityContext: RESTRICTED,
+    terminationMessagePath: '/dev/termination-log',
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [...MOUNTS, ...(existing?.volumeMounts ?? []).filter(isForeignMount)],
+  };
+}
+
+const RESTRICTED = {
+  runAsNonRoot: true,
+  runAsUser: 65532,
+  runAsGroup: 65532,
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+
+const MOUNTS = [
+  { name: names.CONFIG_VOLUME, mountPath: names.CONFIG_DIRECTORY, readOnly: true },
+  { name: names.SECRET_VOLUME, mountPath: names.SECRET_DIRECTORY, readOnly: true },
+  // Hides the service-account token from the container that faces the internet.
+  { name: names.NO_TOKEN_VOLUME, mountPath: names.TOKEN_DIRECTORY, readOnly: true },
+];
+
+function isForeignMount({ mountPath }: { readonly mountPath: string }): boolean {
+  return !MOUNTS.some((mount) => mount.mountPath === mountPath);
+}
+
+function probe(httpGet: HttpGet, timings: Probe): Probe {
+  return { httpGet, successThreshold: 1, ...timings };
+}
+
+function environment(options: InjectionOptions, placement: Placement): readonly EnvVar[] {
+  const { merchantPort, originals, rewriteProbes, drainSeconds, ownGrace } = placement;
+  return [
+    variable('AGENT_COMMERCE_CONFIG', `${names.CONFIG_DIRECTORY}/${names.CONFIG_KEY}`),
+    ...options.secretKeys.map((key) => variable(`${key}_FILE`, `${names.SECRET_DIRECTORY}/${key}`)),
+    ...(merchantPort === undefined ? [] : [variable(names.ENV_MERCHANT, `http://127.0.0.1:${merchantPort}`)]),
+    variable(names.ENV_DRAIN_SECONDS, String(names.PROPAGATION_SECONDS)),
+    variable(names.ENV_DRAIN_BUDGET, String(drainSeconds)),
+    variable(names.ENV_MERCHANT_GRACE, String(ownGrace)),
+    ...(rewriteProbes
+      ? names.PROBES.flatMap(({ member, env }) => requestVariables(env, originals.probes.get(member)))
+      : []),
+    ...(originals.preStop.kind === 'request' ? requestVariables(names.ENV_PRESTOP, originals.preStop.request) : []),
+    ...(originals.preStop.kind === 'sleep'
+      ? [variable(names.ENV_PRESTOP_SECONDS, String(originals.preStop.seconds))]
+      : []),
+  ];
+}
+
+function requestVariables(
+  name: string,
+  request: { readonly url: string; readonly headers: string | undefined } | undefined,
+): readonly EnvVar[] {
+  if (request === undefined) return [];
+  const { url, headers } = request;
+  return [variable(name, url), ...(headers === undefined ? [] : [variable(`${name}${names.ENV_HEADERS}`, headers)])];
+}
+
+/** Names that belong to injection, also where it does not write them this time. */
+function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptions): readonly EnvVar[] {
+  const requests = [...names.PROBES.map(({ env: name }) => name), names.ENV_PRESTOP];
+  const own = new Set([
+    'AGENT_COMMERCE_CONFIG',
+    ...secretKeys.map((key) => `${key}_FILE`),
+    names.ENV_MERCHANT,
+    names.ENV_DRAIN_SECONDS,
+    names.ENV_DRAIN_BUDGET,
+    names.ENV_MERCHANT_GRACE,
+    names.ENV_PRESTOP_SECONDS,
+    ...requests.flatMap((name) => [name, `${name}${names.ENV_HEADERS}`]),
+  ]);
+  return env.filter(({ name }) => !own.has(name));
+}
+
+/** What kustomize appends to the name of a generated ConfigMap or Secret. */
+const HASH = /^-[2456789bcdfghkmt]{10}$/;
+
+/**
+ * The volumes of the gateway container. `existing` keeps the names that kustomize generated of the
+ * usual ones: a pod that its component injected is as injected as any other.
+ */
+export function gatewayVolumes(options: InjectionOptions, existing: readonly Volume[]): readonly Volume[] {
+  const named = (volume: string) => existing.find(({ name }) => name === volume);
+  const configMap = generated(options.configMap, named(names.CONFIG_VOLUME)?.configMap?.name);
+  const secret = generated(options.secret, named(names.SECRET_VOLUME)?.secret?.secretName);
+  return [
+    { name: names.CONFIG_VOLUME, configMap: { name: configMap, defaultMode: 0o644 } },
+    // Files belong to root; 65532 reads them as "other". 0440 would need an fsGroup, which would
+    // change the merchant's volumes too. Only this container mounts them.
+    { name: names.SECRET_VOLUME, secret: { secretName: secret, defaultMode: 0o444 } },
+    { name: names.NO_TOKEN_VOLUME, emptyDir: { sizeLimit: '1Mi' } },
+  ];
+}
+
+function generated(usual: string, found: string | undefined): string {
+  return found?.startsWith(usual) === true && HASH.test(found.slice(usual.length)) ? found : usual;
+}

@@ -1,0 +1,214 @@
+/** Opens an injector: its mounted files, its two listeners, its log lines, and its end. */
+
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ConfigError } from '../../problems/problem.ts';
+import type { Log } from '../../telemetry/log/log.ts';
+import { throttled } from '../../telemetry/log/log-throttle.ts';
+import { injectPod } from '../injection/inject-pod.ts';
+import type { InjectionOptions } from '../injection/options.ts';
+import { readAdmissionRequest } from './admission-request.ts';
+import { type Identity, readClientAuthority, readIdentity } from './identity.ts';
+import { createManagementServer } from './management.ts';
+import { type InjectorMetrics, injectorMetrics, type Reloaded } from './metrics.ts';
+import { type Mounted, mountedFiles } from './mounted-files.ts';
+import { optionsSource } from './options-source.ts';
+import { review } from './review.ts';
+import type { RefusalListener } from './review-handler.ts';
+import { createInjectorServer } from './server.ts';
+
+/** Longest name in a line of the log, characters. */
+const MAX_NAME = 253;
+
+export interface InjectorSettings {
+  /** The file of `readOptions`, or the directory of `optionsSource`. */
+  readonly options: string;
+  /** With `tls.crt` and `tls.key`, as a Secret of the type `kubernetes.io/tls` is mounted. */
+  readonly certificates: string;
+  /** A file with the authorities whose clients may call; undefined: any client may. */
+  readonly clientAuthority: string | undefined;
+  /** The common name that the certificate of a client must have, where one is demanded. */
+  readonly clientName: string | undefined;
+  /** Of the injector itself. */
+  readonly namespace: string;
+  readonly host: string;
+  readonly port: number;
+  readonly managementPort: number;
+  /** How long reviews are still taken after the end began: Services need to hear of it. */
+  readonly drainMs: number;
+  readonly pollMs?: number;
+}
+
+interface Injector {
+  readonly port: number;
+  readonly managementPort: number;
+  /** Becomes unready, takes reviews for `drainMs` more, answers what runs, and closes. */
+  drain(): Promise<void>;
+}
+
+/** @throws ConfigError when something mounted is not good; Error when a port cannot be opened */
+export async function openInjector(settings: InjectorSettings, log: Log): Promise<Injector> {
+  const { namespace, host, drainMs } = settings;
+  const mounted = openMounted(settings, log, () => metrics);
+  const metrics = injectorMetrics(() => mounted.identity.current().expiresAt);
+  const serving = () => ({
+    identity: mounted.identity.current(),
+    clientAuthority: mounted.clientAuthority?.current(),
+  });
+  const inject = (pod: Parameters<typeof injectPod>[0]) => injectPod(pod, mounted.options.current());
+  const server = createInjectorServer({
+    serving: serving(),
+    clientName: settings.clientName,
+    answer: (body) => answerReview(body, { inject, namespace }, metrics, log),
+    onRefused: refusalLog(metrics, log),
+    onHandshakeFailed: handshakeLog(log),
+  });
+  mounted.onRenewed(() => server.renew(serving()));
+  let draining = false;
+  const notReady = (): string | undefined => {
+    if (draining) return 'draining';
+    return mounted.identity.current().expiresAt <= Date.now() ? 'the certificate has expired' : undefined;
+  };
+  const management = createManagementServer({ metrics, notReady });
+  try {
+    const { port } = await server.listen(host, settings.port);
+    const { port: managementPort } = await management.listen(host, settings.managementPort);
+    log.info({ port, managementPort, expires: expiryOf(mounted.identity.current()) }, 'injector listening');
+    return { port, managementPort, drain };
+  } catch (error) {
+    await closed();
+    throw error;
+  }
+
+  async function drain(): Promise<void> {
+    draining = true;
+    log.info('draining');
+    server.beginClosing();
+    await delay(drainMs);
+    await closed();
+  }
+
+  async function closed(): Promise<void> {
+    await server.close();
+    management.close();
+    mounted.close();
+  }
+}
+
+type ReviewParts = Parameters<typeof review>[1];
+
+/** Reads, decides and writes one review. @throws MalformedReview */
+function answerReview(body: Buffer, parts: ReviewParts, metrics: InjectorMetrics, log: Log): string {
+  const since = performance.now();
+  const request = readAdmissionRequest(body);
+  const { result, response, fault } = review(request, parts);
+  const answer = JSON.stringify({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1', response });
+  const ms = performance.now() - since;
+  metrics.reviewed(result, ms);
+  const { uid, dryRun } = request;
+  const line = {
+    uid,
+    namespace: request.namespace.slice(0, MAX_NAME),
+    name: nameOf(request).slice(0, MAX_NAME),
+    result,
+    dryRun,
+    warnings: response.warnings?.length ?? 0,
+    ms: Math.round(ms * 100) / 100,
+    message: response.status?.message,
+  };
+  if (result === 'failed') log.error({ ...line, err: fault }, 'a bug');
+  else log.info(line, 'reviewed');
+  return answer;
+}
+
+/** Pods of a workload have no name yet. */
+function nameOf({ name, pod }: ReturnType<typeof readAdmissionRequest>): string {
+  const { generateName } = pod?.metadata ?? {};
+  return name === '' && typeof generateName === 'string' ? `${generateName}…` : name;
+}
+
+/** One line for each request that was no review, ten a second of a status. */
+function refusalLog(metrics: InjectorMetrics, log: Log): RefusalListener {
+  const throttle = throttled((status, lines) => log.warn({ status, lines }, 'as many more of these in this second'));
+  return (status, message, fault) => {
+    metrics.malformed();
+    throttle(String(status), () => {
+      if (fault === undefined) log.warn({ status, message }, 'no review');
+      else log.error({ status, err: fault }, 'a bug');
+    });
+  };
+}
+
+function handshakeLog(log: Log): (message: string) => void {
+  const throttle = throttled((_kind, lines) => log.warn({ lines }, 'as many more handshakes failed'));
+  return (message) => throttle('handshake', () => log.warn({ message }, 'no TLS connection'));
+}
+
+/** The argument of the command that names the files. */
+const ARGUMENTS: Readonly<Record<Reloaded, string>> = {
+  options: '--options',
+  certificate: '--certificates',
+  client_authority: '--client-ca',
+};
+
+interface MountedFiles {
+  readonly identity: Mounted<Identity>;
+  readonly clientAuthority: Mounted<string> | undefined;
+  readonly options: Mounted<InjectionOptions>;
+  /** Calls `listener` when another certificate, or another authority, is to be used. */
+  onRenewed(listener: () => void): void;
+  close(): void;
+}
+
+function openMounted(settings: InjectorSettings, log: Log, metrics: () => InjectorMetrics): MountedFiles {
+  const { certificates, clientAuthority, options, pollMs } = settings;
+  let renewed: () => void = () => {};
+  const open = <T>(what: Reloaded, files: readonly string[], read: (contents: readonly string[]) => T) => {
+    const parts = {
+      files,
+      read,
+      ...(pollMs === undefined ? {} : { pollMs }),
+      onChange: (value: T) => {
+        metrics().reloaded(what, 'reloaded');
+        log.info(isIdentity(value) ? { what, expires: expiryOf(value) } : { what }, 'reloaded');
+        if (what !== 'options') renewed();
+      },
+      onRejected: (reason: unknown) => {
+        metrics().reloaded(what, 'rejected');
+        log.error({ what, err: reason }, 'rejected: the last good content stays');
+      },
+    };
+    try {
+      return mountedFiles(parts);
+    } catch (error) {
+      throw error instanceof ConfigError ? error : new ConfigError([{ path: ARGUMENTS[what], message: String(error) }]);
+    }
+  };
+  const pair = [join(certificates, 'tls.crt'), join(certificates, 'tls.key')];
+  const injection = optionsSource(options);
+  const opened = {
+    options: open('options', injection.files, injection.read),
+    identity: open('certificate', pair, ([certificate = '', key = '']) => readIdentity(certificate, key, Date.now())),
+    clientAuthority:
+      clientAuthority === undefined
+        ? undefined
+        : open('client_authority', [clientAuthority], ([pem = '']) => readClientAuthority(pem)),
+  };
+  return {
+    ...opened,
+    onRenewed(listener) {
+      renewed = listener;
+    },
+    close() {
+      for (const one of Object.values(opened)) one?.close();
+    },
+  };
+}
+
+function isIdentity(value: unknown): value is Identity {
+  return typeof value === 'object' && value !== null && 'expiresAt' in value;
+}
+
+function expiryOf({ expiresAt }: Identity): string {
+  return new Date(expiresAt).toISOString();
+}

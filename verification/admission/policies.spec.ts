@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
+import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
+import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
+import * as names from '../../src/sidecar/injection/names.ts';
+import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
+import { type ClusterObject, mountParameters, optionsAt, rendered } from './manifests.ts';
+import { WEAKENINGS, weakened, without } from './weakened.ts';
+
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values: readonly string[];
+  }[];
+}
+
+interface Policy extends ClusterObject {
+  readonly spec: {
+    readonly failurePolicy: string;
+    readonly matchConstraints: { readonly namespaceSelector: Selector; readonly objectSelector?: Selector };
+    readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+    readonly mutations?: readonly { readonly jsonPatch: { readonly expression: string } }[];
+    readonly validations?: readonly {
+      readonly expression: string;
+      readonly message: string;
+      readonly messageExpression?: string;
+    }[];
+  };
+}
+
+interface Binding extends ClusterObject {
+  readonly spec: { readonly policyName: string; readonly paramRef?: { readonly parameterNotFoundAction: string } };
+}
+
+const objects = rendered('policy');
+const policies = objects.filter((object): object is Policy => object.kind.endsWith('AdmissionPolicy'));
+const bindings = objects.filter((object): object is Binding => object.kind.endsWith('PolicyBinding'));
+
+function named(name: string): Policy {
+  const found = policies.find(({ metadata }) => metadata.name === name);
+  assert.ok(found, name);
+  return found;
+}
+
+const mutating = named('agent-commerce-gateway');
+const validating = named('agent-commerce-require-gateway');
+
+function expressionsOf({ spec }: Policy): readonly string[] {
+  return [
+    ...(spec.variables ?? []).map(({ expression }) => expression),
+    ...(spec.mutations ?? []).map(({ jsonPatch }) => jsonPatch.expression),
+    ...(spec.validations ?? []).flatMap(({ expression, messageExpression = '' }) => [expression, messageExpression]),
+  ];
+}
+
+/** The texts between quotes of an expression. */
+function literals(expression: string): readonly string[] {
+  return [...expression.matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/g)].map(([, one, two]) => one ?? two ?? '');
+}
+
+function textsOf(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
+}
+
+describe('the policies of deploy/admission', () => {
+  it('are rendered with the parameters that they read', () => {
+    assert.deepEqual(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
+      'ConfigMap agent-commerce-injection',
+      'MutatingAdmissionPolicy agent-commerce-gateway',
+      'MutatingAdmissionPolicyBinding agent-commerce-gateway',
+      'Namespace agent-commerce-system',
+      'ValidatingAdmissionPolicy agent-commerce-no-debug-containers',
+      'ValidatingAdmissionPolicy agent-commerce-require-gateway',
+      'ValidatingAdmissionPolicyBinding agent-commerce-asked-for',
+      'ValidatingAdmissionPolicyBinding agent-commerce-enforced',
+      'ValidatingAdmissionPolicyBinding agent-commerce-no-debug-containers',
+    ]);
+  });
+
+  it('inject with the usual options unless the operator changes them', async () => {
+    await using ends = new AsyncDisposableStack();
+    const mounted = await temporaryDirectory(ends, 'parameters-');
+    mountParameters(mounted);
+    assert.deepEqual(optionsAt(mounted), USUAL_OPTIONS);
+  });
+
+  it('fail closed, and each is bound', () => {
+    for (const { metadata, spec } of policies) {
+      assert.equal(spec.failurePolicy, 'Fail', metadata.name);
+      assert.ok(
+        bindings.some((binding) => binding.spec.policyName === metadata.name),
+        metadata.name,
+      );
+    }
+    for (const { metadata, spec } of bindings.filter((binding) => binding.spec.paramRef !== undefined))
+      assert.equal(spec.paramRef?.parameterNotFoundAction, 'Deny', metadata.name);
+  });
+
+  it('leave the namespaces of the system alone, all the same ones', () => {
+    for (const { metadata, spec } of policies)
+      assert.deepEqual(
+        spec.matchConstraints.namespaceSelector,
+        {
+          matchExpressions: [
+            {
+              key: 'kubernetes.io/metadata.name',
+              operator: 'NotIn',
+              values: ['kube-system', 'kube-node-lease', 'kube-public', 'agent-commerce-system'],
+            },
+          ],
+        },
+        metadata.name,
+      );
+  });
+
+  it('ask for injection by the label of injectPod', () => {
+    assert.deepEqual(mutating.spec.matchConstraints.objectSelector, {
+      matchLabels: { [names.OPT_IN_LABEL]: 'enabled' },
+    });
+  });
+
+  it('judge a pod by the same expressions, in the one that injects and the one that refuses', () => {
+    const judged = (policy: Policy) => {
+      const variables = policy.spec.variables ?? [];
+      return variables.slice(0, 1 + variables.findIndex(({ name }) => name === 'refusal'));
+    };
+    assert.ok(judged(mutating).length > 10);
+    assert.deepEqual(judged(mutating), judged(validating));
+  });
+
+  it('write and read only names that injectPod has, and all of these', () => {
+    const known = new Set([
+      ...textsOf(names),
+      '/health',
+      '/routing',
+      '/dev/termination-log',
+      'AGENT_COMMERCE_CONFIG',
+      // The beginning of the variables that a second injection reads.
+      'GATEWAY_',
+      `${names.CONFIG_DIRECTORY}/${names.CONFIG_KEY}`,
+      `${names.SECRET_DIRECTORY}/`,
+    ]);
+    const used = new Set(policies.flatMap(expressionsOf).flatMap(literals));
+    const isName = (text: string): boolean =>
+      /^(?:agent-|[\w.]+\.(?:dev|io)\/|[A-Z]{2,}_|\/[a-z])/.test(text) &&
+      !/^\/(?:spec|metadata|env|volumeMounts|resources|lifecycle|httpGet)\b/.test(text);
+    assert.deepEqual(
+      [...used].filter((text) => isName(text) && !known.has(text) && !text.includes(' ')),
+      [],
+    );
+    const unused = textsOf(names).filter((text) => !used.has(text) && ![...used].some((one) => one.includes(text)));
+    assert.deepEqual(unused, [], 'names that no policy uses');
+  });
+
+  it('refuse in the words of injectPod', () => {
+    const expressions = (validating.spec.variables ?? []).filter(({ name }) => name === 'refusal' || name === 'faults');
+    const sentences = expressions
+      .flatMap(({ expression }) => expression.split('\n'))
+      // What is looked up is not said.
+      .map((line) => literals(line.replace(/(?:\[|\.(?:matches|orValue)\()(?:'[^']*'(?:, )?)+[\])]/g, '')))
+      .filter((texts) => texts.some((text) => text.length > 12))
+      .map(
+        (texts) =>
+          new RegExp(
+            texts
+              .filter((text) => text.length > 2)
+              .map((text) => RegExp.escape(text))
+              .join('.*'),
+          ),
+      );
+    for (const { name, pod } of POD_FIXTURES.filter(({ refused }) => refused)) {
+      const injection = injectPod(pod, USUAL_OPTIONS);
+      const message = injection.kind === 'refused' ? injection.message : '';
+      assert.ok(
+        sentences.some((sentence) => sentence.test(message)),
+        `${name}: ${message}`,
+      );
+    }
+  });
+
+  it('tell in one line each what would be right', () => {
+    for (const policy of policies)
+      for (const { message, expression } of policy.spec.validations ?? []) {
+        assert.match(message, /^[^\n]{20,256}$/, expression);
+        assert.doesNotMatch(message, /^failed/, expression);
+      }
+  });
+
+  it('have every piece that verification takes away from them', () => {
+    for (const { name, piece, instead } of WEAKENINGS)
+      assert.notDeepEqual(weakened(objects, piece, instead), objects, name);
+    assert.equal(without(objects).length, 8);
+  });
+});

@@ -1,0 +1,197 @@
+/** What the policies let pass and refuse beside the fixtures: ways past the gateway among them. */
+
+import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
+import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
+import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
+import type { Container, Pod } from '../../src/sidecar/injection/pod.ts';
+import { ENFORCED, FREE } from './clusters.ts';
+import type { Review } from './judge.ts';
+
+/** A request, and what must come of it: this pod with its defaults, or a refusal in these words. */
+export interface Rule {
+  readonly review: Review;
+  readonly expected: { readonly pod: Pod } | { readonly words: string };
+}
+
+const LABELLED = { [OPT_IN_LABEL]: 'enabled' };
+const SHOP: Container = {
+  name: 'shop',
+  image: 'registry.example/shop:3.1.0',
+  ports: [{ name: 'http', containerPort: 8080 }],
+};
+
+function podWith(labels: Readonly<Record<string, string>>, spec: Partial<Pod['spec']> = {}): Pod {
+  return { metadata: { name: 'shop', labels }, spec: { containers: [SHOP], ...spec } };
+}
+
+/** Every rule, for the options of the cluster. */
+export function rules(options: InjectionOptions): readonly Rule[] {
+  const made = (pod: Pod): Pod => {
+    const injection = injectPod(pod, options);
+    if (injection.kind === 'refused') throw new Error(injection.message);
+    return injection.pod;
+  };
+  const asked = podWith(LABELLED);
+  const injected = made(asked);
+  const bare = podWith({});
+  const withGateway = (change: (gateway: Container) => Container, pod: Pod = injected): Pod => ({
+    ...pod,
+    spec: {
+      ...pod.spec,
+      initContainers: (pod.spec.initContainers ?? []).map((each) =>
+        each.name === GATEWAY_CONTAINER ? change(each) : each,
+      ),
+    },
+  });
+  const foreign = withGateway((gateway) => ({ ...gateway, image: 'registry.example/free:1', args: ['--free'] }));
+  const doubled = withGateway((gateway) => ({
+    ...gateway,
+    env: [
+      ...(gateway.env ?? []),
+      { name: 'GATEWAY_MERCHANT_GRACE_SECONDS', value: '1' },
+      { name: 'TZ' },
+      { name: 'TZ' },
+    ],
+  }));
+  const ordinary = withGateway(({ restartPolicy, ...gateway }) => gateway);
+  const relabelled = (labels: Readonly<Record<string, string>>): Pod => ({
+    ...injected,
+    metadata: { ...injected.metadata, labels },
+  });
+  const earlier = withGateway((gateway) => ({ ...gateway, image: 'registry.example/gateway:0.9' }));
+  const debugged: Pod = {
+    ...injected,
+    spec: { ...injected.spec, ephemeralContainers: [{ name: 'debugger', image: 'sh:1' }] },
+  };
+  const meshed = made({
+    ...asked,
+    metadata: { ...asked.metadata, annotations: { 'agent-commerce.dev/upstream-container': 'shop' } },
+    spec: {
+      containers: [
+        { name: 'proxy', image: 'registry.example/proxy:1' },
+        { ...SHOP, startupProbe: { httpGet: { path: '/started', port: 8080 } } },
+      ],
+    },
+  });
+  const named = {
+    ...asked,
+    metadata: { ...asked.metadata, annotations: { 'agent-commerce.dev/upstream-container': 'shop' } },
+  };
+
+  const created = (
+    name: string,
+    cluster: string,
+    namespace: string,
+    object: Pod,
+    expected: Rule['expected'],
+  ): Rule => ({
+    review: { name, cluster, namespace, operation: 'CREATE', object },
+    expected,
+  });
+  const updated = (
+    name: string,
+    namespace: string,
+    [before, object]: readonly [Pod, Pod],
+    expected: Rule['expected'],
+  ): Rule => ({
+    review: { name, cluster: 'policy', namespace, operation: 'UPDATE', object, oldObject: before },
+    expected,
+  });
+  const inEach = ['policy', 'webhook'].flatMap((cluster) => {
+    const dry = created(`a dry run gives the same (${cluster})`, cluster, FREE, asked, { pod: injected });
+    return [
+      created(`a pod that does not ask stays as it is (${cluster})`, cluster, FREE, bare, { pod: bare }),
+      created(`a pod that asks gets the gateway (${cluster})`, cluster, ENFORCED, asked, { pod: injected }),
+      { ...dry, review: { ...dry.review, dryRun: true } },
+      created(`a pod of the system stays as it is (${cluster})`, cluster, 'kube-system', asked, { pod: asked }),
+      created(`another image under the name is replaced (${cluster})`, cluster, FREE, foreign, { pod: injected }),
+      created(`without the label, where it is demanded (${cluster})`, cluster, ENFORCED, bare, {
+        words: 'does not carry label',
+      }),
+    ];
+  });
+  return [
+    ...inEach,
+    created('a pod that does not ask, while the webhook is away', 'webhook away', FREE, bare, { pod: bare }),
+    created('a pod that asks, while the webhook is away', 'webhook away', FREE, asked, {
+      words: 'failed calling webhook',
+    }),
+    created('an API server with its certificate', 'webhook with a certificate', FREE, asked, { pod: injected }),
+    created('an API server without its certificate', 'webhook without a certificate', FREE, asked, {
+      words: 'failed calling webhook',
+    }),
+    created('opting out, where the label is demanded', 'policy', ENFORCED, podWith({ [OPT_IN_LABEL]: 'disabled' }), {
+      words: `label ${OPT_IN_LABEL} is "disabled"`,
+    }),
+    created('a pod made by acg inject is as injected', 'policy', ENFORCED, injected, { pod: injected }),
+    created('a container under the name that is no sidecar is replaced', 'policy', FREE, ordinary, { pod: injected }),
+    created('a pod that asks, without any injection', 'guard', FREE, asked, { words: 'was not injected' }),
+    created('a gateway that has variables twice', 'policy', FREE, doubled, { pod: made(doubled) }),
+    created('a pod made by acg inject, without any injection', 'guard', ENFORCED, injected, { pod: injected }),
+    created('another image under the name, without any injection', 'guard', FREE, foreign, {
+      words: 'runs image registry.example/free:1',
+    }),
+    created('no sidecar under the name, without any injection', 'guard', FREE, ordinary, {
+      words: 'is no native sidecar',
+    }),
+    created('without its parameters', 'no parameters', FREE, asked, { words: 'no params found' }),
+    created('with incomplete parameters', 'incomplete parameters', FREE, asked, {
+      words: 'lacks image, managementPort, or has no number there',
+    }),
+    created('a pod on the network of its node', 'guard', FREE, podWith(LABELLED, { hostNetwork: true }), {
+      words: "its ports would be the node's; remove hostNetwork",
+    }),
+    created('another policy changes the pod in between', 'another policy', FREE, named, {
+      pod: withGateway(
+        (gateway) => ({ ...gateway, env: [...(gateway.env ?? []), { name: 'MESH', value: 'on' }] }),
+        meshed,
+      ),
+    }),
+    updated(
+      'a running pod is labelled anew',
+      FREE,
+      [injected, relabelled({ ...injected.metadata?.labels, tier: 'a' })],
+      {
+        pod: relabelled({ ...injected.metadata?.labels, tier: 'a' }),
+      },
+    ),
+    updated('a running pod loses the label of its NetworkPolicy', FREE, [injected, relabelled(LABELLED)], {
+      words: `${INJECTED_LABEL} of a running pod stay as they are`,
+    }),
+    updated('a running pod stops asking', FREE, [injected, relabelled({ [INJECTED_LABEL]: 'true' })], {
+      words: 'of a running pod stay as they are',
+    }),
+    updated('a running gateway gets another image', FREE, [injected, foreign], { words: 'takes no other image than' }),
+    updated('a running gateway gets the image of the cluster', FREE, [earlier, injected], { pod: injected }),
+    updated(
+      'an earlier gateway keeps running',
+      ENFORCED,
+      [earlier, { ...earlier, metadata: { ...earlier.metadata, annotations: { a: 'b' } } }],
+      {
+        pod: { ...earlier, metadata: { ...earlier.metadata, annotations: { a: 'b' } } },
+      },
+    ),
+    updated('a pod from before the label was demanded keeps running', ENFORCED, [bare, podWith({ tier: 'a' })], {
+      pod: podWith({ tier: 'a' }),
+    }),
+    debugging('a debug container, where the gateway is demanded', ENFORCED, injected, debugged, {
+      words: 'a debug container would reach the merchant past it',
+    }),
+    debugging('a debug container elsewhere', FREE, injected, debugged, { pod: debugged }),
+  ];
+}
+
+function debugging(name: string, namespace: string, oldObject: Pod, object: Pod, expected: Rule['expected']): Rule {
+  return {
+    review: {
+      name,
+      cluster: 'policy',
+      namespace,
+      operation: 'UPDATE',
+      subresource: 'ephemeralcontainers',
+      object,
+      oldObject,
+    },
+    expected,
+  };
+}
