@@ -271,7 +271,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/http',
     'server/load-shedding',
   ],
-  config: ['config/document', 'config/sections', 'crypto', 'payments/x402/wire', 'problems', 'resources', 'store/port'],
+  config: [
+    'config/document',
+    'config/sections',
+    'crypto',
+    'payments/x402/wire',
+    'problems',
+    'resources',
+    'store/port',
+    'store/redis',
+  ],
   'pipeline/middleware': [
     'backend',
     'errors',
