@@ -12,7 +12,7 @@ import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape, seriesIn } from '../telemetry/scrape.ts';
-import { pick } from './manifest.ts';
+import { manifests, pick } from './manifest.ts';
 import { renderComponents } from './rendered.ts';
 
 const FOLDER = join(import.meta.dirname, '../../deploy/monitoring');
@@ -186,6 +186,20 @@ describe('the monitoring of a cluster', () => {
       podMetricsEndpoints.map(({ port, path }) => [port, path]),
       [['agent-admin', '/metrics']],
     );
+  });
+
+  it('scrapes the management port of the injector, which its network policy opens for it', () => {
+    const read = (file: string) => manifests(readFileSync(join(FOLDER, '..', file), 'utf8'))[0] ?? assert.fail(file);
+    const monitor = read('components/monitoring-injector/podmonitor.yaml');
+    const deployment = read('admission/webhook/deployment.yaml');
+    const { selector, podMetricsEndpoints } = monitor.spec as unknown as {
+      readonly selector: unknown;
+      readonly podMetricsEndpoints: readonly { readonly port: string }[];
+    };
+    assert.deepEqual(selector, deployment.spec?.selector);
+    const ports = deployment.spec?.template?.spec.containers.flatMap((container) => container.ports ?? []);
+    const scraped = podMetricsEndpoints.map(({ port }) => ports?.find(({ name }) => name === port)?.containerPort);
+    assert.deepEqual(scraped, [8403]);
   });
 
   it('gives Grafana the dashboard under a name that stays', () => {
