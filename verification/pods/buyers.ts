@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { wrapFetchWithPayment } from '@x402/fetch';
+import { Agent } from 'undici';
 import { createBuyer } from '../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 
@@ -21,6 +22,11 @@ const MANNERS: readonly Manner[] = [
 const SLOWEST_EVERY = 2;
 /** How long the others take at most, milliseconds. */
 const QUICK_MS = 400;
+/**
+ * How long a buyer keeps an idle connection, milliseconds: less than the shortest window, as four
+ * seconds are usual and five are the window.
+ */
+const KEPT_MS = 1_500;
 /** A buyer's rest between two calls, milliseconds. */
 const REST_MS = 20;
 
@@ -55,10 +61,13 @@ export function startBuyers(
   let stopped = false;
   const one = async (index: number): Promise<void> => {
     const { client } = await createBuyer(chain, 0n);
+    // One connection each, so that it stays with one pod for many calls.
+    await using agent = new Agent({ connections: 1, keepAliveTimeout: KEPT_MS, keepAliveMaxTimeout: KEPT_MS });
     for (let turn = index; !stopped; turn += 1) {
       const manner = MANNERS[turn % MANNERS.length] ?? fail();
-      const takes = Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
-      calls.push(await buy(client, requestOf(url, manner, takes), manner, takes));
+      const takes =
+        Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
+      calls.push(await buy({ client, agent }, requestOf(url, manner, takes), manner, takes));
       await delay(REST_MS);
     }
   };
@@ -93,7 +102,7 @@ function requestOf(url: string, { method, where }: Manner, takes: number): Reque
 }
 
 async function buy(
-  client: Parameters<typeof wrapFetchWithPayment>[1],
+  { client, agent }: { readonly client: Parameters<typeof wrapFetchWithPayment>[1]; readonly agent: Agent },
   request: Request,
   { method }: Manner,
   takes: number,
@@ -103,7 +112,7 @@ async function buy(
   const seen: typeof fetch = (input, init) => {
     const sent = new Request(input, init);
     proof = sent.headers.get('payment-signature') ?? undefined;
-    return fetch(sent);
+    return fetch(sent, { dispatcher: agent });
   };
   const again = request.clone();
   let failure: string | undefined;
