@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { parse } from 'yaml';
+import { drainLengthOf } from '../../src/app/drain-length.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { drainSeconds } from '../../src/sidecar/drain-length.ts';
+import { instructions } from './dockerfile.ts';
 import { Development } from './rendered.ts';
 
 interface Mount {
@@ -64,6 +67,17 @@ function onHost(path: string, { volumes = [] }: Service): string {
   return join(folder, mount.source, path.slice(mount.target.length));
 }
 
+/** The environment of the gateway, with the paths of this copy. */
+function environmentOnHost(): Readonly<Record<string, string>> {
+  const gateway = service('gateway');
+  return Object.fromEntries(
+    Object.entries(gateway.environment ?? {}).map(([name, value]) => [
+      name,
+      value.startsWith('/') ? onHost(value, gateway) : value,
+    ]),
+  );
+}
+
 describe('the compose file', () => {
   after(() => rmSync(root, { recursive: true }));
 
@@ -114,7 +128,9 @@ describe('the compose file', () => {
   it('stops the gateway first, and gives it the time of a drain', () => {
     assert.deepEqual(Object.keys(service('gateway').depends_on ?? {}).sort(), ['merchant', 'pod', 'redis']);
     assert.equal(service('gateway').depends_on?.['redis']?.condition, 'service_healthy');
-    assert.ok(Number.parseInt(service('gateway').stop_grace_period ?? '', 10) >= 75);
+    const propagation = Number(service('gateway').environment?.['GATEWAY_DRAIN_SECONDS']);
+    const drain = drainSeconds(drainLengthOf(loadConfig({ env: environmentOnHost() }), propagation));
+    assert.ok(Number.parseInt(service('gateway').stop_grace_period ?? '', 10) > drain);
   });
 
   it('mounts directories that exist or that the script makes, read-only', () => {
@@ -130,20 +146,19 @@ describe('the compose file', () => {
   });
 
   it('gives the gateway what the pod of the overlay gives it, and a configuration that it starts with', () => {
-    const gateway = service('gateway');
-    const environment = gateway.environment ?? {};
+    const environment = service('gateway').environment ?? {};
     for (const { name, value } of new Development().gateway.env ?? [])
       if (name in environment && name !== 'GATEWAY_DRAIN_SECONDS') assert.equal(environment[name], value, name);
-    const env = Object.fromEntries(
-      Object.entries(environment).map(([name, value]) => [
-        name,
-        value.startsWith('/') ? onHost(value, gateway) : value,
-      ]),
-    );
-    const { storage, server, backend } = loadConfig({ env });
+    const { storage, server, backend } = loadConfig({ env: environmentOnHost() });
     assert.equal(storage.engine.kind, 'redis');
     assert.match(server.adminTokens[0] ?? '', /^[0-9a-f]{48}$/);
     assert.equal(backend.origin, 'http://127.0.0.1:3000');
-    assert.deepEqual(gateway.healthcheck?.test.slice(1), ['node', '/app/gateway.mjs', 'healthcheck']);
+  });
+
+  it('asks for the health as the image does', () => {
+    const [check = ''] = instructions(join(import.meta.dirname, '../../deploy/Dockerfile'))
+      .filter(({ name }) => name === 'HEALTHCHECK')
+      .map(({ value }) => value);
+    assert.deepEqual(service('gateway').healthcheck?.test.slice(1), JSON.parse(check.slice(check.indexOf('['))));
   });
 });

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { podOf } from './manifest.ts';
 import { Development, renderDevelopment } from './rendered.ts';
@@ -64,7 +65,7 @@ describe('the development overlay', () => {
 });
 
 describe('what the pods get', () => {
-  it('is a configuration that the gateway starts with, given the variables and files of its container', () => {
+  it('is a configuration that the gateway starts and ends with, given the variables and files of its container', () => {
     const root = mkdtempSync(join(tmpdir(), 'pod-'));
     try {
       const mounts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -82,7 +83,9 @@ describe('what the pods get', () => {
           value.startsWith('/') ? join(root, value) : value,
         ]),
       );
-      const { storage, server, management, resources, backend } = loadConfig({ env });
+      const loaded = loadConfig({ env });
+      checkedDrain(loaded, processSettings(env));
+      const { storage, server, management, resources, backend } = loaded;
       assert.deepEqual(storage.engine, { kind: 'redis', url: secrets('agent-commerce-gateway-secret')['REDIS_URL'] });
       assert.deepEqual(server.adminTokens, [secrets('agent-commerce-gateway-secret')['ADMIN_TOKEN']]);
       assert.deepEqual([server.port, management.port], [8402, 8403]);

@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
+import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { containersOf, type Manifest, pick, podOf } from './manifest.ts';
 import { GATEWAY, Production } from './rendered.ts';
 
-const { objects } = new Production();
+const { objects, gateway } = new Production();
 const deployment = pick(objects, 'Deployment', 'market-shop');
 const text = pick(objects, 'ConfigMap', 'agent-commerce-gateway-config').data?.['gateway.yaml'] ?? '';
 
@@ -75,6 +76,21 @@ describe('the production overlay', () => {
   it('takes real money only after one more word', () => {
     assert.deepEqual(refusedAt(REPLACEMENTS), ['payments.x402.allowMainnet']);
     assert.deepEqual(refusedAt({ ...REPLACEMENTS, ...ALLOW }), []);
+  });
+
+  it('leaves room for the drain of its configuration', () => {
+    const config = parseConfig(configured({ ...REPLACEMENTS, ...ALLOW }), ENV);
+    const env = Object.fromEntries((gateway.env ?? []).map(({ name, value }) => [name, value]));
+    assert.doesNotThrow(() => checkedDrain(config, processSettings(env)));
+    const slow = parse(text) as { readonly resources: { readonly market_report: { readonly backend: object } } };
+    const resources = {
+      market_report: {
+        ...slow.resources.market_report,
+        backend: { ...slow.resources.market_report.backend, timeoutMs: 11_000 },
+      },
+    };
+    const slower = parseConfig(configured({ ...REPLACEMENTS, ...ALLOW, resources }), ENV);
+    assert.throws(() => checkedDrain(slower, processSettings(env)), /drain-seconds: "76"/);
   });
 
   it('names the secrets that the README tells to make', () => {

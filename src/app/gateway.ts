@@ -184,7 +184,8 @@ function agentsRouter(generation: Generation, process: Process, monitor: Monitor
   app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
   app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
-  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts };
+  const { loadedAdapters } = process;
+  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
   const steps = purchase(generation, process);
   if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));

@@ -67,11 +67,9 @@ interface OpenedAcp {
 /** Every call passes its entrance first. */
 type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
 
-/** Undefined where ACP is not enabled. `now`: the present configuration. */
-export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp | undefined {
-  const { acp: first } = now().protocols;
-  if (!first.enabled) return undefined;
-  const connection = createExchange({ origin: first.backend.origin, reuse: false });
+/** ACP is enabled. `now`: the present configuration. */
+export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp {
+  const connection = createExchange({ origin: enabledOf(now()).backend.origin, reuse: false });
   const shared = {
     ...parts,
     exchange: held(connection.exchange, parts.fence),

@@ -26,10 +26,9 @@ import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
 import { allExchanges } from './exchanges.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngressCounts } from './ingress-guards.ts';
-import { openAcp } from './open-acp.ts';
+import { loadAdapters } from './mount-adapters.ts';
 import { openBackend } from './open-backend.ts';
 import { createMandateOpener, type OpenMandates } from './open-mandates.ts';
-import { openPassthrough } from './open-passthrough.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { openWriteQueues } from './write-queues.ts';
@@ -67,6 +66,17 @@ export interface Present {
   readonly routeOf: ((req: RequestLine) => Route) | undefined;
 }
 
+/** Loads what the configuration enables and nothing else: to enable more needs a restart. */
+async function loadEnabled(config: GatewayConfig, store: Store) {
+  const { backend, protocols } = config;
+  return {
+    checkouts: protocols.acp.enabled ? await import('./open-acp.ts') : undefined,
+    passing: backend.passthrough === undefined ? undefined : await import('./open-passthrough.ts'),
+    loadedAdapters: await loadAdapters(protocols),
+    mandateOpener: await createMandateOpener(config, store.mandates),
+  };
+}
+
 /** Everything that outlives a configuration, open. */
 export type Process = Awaited<ReturnType<typeof openProcess>>;
 
@@ -75,6 +85,8 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const { store, log, tracing = PASSED_ON } = parts;
   // What is opened here may read the configuration before anything is made of it.
   const now = (): GatewayConfig => present()?.config ?? parts.config;
+  // All is loaded before a connection is opened: loading holds up the answers to deadlines.
+  const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
   const lifecycle = createLifecycle();
   const fence = createFence();
   const metrics = createMetrics({
@@ -112,15 +124,14 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
-  const acp = openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
+  const acp = checkouts?.openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
   const settings = now().backend.passthrough;
   const passthrough =
-    settings && openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
+    settings && passing?.openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
-  const mandateOpener = createMandateOpener(store.mandates);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
-    ...{ acp, passthrough, exchanges, mandateOpener, writeQueues, housekeeping, tracing },
+    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },
   };
 }
 
@@ -161,7 +172,10 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
   return monitor;
 }
 
-/** Flushes what waits for the store and stops the background work and the present generation. */
+/**
+ * Flushes what waits for the store and stops the background work. `closePresent`: the present
+ * configuration's own.
+ */
 export async function closeProcess(process: Process, monitor: Monitor, closePresent: () => void): Promise<void> {
   const { lifecycle, payments, backend, acp } = process;
   monitor.close();

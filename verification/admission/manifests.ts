@@ -1,9 +1,12 @@
 /** What deploy/admission applies to a cluster, as kubectl renders it. */
 
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { kustomize } from '../../spec/deploy/kubectl.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
+import { optionsSource } from '../../src/sidecar/injector/options-source.ts';
 
 const ADMISSION = fileURLToPath(new URL('../../deploy/admission', import.meta.url));
 /** Kinds that the admission code of an API server reads. */
@@ -41,24 +44,18 @@ export function documents(objects: readonly ClusterObject[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n');
 }
 
-/** The options of injectPod that the parameters of the policies say. */
-export function optionsOf({ data }: { readonly data: Readonly<Record<string, string>> }): InjectionOptions {
-  const value = (key: string): string => {
-    const found = data[key];
-    if (found === undefined) throw new Error(`the parameters lack ${key}`);
-    return found;
-  };
-  return {
-    image: value('image'),
-    imagePullPolicy: value('imagePullPolicy'),
-    configMap: value('configMap'),
-    secret: value('secret'),
-    secretKeys: value('secretKeys').split(','),
-    ports: { agents: Number(value('agentsPort')), management: Number(value('managementPort')) },
-    drainSeconds: Number(value('drainSeconds')),
-    resources: {
-      requests: { cpu: value('cpuRequest'), memory: value('memoryRequest') },
-      limits: { memory: value('memoryLimit') },
-    },
-  };
+/**
+ * The parameters of the policies in a directory, as a ConfigMap is mounted.
+ */
+export function mountParameters(directory: string): void {
+  const parameters = rendered('policy').find(({ kind }) => kind === 'ConfigMap');
+  if (parameters === undefined) throw new Error('deploy/admission/policy renders no parameters');
+  for (const [key, value] of Object.entries(parameters['data'] as Readonly<Record<string, string>>))
+    writeFileSync(join(directory, key), value);
+}
+
+/** The options that a mounted ConfigMap, or a file, says. */
+export function optionsAt(path: string): InjectionOptions {
+  const { files, read } = optionsSource(path);
+  return read(files.map((file) => readFileSync(file, 'utf8')));
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
+import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import * as names from '../../src/sidecar/injection/names.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
-import { type ClusterObject, optionsOf, rendered } from './manifests.ts';
+import { type ClusterObject, mountParameters, optionsAt, rendered } from './manifests.ts';
 import { WEAKENINGS, weakened, without } from './weakened.ts';
 
 interface Selector {
@@ -80,9 +81,11 @@ describe('the policies of deploy/admission', () => {
     ]);
   });
 
-  it('inject with the usual options unless the operator changes them', () => {
-    const parameters = objects.find(({ kind }) => kind === 'ConfigMap');
-    assert.deepEqual(optionsOf({ data: parameters?.['data'] as Readonly<Record<string, string>> }), USUAL_OPTIONS);
+  it('inject with the usual options unless the operator changes them', async () => {
+    await using ends = new AsyncDisposableStack();
+    const mounted = await temporaryDirectory(ends, 'parameters-');
+    mountParameters(mounted);
+    assert.deepEqual(optionsAt(mounted), USUAL_OPTIONS);
   });
 
   it('fail closed, and each is bound', () => {
@@ -136,6 +139,8 @@ describe('the policies of deploy/admission', () => {
       '/routing',
       '/dev/termination-log',
       'AGENT_COMMERCE_CONFIG',
+      // The beginning of the variables that a second injection reads.
+      'GATEWAY_',
       `${names.CONFIG_DIRECTORY}/${names.CONFIG_KEY}`,
       `${names.SECRET_DIRECTORY}/`,
     ]);

@@ -149,6 +149,7 @@ describe('a running injector', () => {
     ['a key of another certificate', { key: another.key }, /not the key/],
     ['no certificate', { certificate: 'torn' }, /no certificate in PEM/],
     ['no key', { key: '' }, /no private key/],
+    ['a chain that is torn behind its first certificate', torn(), /cannot be used for TLS/],
     ['an expired certificate', pairOf({ until: Date.now() - 1_000, names: ['localhost'] }), /has expired at/],
     ['a certificate without names', pairOf({ names: [] }), /subject alternative name/],
   ] as const)
@@ -195,6 +196,11 @@ describe('an injector that is given another client authority', () => {
     assert.equal((await ask(injector, asked)).status, 403);
   });
 });
+
+function torn(): Identity {
+  const { certificate, key } = pairOf({ names: ['localhost'] });
+  return { certificate: `${certificate}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`, key };
+}
 
 /** A certificate and its key with these members. */
 function pairOf(parts: { readonly until?: number; readonly names: readonly string[] }): Identity {

@@ -5,6 +5,9 @@ import https from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect } from 'node:tls';
+import { Worker } from 'node:worker_threads';
+import { readIdentity } from '../../../src/sidecar/injector/identity.ts';
+import { createInjectorServer } from '../../../src/sidecar/injector/server.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { bytesOf as readAll } from '../../support/http-server.ts';
 import { bytesOf, reviewOf } from './reviews.ts';
@@ -129,11 +132,11 @@ describe('the server of an injector', () => {
       assert.equal(bytes.length, 0);
   });
 
-  it('holds no more than 16 MiB of bodies at a time', async () => {
+  it('holds no more than 8 MiB of bodies at a time', async () => {
     const parts = { path: '/mutate', method: 'POST', host: '127.0.0.1', port: injector.port, agent: false };
     const headers = { 'content-type': 'application/json', 'content-length': MAX_BODY_BYTES };
     const body = Buffer.alloc(MAX_BODY_BYTES - 1, ' ');
-    const requests = Array.from({ length: 6 }, () =>
+    const requests = Array.from({ length: 3 }, () =>
       https.request({ ...parts, headers, ca: injector.authority.certificate }).on('error', () => {}),
     );
     const first = Promise.race(requests.map((request) => once(request, 'response') as Promise<[IncomingMessage]>));
@@ -198,6 +201,15 @@ describe('an injector that knows its clients', () => {
     assertRefused(await ask(injector, { body: reviewOf(), tls }), 403, /not trusted/);
   });
 
+  it('refuses it in words also when the request comes after the end of the handshake', async () => {
+    const foreign = createAuthority('clients').issue();
+    const place = { host: '127.0.0.1', port: injector.port, ca: injector.authority.certificate };
+    const workerData = { ...place, cert: foreign.certificate, key: foreign.key };
+    // The errors of OpenSSL are those of a thread: a client in this one would empty them.
+    const client = new Worker(CLIENT, { eval: true, workerData });
+    assert.match((await once(client, 'message'))[0], /^HTTP\/1\.1 403 .*not trusted/s);
+  });
+
   it('refuses a certificate of another name in words', async () => {
     await using own = new AsyncDisposableStack();
     const strict = await startInjector(own, { clients, clientName: 'kube-apiserver' });
@@ -211,6 +223,40 @@ describe('an injector that knows its clients', () => {
         assertRefused(await ask(injector, { body: reviewOf(), agent }), 403, /none was shown/);
       agent.destroy();
     });
+});
+
+/** Sends once the server has told its session, so after its handshake, and tells the answer. */
+const CLIENT = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const socket = require('node:tls').connect(workerData);
+  socket.once('session', () => socket.write('GET / HTTP/1.1\\r\\nhost: injector\\r\\nconnection: close\\r\\n\\r\\n'));
+  let answer = '';
+  socket.on('data', (bytes) => { answer += bytes; });
+  socket.on('error', (error) => { answer += error; });
+  socket.once('close', () => parentPort.postMessage(answer));
+`;
+
+describe('the connections of an injector', () => {
+  it('are bounded: one too many is closed, and said', async () => {
+    const { certificate, key } = createAuthority('injector').issue();
+    const said = Promise.withResolvers<string>();
+    const server = createInjectorServer({
+      serving: { identity: readIdentity(certificate, key, Date.now()), clientAuthority: undefined },
+      answer: () => '{}',
+      onRefused: () => {},
+      onHandshakeFailed: said.resolve,
+      maxConnections: 2,
+    });
+    const { port } = await server.listen('127.0.0.1', 0);
+    const place = { host: '127.0.0.1', port };
+    const kept = [connectPlain(place), connectPlain(place)];
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    const surplus = connectPlain(place).on('error', () => {});
+    await once(surplus, 'close');
+    assert.equal(await said.promise, 'There are 2 connections already.');
+    for (const socket of kept) socket.destroy();
+    await server.close();
+  });
 });
 
 describe('the end of an injector', () => {

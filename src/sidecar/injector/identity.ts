@@ -1,7 +1,7 @@
 /** Checks the certificate and the key that an injector is to serve, and who may call it. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { TLSSocket } from 'node:tls';
+import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
 
 /** A certificate that can be served, with its key. */
 export interface Identity {
@@ -29,7 +29,17 @@ export function readIdentity(certificate: string, key: string, now: number): Ide
   if (expiresAt <= now) throw new Error(`tls.crt has expired at ${new Date(expiresAt).toISOString()}`);
   if (leaf.subjectAltName === undefined)
     throw new Error('tls.crt has no subject alternative name: API servers do not read the common name');
+  assertServable({ cert: certificate, key }, 'tls.crt and tls.key');
   return { certificate, key, expiresAt };
+}
+
+/** What follows the first certificate, and the strength of keys, only TLS itself judges. */
+function assertServable(context: SecureContextOptions, what: string): void {
+  try {
+    createSecureContext(context);
+  } catch (error) {
+    throw new Error(`${what} cannot be used for TLS: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 function leafOf(certificate: string): X509Certificate {
@@ -42,11 +52,10 @@ function leafOf(certificate: string): X509Certificate {
 
 /** Reads the file of authorities whose clients may call. @throws Error */
 export function readClientAuthority(pem: string): string {
-  try {
-    new X509Certificate(pem);
-  } catch {
+  // TLS takes a file without any certificate, and then trusts nobody.
+  if (!pem.includes('-----BEGIN CERTIFICATE-----'))
     throw new Error('the file of the client authority holds no certificate in PEM');
-  }
+  assertServable({ ca: pem }, 'the client authority');
   return pem;
 }
 

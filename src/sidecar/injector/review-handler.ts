@@ -8,7 +8,7 @@ const REVIEW_PATH = '/mutate';
 /** Longest body, bytes: a pod may be as large as the store of the API server allows. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 /** Bodies that are held at a time, bytes; a usual pod has less than 20 kB. */
-const MAX_HELD_BYTES = 16 * 1024 * 1024;
+const MAX_HELD_BYTES = 8 * 1024 * 1024;
 /** How long the rest of a body that was refused is thrown away, milliseconds. */
 const DISCARD_MS = 1_000;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;

@@ -32,8 +32,9 @@ interface InjectorServerParts {
   /** Answers the bytes of a review. @throws MalformedReview */
   readonly answer: (body: Buffer) => string;
   readonly onRefused: RefusalListener;
-  /** A connection that was no TLS, or whose handshake failed. */
+  /** A connection that was no TLS, whose handshake failed, or that was one too many. */
   readonly onHandshakeFailed: (message: string) => void;
+  readonly maxConnections?: number;
 }
 
 interface InjectorServer {
@@ -74,10 +75,12 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     },
     handle,
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
+  server.on('drop', () => onHandshakeFailed(`There are ${server.maxConnections} connections already.`));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Gone, or refused before. On a connection that API servers hold ready an answer to nothing
     // could be taken for the answer to the request that they are just sending.
+    if (error.code?.startsWith('ERR_SSL') === true) onHandshakeFailed(error.message);
     if (error.code === 'ECONNRESET' || !socket.writable || (socket as TLSSocket).bytesRead === 0) {
       socket.destroy();
       return;
@@ -85,6 +88,11 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     const [status, message] = refusalOf(error);
     onRefused(status, message);
     socket.end(rawRefusal(status, message));
+  });
+  server.on('secureConnection', (socket) => {
+    // A signature that is not right stays among the errors of OpenSSL, where the next read takes it
+    // for its own and cuts the connection before the refusal. Reading the certificate empties them.
+    if (!socket.authorized) socket.getPeerX509Certificate();
   });
   server.on('tlsClientError', (error) => onHandshakeFailed(error.message));
   tellPlainClients(server, onHandshakeFailed);
