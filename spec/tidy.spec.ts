@@ -272,7 +272,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/load-shedding',
   ],
   config: [
-    'checkouts',
     'config/document',
     'config/sections',
     'crypto',
@@ -280,6 +279,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'problems',
     'resources',
     'store/port',
+    'store/redis',
   ],
   'pipeline/middleware': [
     'backend',

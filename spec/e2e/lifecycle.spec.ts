@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type Chain, startChain } from '../support/chain.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
+import { askHook } from '../support/hook.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 describe('the end of a gateway', () => {
@@ -84,7 +85,7 @@ describe('the end of a gateway', () => {
     const free = invoke('free_held');
     await arrived;
     let drained = false;
-    const hook = fetch(`${managementUrl}/drain`, { headers: { 'agent-commerce-hook': '1' } }).then((response) => {
+    const hook = askHook(managementUrl, '/drain').then((response) => {
       drained = true;
       return response;
     });

@@ -576,4 +576,25 @@ describe('running out of room', () => {
       merchant.close();
     }
   });
+
+  it('ends what outlives the drain: 502 where no answer has begun, else the connection breaks', PATIENCE, async () => {
+    const held: ServerResponse[] = [];
+    const merchant = await startMerchant((_req, res) => void held.push(res));
+    const testbed = await openPassthroughTestbed({ backendUrl: merchant.url });
+    try {
+      const begun = exchange(testbed.url, [head(['GET /begun HTTP/1.1', 'Host: a'])]);
+      while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
+      held[0]?.write('half');
+      const silent = fetch(`${testbed.url}/unanswered`);
+      while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
+      await testbed.gateway.drain(50);
+      const { status } = await silent;
+      assert.equal(status, 502);
+      assert.match(await begun, /half/);
+      assert.doesNotMatch(await begun, /\r\n0\r\n/, 'it does not look whole');
+    } finally {
+      await testbed.close();
+      merchant.close();
+    }
+  });
 });

@@ -39,6 +39,8 @@ export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'l
   invoke(resourceId: string, input?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Drains without new calls; what still runs after `finishMs` is ended. */
   drain(finishMs: number): Promise<void>;
+  /** Where the process is in its lifecycle. */
+  state(): ReturnType<Gateway['lifecycle']['state']>;
 }
 
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
@@ -106,6 +108,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
       finishMs = atMostMs;
       return hooks.drain();
     },
+    state: () => lifecycle.state(),
     async close() {
       hooks.stop();
       agents.stop();

@@ -16,7 +16,9 @@ import {
 } from './outcome.ts';
 import { commanded, type NamedPod, refusals, rendered } from './ways.ts';
 
-/** Judges every way by what injectPod makes of the fixtures. `file`: the options, for the command. */
+/**
+ * Judges every way by what injectPod makes of the fixtures. `file`: the options, for the command.
+ */
 export async function fixtureTable(
   ask: Ask,
   fixtures: readonly NamedPod[],

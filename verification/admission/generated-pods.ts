@@ -1,4 +1,4 @@
-/** Generated pods through policy and webhook: as people write them, and injected ones changed by others. */
+/** Generated pods through policy and webhook: as written, and injected ones that others changed. */
 
 import fc from 'fast-check';
 import { ARBITRARY_MEDDLING, ARBITRARY_POD, meddled } from '../../spec/sidecar/injection/arbitrary-pods.ts';

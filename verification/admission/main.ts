@@ -1,7 +1,7 @@
 /**
  * Judges every way of injection by the admission code of a kube-apiserver:
- * `node verification/admission/main.ts [--pods 300] [--seed 7]`. Exit code 1 unless each gives every
- * pod what injectPod gives it, the rules hold, and whatever is taken away from a policy is noticed.
+ * `node verification/admission/main.ts [--pods 300] [--seed 7]`. Exit code 1 unless each gives
+ * every pod what injectPod gives it, the rules hold, and what a policy lacks is noticed.
  */
 
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The list of rules: what the policies let pass and refuse, and which validation each rule needs. */
+/** The list of rules: what the policies let pass, and which validation each rule needs. */
 
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import { clusterOf, withoutInjection } from './clusters.ts';

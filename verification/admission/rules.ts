@@ -44,6 +44,15 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     },
   });
   const foreign = withGateway((gateway) => ({ ...gateway, image: 'registry.example/free:1', args: ['--free'] }));
+  const doubled = withGateway((gateway) => ({
+    ...gateway,
+    env: [
+      ...(gateway.env ?? []),
+      { name: 'GATEWAY_MERCHANT_GRACE_SECONDS', value: '1' },
+      { name: 'TZ' },
+      { name: 'TZ' },
+    ],
+  }));
   const ordinary = withGateway(({ restartPolicy, ...gateway }) => gateway);
   const relabelled = (labels: Readonly<Record<string, string>>): Pod => ({
     ...injected,
@@ -117,6 +126,7 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('a pod made by acg inject is as injected', 'policy', ENFORCED, injected, { pod: injected }),
     created('a container under the name that is no sidecar is replaced', 'policy', FREE, ordinary, { pod: injected }),
     created('a pod that asks, without any injection', 'guard', FREE, asked, { words: 'was not injected' }),
+    created('a gateway that has variables twice', 'policy', FREE, doubled, { pod: made(doubled) }),
     created('a pod made by acg inject, without any injection', 'guard', ENFORCED, injected, { pod: injected }),
     created('another image under the name, without any injection', 'guard', FREE, foreign, {
       words: 'runs image registry.example/free:1',

@@ -6,6 +6,7 @@
 
 import { parseArgs } from 'node:util';
 
+import { askHook } from '../../spec/support/hook.ts';
 import { startWorld } from '../../spec/support/world.ts';
 import { floodRows } from './flood.ts';
 import { startMerchant } from './merchant.ts';
@@ -43,7 +44,7 @@ try {
     report(await eventsRow(gateway, sizes.seconds));
   }
   if (wanted('floods')) report(...(await floodRows({ baseUrl: gateway.baseUrl, chain }, Math.min(sizes.seconds, 20))));
-  const drain = () => fetch(`${managementUrl}/drain`, { headers: { 'agent-commerce-hook': '1' } });
+  const drain = () => askHook(managementUrl, '/drain');
   if (wanted('websockets')) report(...(await webSocketRows({ ...gateway, drain }, sizes.sockets)));
   process.stdout.write(`${table(rows)}\n`);
   process.exitCode = rows.every(({ met }) => met) ? 0 : 1;
