@@ -4,10 +4,10 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips pods streams verify check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods streams verify verify-admission check deps format bench build clean
 
 help: ## what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # With the machine's own Node: the one of the lockfile may be one that does not run.
 $(PACKAGES): package.json package-lock.json .npmrc
@@ -50,6 +50,9 @@ verify: $(INSTALLED) ## chaos, attack, mutants and slips at full length, one aft
 	@$(MAKE) mutants
 	@$(MAKE) slips
 
+verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
+	@node verification/admission/main.ts $(ARGS)
+
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
 	@tsc --project src/operator/console
@@ -72,8 +75,9 @@ deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities o
 	@npm outdated || true
 	@npm audit
 
-build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
+build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to run and dist/sbom.json
 	@rolldown --config rolldown.config.ts --logLevel warn
+	@node deploy/bundle/compile.ts dist
 
 clean: ## remove what was built or downloaded, except node_modules
 	@rm -rf dist .cache data coverage

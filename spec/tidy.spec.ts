@@ -186,6 +186,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'config/document': [
     'backend',
     'checkouts',
+    'crypto',
     'json',
     'mandates/ap2/trust',
     'passthrough',
@@ -271,7 +272,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'server/load-shedding',
   ],
   config: [
-    'checkouts',
     'config/document',
     'config/sections',
     'crypto',
@@ -279,6 +279,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'problems',
     'resources',
     'store/port',
+    'store/redis',
   ],
   'pipeline/middleware': [
     'backend',

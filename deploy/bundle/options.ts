@@ -1,16 +1,20 @@
-/** The options of the bundle, the one file of the image, for `rolldown.config.ts` and the specs. */
+/** The options of the bundle, for `rolldown.config.ts` and the specs. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { InputOptions, OutputOptions } from 'rolldown';
 import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
-import { leastNode, nodeGuard, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
+import { chunksOfStart } from './chunks.ts';
+import { nativeRecovery } from './native.ts';
+import { packageParts } from './parts.ts';
+import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
+import { billOfMaterials } from './sbom.ts';
 import { standaloneValidators } from './validators.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The one file that the image runs. */
+/** The file that is run. */
 export const BUNDLE_NAME = 'gateway.mjs';
 
 function supportedNode(): string {
@@ -30,9 +34,11 @@ export interface BundleOptions extends InputOptions {
 }
 
 /**
- * How the gateway becomes one file: every package, JSON schema, Lua script and the WebAssembly
- * inside, readable (stack traces keep their names), in ASCII (ascii.ts says why), no second file.
- * `entry` and `dir` are absolute or relative to the repository.
+ * How the gateway becomes one folder: every package, JSON schema, Lua script and the WebAssembly
+ * inside, readable (stack traces keep their names), in ASCII (ascii.ts says why). What a process
+ * may never need is in chunks of its own, which are the dynamic imports of the sources. Beside them
+ * are their maps, the native library of signatures and the bill of materials. `entry` and
+ * `dir` are absolute or relative to the repository.
  */
 export function bundleOptions(entry: string, dir: string): BundleOptions {
   return {
@@ -44,20 +50,27 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
     // would throw.
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
     plugins: [
+      packageParts(),
       textAssets(),
       secp256k1Wasm(),
       standaloneValidators(),
-      nodeGuard(leastNode(supportedNode())),
+      builtinModules(),
       asciiComments(),
       selfContained(),
+      nativeRecovery(),
+      billOfMaterials(),
+      launch(BUNDLE_NAME, leastNode(supportedNode())),
     ],
     output: {
       dir,
+      cleanDir: true,
       format: 'esm',
-      entryFileNames: BUNDLE_NAME,
-      codeSplitting: false,
+      entryFileNames: 'chunks/[name]-[hash].mjs',
+      chunkFileNames: 'chunks/[name]-[hash].mjs',
+      codeSplitting: { groups: [chunksOfStart()] },
       minify: false,
-      sourcemap: false,
+      comments: { legal: true, annotation: false, jsdoc: false },
+      sourcemap: true,
       charset: 'ascii',
     },
   };

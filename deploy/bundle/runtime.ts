@@ -1,4 +1,7 @@
-/** Bundler plugins that check what the bundle runs on: a new enough Node, and no other package. */
+/**
+ * Bundler plugins for what the bundle runs on: a new enough Node, its built-in modules, what that
+ * Node compiled before, and no other package.
+ */
 
 import { isBuiltin } from 'node:module';
 import type { OutputBundle, Plugin } from 'rolldown';
@@ -6,6 +9,9 @@ import type { parseAst } from 'rolldown/parseAst';
 
 /** `sysexits.h` EX_CONFIG: the machine is set up wrongly, and a restart does not help. */
 export const WRONG_RUNTIME_EXIT_CODE = 78;
+
+/** The folder of what Node compiled, beside the file that is run. */
+export const COMPILED_FOLDER = 'compiled';
 
 type Ast = ReturnType<typeof parseAst>;
 type ImportStatement = Extract<Ast['body'][number], { type: 'ImportDeclaration' }>;
@@ -21,17 +27,6 @@ export function leastNode(range: string): readonly [major: number, minor: number
   return [Number(match[1]), Number(match[2])];
 }
 
-function guard([major, minor]: readonly [number, number]): string {
-  return `{
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-  if (major < ${major} || (major === ${major} && minor < ${minor})) {
-    process.stderr.write('agent-commerce-gateway needs Node ${major}.${minor} or newer, this is ' + process.versions.node + '\\n');
-    process.exit(${WRONG_RUNTIME_EXIT_CODE});
-  }
-}
-`;
-}
-
 function asConstant(binding: Binding, builtin: string): string {
   const local = binding.local.name;
   if (binding.type === 'ImportDefaultSpecifier') return `const ${local} = ${builtin};`;
@@ -42,18 +37,18 @@ function asConstant(binding: Binding, builtin: string): string {
   return imported === 'default' ? `const ${local} = ${builtin};` : `const { ${imported}: ${local} } = ${builtin};`;
 }
 
-/** `import fs, { a as b } from 'fs'` as constants, so that the guard runs before linking. */
+/** `import fs, { a as b } from 'fs'` as constants. */
 function asConstants(statement: ImportStatement, index: number): string {
   const builtin = `$builtin${index}`;
   const source = `const ${builtin} = process.getBuiltinModule(${JSON.stringify(statement.source.value)});`;
   return [source, ...statement.specifiers.map((binding) => asConstant(binding, builtin))].join(' ');
 }
 
-function builtinsAfterGuard(code: string, ast: Ast): string {
+function builtinsAsConstants(code: string, ast: Ast): string {
   let result = '';
   let end = 0;
   for (const [index, node] of ast.body.entries()) {
-    if (node.type !== 'ImportDeclaration') continue;
+    if (node.type !== 'ImportDeclaration' || !isBuiltin(node.source.value)) continue;
     result += code.slice(end, node.start) + asConstants(node, index);
     end = node.end;
   }
@@ -61,31 +56,59 @@ function builtinsAfterGuard(code: string, ast: Ast): string {
 }
 
 /**
- * Makes the bundle refuse an old Node with one clear line and exit code 78. A check at the top of a
- * module is not enough: static imports are linked first, so Node 20 would die on `node:sqlite` with
- * a stack trace. Therefore the built-in modules are fetched by `process.getBuiltinModule`, after
- * the check.
+ * Takes built-in modules from `process.getBuiltinModule`. An import statement makes Node read every
+ * export of such a module, and reading all of `http` loads its whole web client, which costs a
+ * start 60 ms.
  */
-export function nodeGuard(least: readonly [major: number, minor: number]): Plugin {
+export function builtinModules(): Plugin {
   return {
-    name: 'node-guard',
+    name: 'builtin-modules',
     renderChunk(code) {
-      const hashbang = /^#!.*\n/.exec(code)?.[0] ?? '';
-      const rest = code.slice(hashbang.length);
-      return { code: hashbang + guard(least) + builtinsAfterGuard(rest, this.parse(rest)), map: null };
+      return { code: builtinsAsConstants(code, this.parse(code)), map: null };
     },
   };
 }
 
-/** Fails the build when the result is not one file that needs nothing beside itself. */
+function launcher([major, minor]: readonly [number, number], program: string): string {
+  return `#!/usr/bin/env node
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < ${major} || (major === ${major} && minor < ${minor})) {
+  process.stderr.write('agent-commerce-gateway needs Node ${major}.${minor} or newer, this is ' + process.versions.node + '\\n');
+  process.exit(${WRONG_RUNTIME_EXIT_CODE});
+}
+// What this Node on this kind of processor made of all chunks in the build: nothing is written.
+const [fs, nodeModule, url, v8] = ['fs', 'module', 'url', 'v8'].map((name) => process.getBuiltinModule('node:' + name));
+const directory = url.fileURLToPath(new URL('./${COMPILED_FOLDER}', import.meta.url));
+const tag = [process.version, process.arch, v8.cachedDataVersionTag().toString(16)].join('-');
+if (fs.existsSync(directory + '/' + tag)) nodeModule.enableCompileCache({ directory, portable: true });
+await import('./${program}');
+`;
+}
+
+/**
+ * Writes the file that is run. It refuses an old Node with one clear line and exit code 78 before
+ * anything else is linked: static imports would be, and Node 20 would die on `node:sqlite` with a
+ * stack trace.
+ */
+export function launch(name: string, least: readonly [major: number, minor: number]): Plugin {
+  return {
+    name: 'launch',
+    generateBundle(_options, bundle: OutputBundle) {
+      const program = Object.values(bundle).find((file) => file.type === 'chunk' && file.isEntry);
+      if (program === undefined) this.error('the build made no program');
+      this.emitFile({ type: 'asset', fileName: name, source: launcher(least, program.fileName) });
+    },
+  };
+}
+
+/** Fails the build when a chunk needs anything that is neither built in nor another chunk. */
 export function selfContained(): Plugin {
   return {
     name: 'self-contained',
     generateBundle(_options, bundle: OutputBundle) {
-      const files = Object.keys(bundle);
-      if (files.length !== 1) this.error(`the build made ${files.length} files instead of one: ${files.join(', ')}`);
       for (const file of Object.values(bundle)) {
-        const needed = file.type === 'chunk' ? file.imports.filter((name) => !isBuiltin(name)) : [];
+        const imported = file.type === 'chunk' ? [...file.imports, ...file.dynamicImports] : [];
+        const needed = imported.filter((name) => !isBuiltin(name) && bundle[name] === undefined);
         if (needed.length > 0) this.error(`${file.fileName} would need these packages beside it: ${needed.join(', ')}`);
       }
     },

@@ -7,9 +7,11 @@ import { createEngine } from '../../src/adapters/acp/validation/engine.ts';
 import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
 import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
 import { createConfigEngine } from '../../src/config/engine.ts';
+import { createEngine as createSchemaEngine } from '../../src/resources/schemas/engine.ts';
+import { DIALECT } from '../../src/resources/schemas/keywords.ts';
 
 /** The modules that compile schemas. */
-const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|config)[\\/]compiled\.ts$/;
+const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|resources[\\/]schemas|config)[\\/]compiled\.ts$/;
 /** A module of its own for each build of validators, because their generated names are the same. */
 const GENERATED = /[\\/]generated-([a-z-]+)\.js$/;
 
@@ -31,6 +33,11 @@ function configCode(): string {
   return standalone(engine, engine.compile(schema));
 }
 
+function metaSchemaCode(): string {
+  const engine = createSchemaEngine({ allErrors: false, meta: true, code: { source: true } });
+  return standalone(engine, engine.getSchema(DIALECT));
+}
+
 function tableOfAll(): string {
   const imports = BUILDS.map((build, index) => `import build${index} from './generated-${build}.js';`);
   const entries = BUILDS.map((build, index) => `${JSON.stringify(build)}: build${index}`);
@@ -44,14 +51,24 @@ export function compiledOf(build, name) {
 `;
 }
 
+const META_SCHEMA_MODULE = `import matchesMetaSchema from './generated-meta-schema.js';
+export { matchesMetaSchema };
+`;
+
 const CONFIG_MODULE = `import matchesSchema from './generated-config.js';
 export { matchesSchema };
 `;
 
+function moduleFor(id: string): string {
+  if (/[\\/]config[\\/]/.test(id)) return CONFIG_MODULE;
+  return /[\\/]resources[\\/]/.test(id) ? META_SCHEMA_MODULE : tableOfAll();
+}
+
 /**
- * Puts the code of the validators where the gateway would otherwise compile their schemas: those of
- * ACP at its first call, that of the configuration at its start. The code comes from the engines
- * that run from source, and spec/deploy/validators.spec.ts holds both against the same documents.
+ * Puts the code of the validators where the gateway would otherwise compile their schemas: those
+ * of ACP at its first call, that of the configuration and the meta-schema of inputs at its start.
+ * The code comes from the engines that run from source, and the specs of spec/deploy hold both
+ * against the same documents.
  */
 export function standaloneValidators(): Plugin {
   return {
@@ -64,9 +81,9 @@ export function standaloneValidators(): Plugin {
     load: {
       filter: { id: [COMPILED, GENERATED] },
       handler(id) {
-        if (COMPILED.test(id))
-          return { code: /[\\/]config[\\/]/.test(id) ? CONFIG_MODULE : tableOfAll(), moduleType: 'js' };
+        if (COMPILED.test(id)) return { code: moduleFor(id), moduleType: 'js' };
         const name = GENERATED.exec(id)?.[1];
+        if (name === 'meta-schema') return { code: metaSchemaCode(), moduleType: 'js' };
         if (name === 'config') return { code: configCode(), moduleType: 'js' };
         const build = BUILDS.find((one) => one === name);
         return build === undefined ? null : { code: codeOf(build), moduleType: 'js' };

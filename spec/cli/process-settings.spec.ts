@@ -4,6 +4,7 @@ import { checkedDrain, processSettings } from '../../src/cli/process-settings.ts
 import { parseConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { changed } from '../config/document/document.ts';
+import { selling } from '../config/sections/acp.ts';
 
 describe('the settings of the process', () => {
   it('have defaults where the environment says nothing', () => {
@@ -74,6 +75,11 @@ describe('the drain of a configuration', () => {
 
   it('may take five seconds, and the longest call with its settlement', () => {
     assert.deepEqual(checkedDrain(config(20_000), processSettings({})), { propagationMs: 5_000, finishMs: 80_000 });
+  });
+
+  it('is as long as the longest checkout operation needs', () => {
+    const acp = parseConfig(JSON.stringify(changed(selling())), {});
+    assert.deepEqual(checkedDrain(acp, processSettings({})), { propagationMs: 5_000, finishMs: 85_000 });
   });
 
   it('is refused where the pod leaves less time, in words that name the annotation', () => {

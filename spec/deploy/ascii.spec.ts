@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
+import { codeBeside } from '../support/bundle.ts';
 
 /** Everything that may hold a letter: names, text, templates, patterns, kept comments. */
 const LETTERS = `
@@ -30,7 +31,7 @@ describe('the text of the bundle', () => {
     const dir = join(work, name);
     await build({ ...bundleOptions(entry, dir), onLog: (_level, { message }) => warnings.push(message) });
     const path = join(dir, BUNDLE_NAME);
-    return { path, text: readFileSync(path, 'utf8'), warnings };
+    return { path, text: codeBeside(path), warnings };
   };
 
   it('is ASCII, does what its source does, and keeps its licences', async () => {
@@ -45,7 +46,7 @@ describe('the text of the bundle', () => {
   it('of the gateway itself is ASCII', async () => {
     const dir = join(work, 'gateway');
     await build({ ...bundleOptions('src/main.ts', dir), logLevel: 'silent' });
-    assert.doesNotMatch(readFileSync(join(dir, BUNDLE_NAME), 'utf8'), /[^\0-\x7f]/);
+    assert.doesNotMatch(codeBeside(join(dir, BUNDLE_NAME)), /[^\0-\x7f]/);
   });
 
   it('keeps the letters of raw templates, and the build warns of them', async () => {

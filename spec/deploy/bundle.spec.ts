@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
+import { nativePackages } from '../../deploy/bundle/native.ts';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 import { leastNode, WRONG_RUNTIME_EXIT_CODE } from '../../deploy/bundle/runtime.ts';
+import { SBOM_NAME } from '../../deploy/bundle/sbom.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FIXTURE = join(ROOT, 'spec/deploy/fixtures/entry');
@@ -42,13 +44,30 @@ describe('the bundle', () => {
 
   before(async () => {
     await build({ ...bundleOptions(join(FIXTURE, 'entry.ts'), join(work, 'dist')), logLevel: 'silent' });
-    mkdirSync(alone);
-    copyFileSync(join(work, 'dist', BUNDLE_NAME), bundle);
+    cpSync(join(work, 'dist'), alone, { recursive: true });
   });
   after(() => rmSync(work, { recursive: true, force: true }));
 
-  it('is one file', () => {
-    assert.deepEqual(readdirSync(join(work, 'dist')), [BUNDLE_NAME]);
+  it('is one file beside its chunks, each with its map', () => {
+    assert.deepEqual(readdirSync(alone).sort(), ['chunks', BUNDLE_NAME, 'node_modules', SBOM_NAME]);
+    for (const chunk of readdirSync(join(alone, 'chunks')).filter((name) => name.endsWith('.mjs')))
+      assert.ok(existsSync(join(alone, 'chunks', `${chunk}.map`)), chunk);
+  });
+
+  it('names the line of its source where a map is asked for', () => {
+    const { err } = run(bundle, ['--enable-source-maps'], ['fail']);
+    const line = readFileSync(join(FIXTURE, 'entry.ts'), 'utf8')
+      .split('\n')
+      .findIndex((text) => text.includes("'asked to fail'"));
+    assert.match(err, new RegExp(`fixtures/entry/entry\\.ts:${line + 1}:`));
+  });
+
+  it('runs without its native library, and without anything beside it', () => {
+    const copy = join(work, 'portable');
+    cpSync(alone, copy, { recursive: true, filter: (path) => !path.includes('node_modules') });
+    const { code, out } = run(join(copy, BUNDLE_NAME));
+    assert.equal(code, 0);
+    assert.equal(JSON.parse(out).native, 'absent');
   });
 
   it('runs from an empty directory with everything the gateway needs inside', () => {
@@ -66,13 +85,22 @@ describe('the bundle', () => {
       hash: '0x314c1dfbbccab41a44cf9fefc21e632eb8e01bc0346d4414114d4c3dd0e9fdf1',
       verifies: true,
       sqlite: 1,
-      native: 'absent',
+      // No compiler and no install script: only where the package has it for this platform.
+      native: nativePackages().size > 0 ? 'present' : 'absent',
       lazy: '0x4a62316623ad457F02cDC5D997deD67a383EC569',
     });
   });
 
   it('links no module before the check of the Node version', () => {
     assert.doesNotMatch(readFileSync(bundle, 'utf8'), /^import\b/m);
+  });
+
+  it('imports no built-in module, which would make Node read all of its exports', () => {
+    for (const chunk of readdirSync(join(alone, 'chunks')).filter((name) => name.endsWith('.mjs'))) {
+      const code = readFileSync(join(alone, 'chunks', chunk), 'utf8');
+      for (const [, source = ''] of code.matchAll(/^(?:import|export)\b[^;]*? from "([^"]+)";$/gm))
+        assert.match(source, /^\.\//, chunk);
+    }
   });
 
   for (const { version, runs } of [

@@ -585,7 +585,7 @@ describe('running out of room', () => {
       const begun = exchange(testbed.url, [head(['GET /begun HTTP/1.1', 'Host: a'])]);
       while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
       held[0]?.write('half');
-      const silent = fetch(`${testbed.url}/silent`);
+      const silent = fetch(`${testbed.url}/unanswered`);
       while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
       await testbed.gateway.drain(50);
       const { status } = await silent;

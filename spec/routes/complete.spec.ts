@@ -37,8 +37,16 @@ async function opening(): Promise<{ readonly world: RouteWorld; readonly registe
   }
 }
 
-const layersOf = (world: RouteWorld, app: Route['app']): readonly Layer[] =>
-  world[app].router.stack as unknown as readonly Layer[];
+/** The agents' app holds one router, which a reload replaces. */
+function layersOf(world: RouteWorld, app: Route['app']): readonly Layer[] {
+  const layers = world[app].router.stack as unknown as readonly Layer[];
+  if (app === 'management') return layers;
+  assert.deepEqual(
+    layers.map(({ name }) => name),
+    ['presentRouter'],
+  );
+  return layers[0]?.handle.stack ?? assert.fail('no routes');
+}
 
 /** The routes of an app and of the routers that are mounted openly in it. */
 function routesIn(layers: readonly Layer[]): readonly Registered[] {

@@ -1,4 +1,4 @@
-/** Asks a hook of the pod as the kubelet does: `fetch` would send fetch metadata, as a page does. */
+/** Asks a hook of the pod as the kubelet does: `fetch` would send the metadata of a page. */
 
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { acg, acgOfCheckout } from '../cli/acg.ts';
-import { bundledGateway } from '../support/bundle.ts';
+import { bundledGateway, codeBeside } from '../support/bundle.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'acg-tools-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -29,7 +29,7 @@ describe('the commands for developers', () => {
   });
 
   it('are not in the bundle: no image makes test keys or mandates', async () => {
-    const bundle = readFileSync(process.env['GATEWAY_ENTRY'] ?? (await bundledGateway()), 'utf8');
+    const bundle = codeBeside(process.env['GATEWAY_ENTRY'] ?? (await bundledGateway()));
     for (const text of ['TEST keys', 'acg vectors ap2 FILE']) assert.ok(!bundle.includes(text), text);
   });
 });

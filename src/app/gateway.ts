@@ -1,15 +1,14 @@
 /**
  * The wiring of one gateway: `createGateway` opens its services and puts them behind two Express
- * apps. `agentsApp` and `purchase` show what a request passes, in its order.
+ * apps. `agentsRouter` and `purchase` show what a request passes, in its order. What a
+ * configuration decides is a generation, which a reload replaces as a whole.
  */
 
-import type { Express, RequestHandler } from 'express';
+import type { Express, RequestHandler, Router } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
-import { openEventStream } from '../operator/api/stream.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/take-route.ts';
-import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
 import { challenge } from '../pipeline/middleware/challenge.ts';
@@ -25,60 +24,36 @@ import { compileCatalogue } from '../resources/catalogue.ts';
 import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
-import { identify, idPrefixes } from '../server/http/request-id.ts';
+import { identify } from '../server/http/request-id.ts';
 import { belowPath, refuseEncodedSlash } from '../server/http/target.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
-import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
-import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
-import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
-import { createFence, type Fence } from '../sidecar/fence.ts';
-import { createLifecycle, type Lifecycle } from '../sidecar/lifecycle.ts';
+import type { Fence } from '../sidecar/fence.ts';
+import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
-import type { Store } from '../store/port/store.ts';
-import { startMonitor } from '../telemetry/health/monitor.ts';
+import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
-import { watched } from '../telemetry/health/watched.ts';
-import { failureLog, healthLog, httpLog, type Log } from '../telemetry/log/log.ts';
-import { watchOver } from '../telemetry/metrics/call-metrics.ts';
-import { createMetrics } from '../telemetry/metrics/metrics.ts';
-import { PASSED_ON, type Tracing } from '../telemetry/traces/tracing.ts';
+import { httpLog } from '../telemetry/log/log.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
-import { allExchanges, type Exchanges } from './exchanges.ts';
-import { startHousekeeping } from './housekeeping.ts';
-import { openIngressGuards } from './ingress-guards.ts';
+import type { Exchanges } from './exchanges.ts';
+import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
-import { openAcp } from './open-acp.ts';
-import { openBackend } from './open-backend.ts';
-import { openMandates } from './open-mandates.ts';
-import { openPassthrough } from './open-passthrough.ts';
-import { openBuyerTokens, openDeliveryRecorder, openPayments } from './open-payments.ts';
+import type { AcpService } from './open-acp.ts';
+import { type OpenBuyerTokens, type OpenedPayments, openBuyerTokens } from './open-payments.ts';
+import {
+  closeProcess,
+  type GatewayParts,
+  openProcess,
+  type Present,
+  type Process,
+  startMonitoring,
+} from './open-process.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
-import { noRoute, plainExpress } from './plain-express.ts';
-import { showProcessGauges } from './process-gauges.ts';
+import { noRoute, plainExpress, plainRouter, replaceableRouter } from './plain-express.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
-import { openWriteQueues } from './write-queues.ts';
-
-/** How long the last calls may take to write down how they ended, milliseconds. */
-const WRITE_DOWN_MS = 2_000;
-
-/** What a gateway is made of; the caller opened it and closes it. */
-interface GatewayParts {
-  readonly config: GatewayConfig;
-  readonly store: Store;
-  /** Undefined when nothing has a price. */
-  readonly rail: X402Rail | undefined;
-  readonly log: Log;
-  /** Undefined: no collector takes traces. */
-  readonly tracing?: Tracing;
-  /** Probes of the merchant's container that are repeated here; none unless given. */
-  readonly appProbes?: AppProbeSettings;
-  /** What the event loop does; this process's own unless given. */
-  readonly loop?: () => EventLoopLag;
-}
 
 /** The two apps, not yet listening, and the lifecycle that they share. */
 export interface Gateway {
@@ -92,33 +67,110 @@ export interface Gateway {
   readonly fence: Fence;
   /** What runs at the merchant's services. */
   readonly exchanges: Exchanges;
+  /** Where the parts of a process that are not the gateway's show their numbers. */
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
+  /** The present configuration. */
+  config(): GatewayConfig;
+  /**
+   * Puts a configuration in the place of the present one, at once and as a whole; calls in flight
+   * end with the one that they began with. `config` may differ only where that needs no restart.
+   * @throws what making a generation throws; the present configuration stays then
+   */
+  reload(config: GatewayConfig): void;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
 }
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
 export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promise<Gateway> {
-  const services = await openServices(parts);
-  const { loadShedding, lifecycle, monitor, metrics, onFailure } = services;
-  const merchantProbes = appProbes(parts.appProbes ?? {}, soldTargets(parts.config));
+  let present: Generation | undefined;
+  const presentNow = (): Generation => {
+    if (present === undefined) throw new Error('the first configuration is not in use yet');
+    return present;
+  };
+  const process = await openProcess(parts, () => present);
+  present = openGeneration(parts.config, process);
+  const monitor = startMonitoring(parts, process, presentNow);
+  const agents = replaceableRouter(agentsRouter(present, process, monitor));
+  const { loadShedding, lifecycle, metrics, onFailure } = process;
+  const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
   return {
-    agents: agentsApp(parts, services),
+    agents: plainExpress().use(agents.handler),
     loadShedder: loadShedding.loadShedder,
-    relay: services.passthrough?.relay,
+    relay: process.passthrough?.relay,
     management: managementApp({ monitor, metrics, hooks, merchantProbes, onFailure }),
     lifecycle,
-    fence: services.fence,
-    exchanges: services.exchanges,
-    close: () => closeServices(services),
+    fence: process.fence,
+    exchanges: process.exchanges,
+    metrics,
+    config: () => presentNow().config,
+    reload(config) {
+      const before = presentNow();
+      const next = openGeneration(config, process, before);
+      const router = closingOnFailure(next, before, () => agentsRouter(next, process, monitor));
+      // From here on nothing can fail: one configuration is in use, or the other.
+      parts.store.renew?.(config.storage);
+      if (config.x402 !== undefined) parts.rail?.renew(config.x402);
+      process.payments?.replaceOffers(before.offers, next.offers);
+      agents.replace(router);
+      present = next;
+      before.close(next);
+    },
+    close: () => closeProcess(process, monitor, () => presentNow().close()),
   };
 }
 
-/** The app for agents, operators and the public: a request passes it line by line. */
-function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, services: Services): Express {
-  const { catalogue, lifecycle, monitor, mounts, watch, ingressGuards } = services;
-  const { routeOf, passthrough, offers, checkouts, writeQueues, stream, budget, onFailure } = services;
+/** What a configuration decides, made of it as a whole; calls keep the one they began with. */
+interface Generation extends Present {
+  readonly tokens: OpenBuyerTokens | undefined;
+  readonly ingressGuards: IngressGuards;
+  readonly payments: ReturnType<OpenedPayments['sale']>;
+  readonly checkouts: AcpService | undefined;
+  /** Whether a path of the merchant may be one that is paid for. */
+  readonly isSold: (target: string) => boolean;
+  /** Ends what it has in the background, but for what `next` goes on with. */
+  close(next?: Pick<Generation, 'tokens' | 'mandates'>): void;
+}
+
+/** `before`: the present one. @throws Error; what was opened is closed then */
+function openGeneration(config: GatewayConfig, process: Process, before?: Generation): Generation {
+  const catalogue = compileCatalogue(config);
+  const routeOf = openRoutes(config, catalogue);
+  const ingressGuards = process.ingress.guards(config);
+  const checkouts = process.acp?.service(config, ingressGuards);
+  const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
+  const offers = compileOffers(config, tokens);
+  const mandates = process.mandateOpener.open(config, before?.mandates);
+  const mandateService = mandates?.service;
+  const { clientOf } = ingressGuards;
+  const payments = process.payments?.sale({ config, tokens, catalogue, offers, mandateService, clientOf });
+  return {
+    ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, offers, mandates, payments },
+    loadedAtMs: Date.now(),
+    isSold: soldTargets(config),
+    close(next) {
+      if (next?.tokens?.keys !== tokens?.keys) tokens?.keys.close();
+      mandates?.close(next?.mandates);
+    },
+  };
+}
+
+/** Makes something of a generation that is not in use yet. */
+function closingOnFailure<Made>(next: Generation, present: Generation, make: () => Made): Made {
+  try {
+    return make();
+  } catch (error) {
+    next.close(present);
+    throw error;
+  }
+}
+
+/** What agents, operators and the public reach: a request passes it line by line. */
+function agentsRouter(generation: Generation, process: Process, monitor: Monitor): Router {
+  const { config, catalogue, routeOf, offers, checkouts, ingressGuards } = generation;
+  const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = process;
   const { server, merchant } = config;
-  const app = plainExpress();
+  const app = plainRouter();
   app.use(identify(mounts));
   app.use(keepAccessRecord(watch));
   app.use(httpLog(log, tracing, shownPath(config, checkouts)));
@@ -132,8 +184,9 @@ function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, se
   app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
   app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
-  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts };
-  const steps = purchase(services);
+  const { loadedAdapters } = process;
+  const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
+  const steps = purchase(generation, process);
   if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
@@ -142,21 +195,22 @@ function agentsApp({ config, store, log, tracing = PASSED_ON }: GatewayParts, se
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
   mountAdapters(app, adapters, steps);
   app.use(noRoute);
-  app.use(errorHandler(onFailure));
+  app.use(errorHandler(process.onFailure));
   return app;
 }
 
 /** What every call passes behind its adapter, in this order, each under the name it is timed as. */
-function purchase(services: Services): readonly RequestHandler[] {
-  const { catalogue, events, receipts, offers, payments, mandateService, ledger, backend, deliveries } = services;
-  const { lifecycle, loadShedding, ingressGuards } = services;
-  const step = timed(services.watch.layer);
+function purchase(generation: Generation, process: Process): readonly RequestHandler[] {
+  const { catalogue, offers, payments, ingressGuards } = generation;
+  const { events, receipts, ledger, backend, deliveries, lifecycle, loadShedding } = process;
+  const mandateService = generation.mandates?.service;
+  const step = timed(process.watch.layer);
   return [
     step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
     step('resolve', resolve(catalogue, events, payments?.collect)),
     step('validate', validate(payments?.collect)),
     step('challenge', challenge(offers, mandateService)),
-    holdWhileFenced(services.fence),
+    holdWhileFenced(process.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined
       ? []
@@ -165,109 +219,4 @@ function purchase(services: Services): readonly RequestHandler[] {
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
     step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
   ];
-}
-
-/** Everything that the middleware works with, open. */
-type Services = Awaited<ReturnType<typeof openServices>>;
-
-async function openServices(parts: GatewayParts) {
-  const { config, store, log, tracing = PASSED_ON } = parts;
-  const catalogue = compileCatalogue(config);
-  const lifecycle = createLifecycle();
-  const fence = createFence();
-  const tokens = openBuyerTokens(config, store.secrets);
-  const offers = compileOffers(config, tokens);
-  const metrics = createMetrics({ sold: (id) => catalogue.byId.has(id), offers, census: () => store.census() });
-  const ledger = metrics.payments.ledger(store.ledger);
-  const writeQueues = openWriteQueues(store, log, metrics);
-  const { events, receipts } = writeQueues;
-  const housekeeping = startHousekeeping(store, log, metrics);
-  const ingressGuards = openIngressGuards(config, log, metrics);
-  const { clientOf, exposed } = ingressGuards;
-  const mandates = openMandates(config, store.mandates);
-  const mandateService = mandates?.service;
-  const backend = openBackend(config, fence, log, metrics);
-  const monitor = startMonitor({
-    ...watched({ ...parts, trust: mandates?.trust }),
-    gate: lifecycle,
-    bypassed: exposed,
-    backendReachable: backend.reachable,
-    onChange: healthLog(log),
-  });
-  const deliveries = openDeliveryRecorder(config, ledger, log, metrics);
-  const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
-  const payments = openPayments({ ...shared, ...parts, catalogue, tokens, offers, mandateService, clientOf });
-  const stream = openEventStream({
-    feed: store.feed,
-    gate: lifecycle,
-    maxStreams: config.limits.maxStreams,
-    onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
-  });
-  const mounts = idPrefixes(config.protocols);
-  const routeOf = openRoutes(config, catalogue);
-  const loadShedding = openLoadShedder({
-    maxInFlight: config.limits.maxInFlight,
-    mounts,
-    draining: () => lifecycle.draining(),
-    routeOf,
-    onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
-    ...(parts.loop === undefined ? {} : { loop: parts.loop }),
-  });
-  const budget = createAnswerBudget(config.limits.maxBufferedBytes);
-  showProcessGauges(metrics, {
-    lifecycle,
-    fence,
-    monitor,
-    degraded: { bypass: exposed, backend: () => !backend.reachable() },
-    tracing,
-    waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
-    unreadable: () => store.unreadable?.() ?? {},
-    stream,
-    loadShedding,
-    budget,
-  });
-  const watch = watchOver(metrics.calls, tracing);
-  const onFailure = failureLog(log);
-  const checkouts = openAcp(config, { ...shared, store, receipts, ingressGuards, loadShedding, watch, onFailure });
-  const settings = config.backend.passthrough;
-  const passthrough =
-    routeOf === undefined || settings === undefined
-      ? undefined
-      : openPassthrough({ config, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
-  const exchanges = allExchanges(backend, checkouts?.connection, passthrough);
-  return {
-    ...{ ...shared, receipts, catalogue, mounts, offers, tokens, payments, mandates, mandateService, checkouts },
-    ...{
-      routeOf,
-      passthrough,
-      exchanges,
-      ingressGuards,
-      loadShedding,
-      budget,
-      stream,
-      monitor,
-      watch,
-      onFailure,
-      writeQueues,
-      housekeeping,
-    },
-  };
-}
-
-async function closeServices(services: Services): Promise<void> {
-  const { lifecycle, payments, backend, checkouts } = services;
-  services.monitor.close();
-  services.stream.close();
-  services.ingressGuards.close();
-  services.loadShedding.close();
-  services.passthrough?.close();
-  await payments?.stopReconciling(WRITE_DOWN_MS);
-  // A backend that is still silent has had the time of the drain; its calls end as undelivered.
-  await Promise.all([backend.abort(), checkouts?.connection.abort()]);
-  await lifecycle.idle(WRITE_DOWN_MS);
-  services.tokens?.close();
-  await payments?.releaseLeases();
-  await services.mandates?.close();
-  await services.writeQueues.close();
-  await services.housekeeping.stop();
 }

@@ -5,7 +5,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { countUnlessPaid, rateLimit } from '../pipeline/middleware/rate-limit.ts';
 import { type ClientOf, clientNetwork } from '../server/rate-limit/client-address.ts';
-import type { Guesses } from '../server/rate-limit/failed-attempts.ts';
+import { countFailedAttempts, type Guesses } from '../server/rate-limit/failed-attempts.ts';
 import { createTokenBuckets } from '../server/rate-limit/token-buckets.ts';
 import { type Exposure, watchExposure } from '../sidecar/exposure.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -25,25 +25,37 @@ export interface IngressGuards {
   readonly checkoutGuesses: Guesses;
   /** Whether the backend can be called past the gateway. */
   readonly exposed: () => boolean;
+}
+
+/** What callers have used up, over all configurations. */
+interface IngressCounts {
+  /** The guards as a configuration wants them. */
+  guards(config: Pick<GatewayConfig, 'limits' | 'server'>): IngressGuards;
+  /** As `IngressGuards` has it. */
+  readonly exposed: () => boolean;
   close(): void;
 }
 
-/** Opens limits and watch, and shows at `/metrics` what they refuse and find. */
-export function openIngressGuards(
-  config: Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
+/** Without a rate nobody is limited; the buckets are not asked then. */
+const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_INFINITY };
+
+/**
+ * Opens limits and watch, and shows at `/metrics` what they refuse and find. `now`: the present
+ * configuration. A changed limit holds for what was counted before.
+ */
+export function openIngressCounts(
+  now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
   log: Log,
   metrics: Metrics,
-): IngressGuards {
-  const { rate } = config.limits;
+): IngressCounts {
   const limited = { call: 0, operator_token: 0, acp_token: 0 };
-  const clientOf = clientNetwork(config.server.trustProxy);
-  const buckets = rate === undefined ? undefined : createTokenBuckets(rate);
+  const buckets = createTokenBuckets(() => now().limits.rate ?? UNLIMITED);
+  const wrongTries = { operators: countFailedAttempts(), checkouts: countFailedAttempts() };
   const count = (what: keyof typeof limited) => (): void => {
     limited[what] += 1;
   };
-  const watch = isLoopbackUrl(config.backend.origin)
-    ? watchExposure({ port: portOf(config.backend.origin), onChange: exposureLog(log) })
-    : undefined;
+  const { origin } = now().backend;
+  const watch = isLoopbackUrl(origin) ? watchExposure({ port: portOf(origin), onChange: exposureLog(log) }) : undefined;
   const exposed = (): boolean => watch?.exposure() !== undefined;
 
   metrics.counter({
@@ -58,11 +70,17 @@ export function openIngressGuards(
     read: () => (exposed() ? 1 : 0),
   });
   return {
-    entrance: buckets === undefined ? [] : [rateLimit(buckets, clientOf, count('call'))],
-    unlessPaid: buckets === undefined ? (deliver) => deliver : countUnlessPaid,
-    clientOf,
-    guesses: { clientOf, onLimited: count('operator_token') },
-    checkoutGuesses: { clientOf, onLimited: count('acp_token') },
+    guards({ limits: { rate }, server }) {
+      const clientOf = clientNetwork(server.trustProxy);
+      return {
+        entrance: rate === undefined ? [] : [rateLimit({ ...buckets, rate }, clientOf, count('call'))],
+        unlessPaid: rate === undefined ? (deliver) => deliver : countUnlessPaid,
+        clientOf,
+        guesses: { clientOf, wrongTries: wrongTries.operators, onLimited: count('operator_token') },
+        checkoutGuesses: { clientOf, wrongTries: wrongTries.checkouts, onLimited: count('acp_token') },
+        exposed,
+      };
+    },
     exposed,
     close: () => watch?.close(),
   };

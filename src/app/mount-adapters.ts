@@ -3,13 +3,13 @@
  * ACP alone.
  */
 
-import { type Express, type RequestHandler, Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import release from '../../package.json' with { type: 'json' };
-import { a2aAdapter } from '../adapters/a2a/adapter.ts';
-import { a2aDocuments } from '../adapters/a2a/agent-card.ts';
-import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
+import type * as A2aModule from '../adapters/a2a/adapter.ts';
+import type * as A2aCard from '../adapters/a2a/agent-card.ts';
+import { DISCOVERY_MAX_AGE_S, DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { httpAdapter } from '../adapters/http/adapter.ts';
-import { mcpAdapter } from '../adapters/mcp/adapter.ts';
+import type * as McpModule from '../adapters/mcp/adapter.ts';
 import { IGNORABLE_CONDITIONS, originAdapter, STRICT_CONDITIONS } from '../adapters/origin/adapter.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Channel } from '../events/event.ts';
@@ -37,11 +37,28 @@ interface AdapterParts {
   readonly ingressGuards: Pick<IngressGuards, 'entrance'>;
   /** Undefined: no checkouts are served. */
   readonly checkouts: AcpService | undefined;
+  readonly loadedAdapters: LoadedAdapters;
+}
+
+/** The adapters that a process has loaded; undefined: the configuration does not enable it. */
+interface LoadedAdapters {
+  readonly mcp: typeof McpModule | undefined;
+  readonly a2a: (typeof A2aModule & typeof A2aCard) | undefined;
+}
+
+/** Loads what is enabled. Another configuration of the same process enables nothing else. */
+export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Promise<LoadedAdapters> {
+  return {
+    mcp: mcp.enabled ? await import('../adapters/mcp/adapter.ts') : undefined,
+    a2a: a2a.enabled
+      ? { ...(await import('../adapters/a2a/adapter.ts')), ...(await import('../adapters/a2a/agent-card.ts')) }
+      : undefined,
+  };
 }
 
 /** Mounts every enabled adapter; one that is not enabled has no path at all. */
-export function mountAdapters(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
-  const { config, catalogue, store, budget, ingressGuards, checkouts } = parts;
+export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+  const { config, catalogue, store, budget, ingressGuards, checkouts, loadedAdapters } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
@@ -50,8 +67,10 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
     agents.all(paths, allowOnly('POST'));
   };
   if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());
-  if (mcp.enabled) mount('mcp', [mcp.mountPath], mcpAdapter({ catalogue, merchant, version, budget }));
-  if (a2a.enabled) {
+  if (loadedAdapters.mcp !== undefined)
+    mount('mcp', [mcp.mountPath], loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
+  if (loadedAdapters.a2a !== undefined) {
+    const { a2aAdapter, a2aDocuments } = loadedAdapters.a2a;
     const adapter = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
     // Clients join the mount and an empty path in either way.
     mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], adapter);
@@ -68,7 +87,7 @@ export function mountAdapters(agents: Express, parts: AdapterParts, purchase: re
 }
 
 /** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */
-export function mountSaleInPlace(agents: Express, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+export function mountSaleInPlace(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, offers, ingressGuards } = parts;
   const { originHeaders } = config.backend;
   const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });

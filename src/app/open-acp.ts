@@ -18,7 +18,7 @@ import type { StaticDocument } from '../resources/static-document.ts';
 import type { FieldJudge } from '../server/http/framing.ts';
 import { belowMount } from '../server/http/target.ts';
 import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
-import { createSlots } from '../server/load-shedding/slots.ts';
+import { createSlots, type Slots } from '../server/load-shedding/slots.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
@@ -35,8 +35,6 @@ interface AcpParts {
   readonly store: Pick<Store, 'checkouts'>;
   readonly events: WriteQueues['events'];
   readonly receipts: WriteQueues['receipts'];
-  /** Every call passes its entrance first. */
-  readonly ingressGuards: Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin'>;
   readonly fence: Pick<Fence, 'up' | 'pass'>;
   readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'sheddingFor'>;
@@ -55,29 +53,54 @@ export interface AcpService extends FieldJudge {
   readonly discovery: StaticDocument;
   /** The part of a raw path that the log may show. */
   readonly shownPath: (path: string) => string;
+}
+
+type CheckoutSettings = Pick<GatewayConfig, 'merchant' | 'protocols'>;
+
+/** What outlives a configuration: the way to the backend, slots in flight, counts. */
+interface OpenedAcp {
+  /** The checkouts as a configuration wants them; the session table is in the store. */
+  service(config: CheckoutSettings, guards: Guards): AcpService;
   readonly connection: BackendConnection;
 }
 
-/** Undefined where ACP is not enabled. */
-export function openAcp(
-  { merchant, protocols: { acp } }: Pick<GatewayConfig, 'merchant' | 'protocols'>,
-  parts: AcpParts,
-): AcpService | undefined {
-  if (!acp.enabled) return undefined;
-  const { mountPath, discovery } = acp;
-  const connection = createExchange({ origin: acp.backend.origin, reuse: false });
+/** Every call passes its entrance first. */
+type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
+
+/** ACP is enabled. `now`: the present configuration. */
+export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp {
+  const connection = createExchange({ origin: enabledOf(now()).backend.origin, reuse: false });
+  const shared = {
+    ...parts,
+    exchange: held(connection.exchange, parts.fence),
+    checkoutWatch: watchCheckouts(parts.metrics, parts.log),
+    own: createSlots(() => enabledOf(now()).maxInFlight),
+  };
   return {
-    mountPath,
-    judgedFields: JUDGED_FIELDS,
-    adapter: openAdapter(acp, merchant.id, held(connection.exchange, parts.fence), parts),
-    failures: acpFailures(mountPath, parts.onFailure),
-    discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
-    shownPath(path) {
-      const below = belowMount(mountPath, path);
-      return below === undefined ? path : `${mountPath}${withoutIds(below)}`;
+    service(config, guards) {
+      const { merchant } = config;
+      const acp = enabledOf(config);
+      const { mountPath, discovery } = acp;
+      return {
+        mountPath,
+        judgedFields: JUDGED_FIELDS,
+        adapter: openAdapter(acp, merchant.id, guards, shared),
+        failures: acpFailures(mountPath, parts.onFailure),
+        discovery: acpDiscovery({ publicBaseUrl: merchant.publicBaseUrl, mountPath, settings: discovery }),
+        shownPath(path) {
+          const below = belowMount(mountPath, path);
+          return below === undefined ? path : `${mountPath}${withoutIds(below)}`;
+        },
+      };
     },
     connection,
   };
+}
+
+/** @throws Error for another configuration: switching the adapter off needs a restart */
+function enabledOf({ protocols: { acp } }: Pick<CheckoutSettings, 'protocols'>) {
+  if (!acp.enabled) throw new Error('the checkouts were switched off without a restart');
+  return acp;
 }
 
 /** A call whose body was read when the backend began to restart waits before it is sent. */
@@ -88,16 +111,21 @@ function held(exchange: Exchange, fence: AcpParts['fence']): Exchange {
   };
 }
 
+/** What all configurations share. */
+interface SharedParts extends AcpParts {
+  readonly exchange: Exchange;
+  readonly checkoutWatch: ReturnType<typeof watchCheckouts>;
+  readonly own: Slots;
+}
+
 function openAdapter(
   settings: AcpSettings & { readonly mountPath: string },
   deploymentId: string,
-  exchange: Exchange,
-  parts: AcpParts,
+  guards: Guards,
+  parts: SharedParts,
 ): RequestHandler {
-  const { store, events, receipts, ingressGuards, lifecycle, fence, loadShedding, log, metrics } = parts;
+  const { store, events, receipts, lifecycle, fence, loadShedding, exchange, own, checkoutWatch: watch } = parts;
   const { mountPath, backend, strictSemantics, authenticationErrors } = settings;
-  const watch = watchCheckouts(metrics, log);
-  const own = createSlots(settings.maxInFlight);
   const sessions = createSessions({
     claims: store.checkouts,
     settings: settings.idempotency,
@@ -115,8 +143,8 @@ function openAdapter(
   return acpAdapter({
     mountPath,
     settings,
-    entrance: ingressGuards.entrance,
-    guesses: ingressGuards.checkoutGuesses,
+    entrance: guards.entrance,
+    guesses: guards.checkoutGuesses,
     sessions,
     fence,
     admit: createAdmission({

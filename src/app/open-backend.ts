@@ -15,16 +15,17 @@ export interface Backend extends WatchedBackend {
 /** The values of `acg_backend_breaker`. */
 const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
+/** `now`: the present configuration, whose headers a probe carries. */
 export function openBackend(
-  config: Pick<GatewayConfig, 'backend'>,
+  now: () => Pick<GatewayConfig, 'backend'>,
   fence: Pick<Fence, 'pass'>,
   log: Log,
   metrics: Metrics,
 ): Backend {
-  const { origin, headers, probePath } = config.backend;
+  const { origin, probePath: path } = now().backend;
   const backend = watchBackend({
     origin,
-    probe: probePath === undefined ? undefined : { path: probePath, headers },
+    probe: path === undefined ? undefined : { path, headers: () => now().backend.headers },
     onChange: reachLog(log),
   });
   const reachable = (): boolean => backend.facts().state !== 'open';

@@ -1,64 +1,48 @@
 /** Opens the service that checks and uses mandates, where the configuration accepts them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { createIssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
-import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
-import { createKeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
-import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
-import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
-import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
-import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
+import type { IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
 import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 
-interface OpenMandates {
+/** The mandates of one configuration. */
+export interface OpenMandates {
   readonly service: MandateService;
   /** What readiness looks at. */
   readonly trust: IssuerTrust;
+  /** Fetches no more keys, but for those that `next` goes on with. */
+  close(next?: OpenMandates): void;
+}
+
+/** Opens the mandates of configurations, over what all of them share. */
+interface MandateOpener {
+  /**
+   * Undefined where no mandates are accepted: the pipeline then has no middleware for them.
+   * `before`: of the present configuration. Issuers that stay keep the keys that were fetched.
+   */
+  open(config: Pick<GatewayConfig, 'authorization' | 'resources'>, before?: OpenMandates): OpenMandates | undefined;
   /** Fetches no more keys. */
   close(): Promise<void>;
 }
 
-/** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
-const NO_CURRENCY = 'XXX';
-
-/** Undefined where no mandates are accepted: the pipeline then has no middleware for them. */
-export function openMandates(
-  { authorization, resources }: Pick<GatewayConfig, 'authorization' | 'resources'>,
+/**
+ * What outlives a configuration. AP2 is loaded where the configuration of the start accepts
+ * mandates: to accept them later needs a restart.
+ */
+export async function createMandateOpener(
+  { authorization }: Pick<GatewayConfig, 'authorization'>,
   register: MandateRegister,
-): OpenMandates | undefined {
-  const { ap2 } = authorization;
-  if (ap2 !== undefined) return openAp2(ap2, register);
-  // The configuration refuses this. Without the check a mistake would sell without mandates.
-  if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
-  return undefined;
-}
-
-function openAp2(ap2: Ap2Config, register: MandateRegister): OpenMandates {
-  const { profile, issuers } = ap2;
-  // The merchant's own currency comes before those that the operator added.
-  const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
-  const { own, trusted } = checkoutKeysOf(ap2.checkout);
-  const fetcher = createKeyFetcher();
-  const trust = createTrustedIssuers(issuers, { fetcher });
-  const minted = createIssuedCheckouts();
-  const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
-  const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
-  const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
+): Promise<MandateOpener> {
+  const loaded = authorization.ap2 === undefined ? undefined : await import('./open-ap2.ts');
+  const opener = loaded?.createAp2Opener(register);
   return {
-    service: {
-      freeCurrency,
-      challenge: (purchase) => challenger.challenge(purchase, Date.now()),
-      verify: (carried, purchase) => verifier.verify(carried, purchase, Date.now() / 1_000),
-      accepted: (reference, { id, ...paid }) => receipts.accepted(reference, { orderId: id, ...paid }, Date.now()),
-      rejected: (reference, reason) => receipts.rejected(reference, reason, Date.now()),
-      register,
+    open({ authorization: { ap2 }, resources }, before) {
+      if (ap2 !== undefined && opener !== undefined) return opener.open(ap2, before);
+      // The configuration refuses this. Without the check a mistake would sell without mandates.
+      if (resources.some(needsMandate)) throw new Error('a resource requires mandates, and none are accepted');
+      return undefined;
     },
-    trust,
-    async close() {
-      trust.close();
-      await fetcher.close();
-    },
+    close: async () => opener?.close(),
   };
 }

@@ -22,7 +22,7 @@ import { noteOutcome, notePassed } from '../server/http/access-record.ts';
 import { idsOf, requestIdOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import { clientAddress } from '../server/rate-limit/client-address.ts';
+import { type ClientOf, clientAddress } from '../server/rate-limit/client-address.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, upgradeLog } from '../telemetry/log/log.ts';
@@ -43,8 +43,11 @@ interface Passthrough {
 }
 
 interface PassthroughParts {
-  readonly config: Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  /** The present configuration. */
+  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
+  /** Whose a request is now. */
   readonly routeOf: (req: RequestLine) => Route;
   readonly lifecycle: Pick<Lifecycle, 'accepting' | 'begin' | 'draining' | 'onDraining'>;
   readonly fence: Pick<Fence, 'up' | 'pass'>;
@@ -54,14 +57,15 @@ interface PassthroughParts {
 }
 
 export function openPassthrough(parts: PassthroughParts): Passthrough {
-  const { config, settings, lifecycle, fence, log, metrics, routeOf } = parts;
-  const { origin, pathPrefix } = config.backend;
+  const { now, settings, lifecycle, fence, log, metrics, routeOf } = parts;
+  const { backend, merchant } = now();
+  const { origin, pathPrefix } = backend;
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
   const watchIdle = createIdleWatch(idleTimeoutMs);
-  const admission = createAdmission(config.limits.maxPassthrough, watchLoopLoad());
-  const factsOf = compileFacts(parts);
-  const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: config.merchant.publicBaseUrl });
+  const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
+  const factsOf = readFacts(now);
+  const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: merchant.publicBaseUrl });
   const ends = countsOf<End>(ENDS);
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
@@ -75,7 +79,9 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   });
   const upgrades = createUpgrades({
     ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
-    maxOpen: config.limits.maxUpgrades,
+    get maxOpen() {
+      return now().limits.maxUpgrades;
+    },
     accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
@@ -143,17 +149,20 @@ function sendPage(res: Response, error: GatewayError, onFailure: FailureListener
  * What the backend is told of a request. The scheme is that which the nearest trusted proxy names,
  * else that of the public address.
  */
-function compileFacts({
-  config: { backend, merchant, server },
-  settings: { preserveHost },
-}: Pick<PassthroughParts, 'config' | 'settings'>): (req: IncomingMessage, requestId: string) => ForwardedFacts {
-  const clientOf = clientAddress(server.trustProxy);
+function readFacts(now: PassthroughParts['now']): (req: IncomingMessage, requestId: string) => ForwardedFacts {
+  const { backend, merchant } = now();
   const publicProto = new URL(merchant.publicBaseUrl).protocol === 'https:' ? 'https' : 'http';
-  const host = preserveHost ? undefined : new URL(backend.origin).host;
+  const { host: ownHost } = new URL(backend.origin);
+  const clients = new Map<number, ClientOf>();
   return (req, requestId) => {
-    const given = server.trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
+    const { backend: present, server } = now();
+    const { trustProxy } = server;
+    const clientOf = clients.get(trustProxy) ?? clientAddress(trustProxy);
+    clients.set(trustProxy, clientOf);
+    const given = trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
     const nearest = given.split(',').at(-1)?.trim().toLowerCase();
     const proto = nearest === 'http' || nearest === 'https' ? nearest : publicProto;
+    const host = present.passthrough?.preserveHost === true ? undefined : ownHost;
     return { client: clientOf(req), proto, requestId, host };
   };
 }

@@ -3,6 +3,7 @@
  * the recorder of deliveries, and the reconciler that finishes what attempts left behind.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { RequestHandler } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
 import type { BackendRequest } from '../backend/exchange.ts';
@@ -19,6 +20,7 @@ import {
   createBuyerTokens,
   openTokenKeys,
   type SharedSecrets,
+  type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
 import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
 import { createFindEarlier } from '../payments/settlement/earlier-purchase.ts';
@@ -52,32 +54,48 @@ import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 
-/** What payments share with the rest of the gateway. */
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend'>;
+
+/** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
-  readonly config: Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend'>;
-  /** Undefined when nothing has a price, as are the tokens. */
+  /** The present configuration. */
+  readonly now: () => PaymentSettings;
+  /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
-  readonly tokens: BuyerTokens | undefined;
   readonly ledger: PaymentLedger;
-  readonly catalogue: Catalogue;
-  readonly offers: Offers;
   readonly events: EventSink;
   readonly backend: Pick<WatchedBackend, 'exchange' | 'reserve'>;
   readonly deliveries: DeliveryRecorder;
-  /** Undefined: no mandates are accepted. */
-  readonly mandateService: MandateService | undefined;
   readonly lifecycle: Lifecycle;
   readonly fence: Pick<Fence, 'backendStays'>;
-  readonly clientOf: ClientOf;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** The open payments of a gateway. */
+/** What one configuration sells for money. */
+interface SaleParts {
+  readonly config: PaymentSettings;
+  readonly tokens: BuyerTokens | undefined;
+  readonly catalogue: Catalogue;
+  readonly offers: Offers;
+  /** Undefined: no mandates are accepted. */
+  readonly mandateService: MandateService | undefined;
+  readonly clientOf: ClientOf;
+}
+
+/** The payments of one configuration. */
 interface Payments {
   readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** Finds what a call has paid for that the configuration does not serve any more. */
   readonly collect: FindCollectable;
+}
+
+/** The open payments of a gateway: attempts, leases, and what waits for them. */
+export interface OpenedPayments {
+  /** The payments as a configuration wants them. */
+  sale(parts: SaleParts): Payments | undefined;
+  /** The offers of one configuration take the place of those of another. */
+  replaceOffers(before: Offers, after: Offers): void;
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
   stopReconciling(atMostMs: number): Promise<void>;
   /** Gives up the leases of this process, so that no other one waits for their end. */
@@ -85,17 +103,21 @@ interface Payments {
 }
 
 /** Undefined when nothing has a price. */
-export function openPayments(parts: PaymentParts): Payments | undefined {
-  const { config, ledger, tokens, offers, backend, mandateService, lifecycle, log, metrics } = parts;
-  const { x402, merchant } = config;
-  if (parts.rail === undefined || x402 === undefined || tokens === undefined) return undefined;
+export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
+  const { now, ledger, backend, lifecycle, log, metrics } = parts;
+  const { x402 } = now();
+  if (parts.rail === undefined || x402 === undefined) return undefined;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
-  // The headers of a removed resource are in the configuration no more.
-  const removed = { ...USUAL_LIMITS, headers: config.backend.headers };
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
-  const settler = createSettler({ ledger, rail, leases, onStoreLoss: storeLossPolicy(x402), onUnclaimed });
+  const settler = createSettler({
+    ...{ ledger, rail, leases, onUnclaimed },
+    get onStoreLoss() {
+      return storeLossPolicy(now().x402 ?? x402);
+    },
+  });
+  const joined = joining(settler, ledger);
   const unproven = createUnprovenSignatures();
   metrics.counter({
     name: 'acg_contract_signatures_total',
@@ -105,44 +127,67 @@ export function openPayments(parts: PaymentParts): Payments | undefined {
     label: 'outcome',
     read: () => unproven.count,
   });
-  const verifier = createProofVerifier((candidate) => rail.examine(candidate), ledger, {
-    unproven,
-    tokens,
-    replaced: createReplacedOffers(),
-    assetDecimals: x402.assetDecimals,
-  });
-  const reconciler = openReconciler(parts, settler, removed);
+  const replaced = createReplacedOffers();
+  const reconciler = openReconciler(parts, settler);
   const gate = { accepting: settlementGate(parts), reserveBackend: backend.reserve };
-  const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: merchant.publicBaseUrl };
+  const { assetDecimals } = x402;
+  const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
-    middleware: {
-      verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(parts.clientOf), mandateService)),
-      settle: trackInFlight(lifecycle, settle(offers, joining(settler, ledger), gate, mandateService)),
+    sale({ config, tokens, catalogue, offers, mandateService, clientOf }) {
+      if (tokens === undefined) return undefined;
+      const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
+      const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
+      return {
+        middleware: {
+          verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(clientOf), mandateService)),
+          settle: trackInFlight(lifecycle, settle(offers, joined, gate, mandateService)),
+        },
+        collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
+      };
     },
-    collect: createCollect(createFindEarlier(ledger, scope), parts.catalogue, parts.events, removed),
+    replaceOffers: (before, after) => replaced.replace(before, after),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };
 }
 
-/** The buyers' secrets (contract 4.5); undefined where nothing can be paid. */
+/** How a removed resource is called: its own headers are in the configuration no more. */
+function removedBackend({ backend }: Pick<GatewayConfig, 'backend'>): RemovedBackend {
+  return { ...USUAL_LIMITS, headers: backend.headers };
+}
+
+/** The buyers' secrets of one configuration. */
+export interface OpenBuyerTokens extends BuyerTokens {
+  readonly keys: TokenKeys;
+  readonly secrets: readonly string[];
+}
+
+/**
+ * The buyers' secrets (contract 4.5); undefined where nothing can be paid. `before`: those of the
+ * present configuration, whose keys stay where the secrets do: a shared key is agreed on once.
+ */
 export function openBuyerTokens(
   { merchant, x402 }: Pick<GatewayConfig, 'merchant' | 'x402'>,
   shared: SharedSecrets,
-): (BuyerTokens & { close(): void }) | undefined {
+  before?: OpenBuyerTokens,
+): OpenBuyerTokens | undefined {
   if (x402 === undefined) return undefined;
-  const keys = openTokenKeys(x402.buyerTokenSecrets, { ...x402, merchantId: merchant.id }, shared);
-  return { ...createBuyerTokens(keys.current, x402), close: keys.close };
+  const { buyerTokenSecrets: secrets } = x402;
+  const keys =
+    before !== undefined && isDeepStrictEqual(before.secrets, secrets)
+      ? before.keys
+      : openTokenKeys(secrets, { ...x402, merchantId: merchant.id }, shared);
+  return { ...createBuyerTokens(keys.current, x402), keys, secrets };
 }
 
 /** The recorder of deliveries, which logs and counts what the store did not take. */
 export function openDeliveryRecorder(
-  { x402 }: Pick<GatewayConfig, 'x402'>,
+  now: () => Pick<GatewayConfig, 'x402'>,
   ledger: PaymentLedger,
   log: Log,
   metrics: Metrics,
 ): DeliveryRecorder {
-  return createDeliveryRecorder(ledger, (x402?.keepAnswerSeconds ?? 0) * 1_000, {
+  return createDeliveryRecorder(ledger, () => (now().x402?.keepAnswerSeconds ?? 0) * 1_000, {
     unwritten(facts) {
       metrics.dropped('delivery', 1);
       log.error(facts, 'a delivery is not written');
@@ -177,15 +222,15 @@ function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | '
   return () => lifecycle.accepting() && fence.backendStays();
 }
 
-function openReconciler(
-  parts: PaymentParts,
-  settler: ReturnType<typeof createSettler>,
-  removed: RemovedBackend,
-): Reconciler {
-  const { ledger, backend, events, deliveries, log, metrics } = parts;
-  const resources = new Map(parts.config.resources.map((resource) => [resource.id, deliverable(resource)]));
-  const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable =>
-    resources.get(resourceId) ?? removedDeliverable(storedMethod(backendRequest), removed);
+function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSettler>): Reconciler {
+  const { now, ledger, backend, events, deliveries, log, metrics } = parts;
+  const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable => {
+    const config = now();
+    const resource = config.resources.find(({ id }) => id === resourceId);
+    return resource === undefined
+      ? removedDeliverable(storedMethod(backendRequest), removedBackend(config))
+      : deliverable(resource);
+  };
   const warn = reconcileLog(log);
   const reconciler = createReconciler({
     ledger,

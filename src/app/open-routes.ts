@@ -1,8 +1,8 @@
 /** Opens the decision whose a request is, from the gateway's paths and what the backend sells. */
 
 import type { Response } from 'express';
-import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
-import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
+import { CARD_PATH } from '../adapters/a2a/paths.ts';
+import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';

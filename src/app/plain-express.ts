@@ -1,6 +1,6 @@
 /** What both apps of a gateway share: a bare Express, and the handler of unknown routes. */
 
-import express, { type Express } from 'express';
+import express, { type Express, type RequestHandler, type Router } from 'express';
 import { GatewayError } from '../errors.ts';
 
 /**
@@ -15,6 +15,36 @@ export function plainExpress(): Express {
   app.enable('strict routing');
   app.enable('case sensitive routing');
   return app;
+}
+
+/** A router that matches paths as `plainExpress` does, with what is registered on it alone. */
+export function plainRouter(): Router {
+  return express.Router({ strict: true, caseSensitive: true });
+}
+
+/** One router that another one can take the place of, from one request to the next. */
+interface ReplaceableRouter {
+  readonly handler: RequestHandler;
+  replace(router: Router): void;
+}
+
+/**
+ * An app is replaced inside: the listener makes requests and responses with the prototypes of one
+ * Express, and a request that has begun goes on in the router that it entered.
+ */
+export function replaceableRouter(first: Router): ReplaceableRouter {
+  let present = first;
+  const handler: RequestHandler = function presentRouter(req, res, next) {
+    present(req, res, next);
+  };
+  // As on a router, for what walks over the routes of an app.
+  Object.defineProperty(handler, 'stack', { get: () => present.stack });
+  return {
+    handler,
+    replace(router) {
+      present = router;
+    },
+  };
 }
 
 /** The end of an app: no route took the request. @throws GatewayError NOT_FOUND */

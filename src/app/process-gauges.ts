@@ -12,6 +12,8 @@ import type { Tracing } from '../telemetry/traces/tracing.ts';
 
 /** Where the values are read. */
 interface ProcessFacts {
+  /** When the present configuration was loaded, Unix milliseconds. */
+  readonly loadedAtMs: () => number;
   readonly lifecycle: Pick<Lifecycle, 'draining' | 'state'>;
   readonly fence: Pick<Fence, 'up' | 'facts'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
@@ -40,8 +42,19 @@ function positionOf(lifecycle: ProcessFacts['lifecycle'], fence: ProcessFacts['f
 }
 
 export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
-  const { lifecycle, fence, monitor, degraded, tracing, waiting, unreadable, stream, loadShedding, budget } = facts;
-  const loadedAt = Date.now() / 1_000;
+  const {
+    lifecycle,
+    fence,
+    monitor,
+    degraded,
+    tracing,
+    waiting,
+    unreadable,
+    stream,
+    loadShedding,
+    budget,
+    loadedAtMs,
+  } = facts;
   gauge({
     name: 'acg_build_info',
     help: 'Always 1; the release is in the label.',
@@ -51,7 +64,7 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   gauge({
     name: 'acg_config_loaded_timestamp_seconds',
     help: 'When this process read its configuration. If it is older than your last change, that change is not active.',
-    read: () => loadedAt,
+    read: () => loadedAtMs() / 1_000,
   });
   counter({
     name: 'acg_sealed_unreadable_total',

@@ -1,6 +1,6 @@
 /** Mounts what everyone may read: the list of resources, the discovery document, public keys. */
 
-import type { Express } from 'express';
+import type { Router } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { KEY_SET_PATH, keySet, type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
 import { checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
@@ -13,7 +13,7 @@ import { allowOnly } from '../server/http/target.ts';
 
 /** Mounts the public documents. Their bytes are made at start. */
 export function mountPublicRoutes(
-  agents: Express,
+  agents: Router,
   config: SigningSettings,
   catalogue: Catalogue,
   health: () => AdapterHealths,

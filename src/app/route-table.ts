@@ -1,7 +1,7 @@
 /** The table of routes for `acg validate`: what becomes of a request at each configured path. */
 
-import { CARD_PATH } from '../adapters/a2a/agent-card.ts';
-import { DISCOVERY_PATH } from '../adapters/acp/discovery.ts';
+import { CARD_PATH } from '../adapters/a2a/paths.ts';
+import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';

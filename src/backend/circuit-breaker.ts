@@ -197,11 +197,13 @@ export class Unanswered extends Error {
 export const UNWATCHED: Health = { answered: () => {}, unreachable: () => {}, silent: () => {} };
 
 /** A GET that may be sent to the backend at any time. */
+type HeaderFields = Readonly<Record<string, string>>;
+
 export interface Probe {
   /** Begins with `/`. */
   readonly path: string;
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Lower-case names; asked for each probe where it is a function. */
+  readonly headers: HeaderFields | (() => HeaderFields);
 }
 
 /**
@@ -230,7 +232,7 @@ async function sendProbe(connection: Connection, host: string, { path, headers }
     const { body } = await connection.request({
       method: 'GET',
       path,
-      headers: { 'accept-encoding': 'identity', ...headers, host },
+      headers: { 'accept-encoding': 'identity', ...(typeof headers === 'function' ? headers() : headers), host },
       signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
     });
     // The body is not read; its connection ends with the trial.

@@ -1,6 +1,5 @@
 /** What an operator should know about an accepted configuration, for the log and `acg validate`. */
 
-import { longestTimeoutMs } from '../checkouts/settings.ts';
 import { publishedPatternWarnings } from '../resources/check.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
@@ -9,12 +8,6 @@ import { MAKE_A_KEY, OLD_SEALING_KEYS, SEALING_KEYS } from './sections/sealing.t
 
 /** Longest tool name that common model interfaces take, characters. */
 const TOOL_NAME_LENGTH = 64;
-/**
- * Longest wait for the backend that the usual shutdown outlasts, milliseconds: of its 30 s, 5 are
- * for writing the result.
- */
-const USUAL_DRAIN_MS = 25_000;
-
 /** Fillings of the two operator tokens that are probably a mistake. */
 const ROTATION_WARNINGS = {
   none: [],
@@ -86,7 +79,6 @@ function mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig): 
 function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
   if (!acp.enabled) return [];
   const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));
-  const longest = longestTimeoutMs(acp.backend);
   const inClear = merchant.publicBaseUrl.startsWith('http:') && !isLoopbackUrl(merchant.publicBaseUrl);
   return [
     ...(inClear
@@ -103,11 +95,6 @@ function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfi
     ...(acp.oldKeys
       ? [
           `${OLD_SEALING_KEYS}: moved to ${SEALING_KEYS}, where they seal what is stored of payments as well; deprecated, and read until the next major release`,
-        ]
-      : []),
-    ...(longest > USUAL_DRAIN_MS
-      ? [
-          `protocols.acp.backend.operations: a call may take ${longest / 1000} s and a shutdown 5 s longer; on Kubernetes raise terminationGracePeriodSeconds`,
         ]
       : []),
   ];

@@ -56,10 +56,12 @@ interface Entry {
 }
 
 /**
- * `maxRunning`: exchanges at the same time, those that start included. `loopBusy`: whether the
+ * `maxRunning`: exchanges at the same time, those that start included; a function is asked for each
+ * of them, because the bound may change while they run. `loopBusy`: whether the
  * event loop has little time left.
  */
-export function createAdmission(maxRunning: number, loopBusy: () => boolean): Admission {
+export function createAdmission(maxRunning: number | (() => number), loopBusy: () => boolean): Admission {
+  const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
   const waiting = new Set<Entry>();
   /** In the order of their start. */
   const starting = new Set<Entry>();
@@ -77,7 +79,7 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
     entry.entrant.start();
   };
   const startingMs = (): number => (loopBusy() ? STARTING_MS : CALM_STARTING_MS);
-  const hasRoom = (): boolean => running < maxRunning && starting.size < STARTING;
+  const hasRoom = (): boolean => running < bound() && starting.size < STARTING;
   const leaveStart = (entry: Entry): void => {
     if (entry.state !== 'starting') return;
     entry.state = 'running';
@@ -114,7 +116,7 @@ export function createAdmission(maxRunning: number, loopBusy: () => boolean): Ad
     const [next] = waiting;
     if (next === undefined) return;
     const [oldest] = starting;
-    const turn = oldest === undefined || running >= maxRunning ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
+    const turn = oldest === undefined || running >= bound() ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
     const due = Math.min(next.since + MAX_WAIT_MS, turn);
     // A look that comes too early looks again: cheaper than a new timer for every exchange.
     if (lookingAt <= due) return;

@@ -6,8 +6,9 @@ import { buildRequest } from './backend-request.ts';
 import { inputProblems } from './input-problems.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import type { Resource } from './resource.ts';
-import { type compileValidators, MatchLengthError } from './schemas/ajv.ts';
+import type { compileValidators } from './schemas/ajv.ts';
 import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
+import { MatchLengthError } from './schemas/matching.ts';
 import { RESERVED_NAMES } from './schemas/reserved-members.ts';
 import type { ResourceConfig } from './settings.ts';
 import type { PathTemplate } from './url-template.ts';
@@ -51,8 +52,9 @@ function findProblems({ first, all }: Validators, input: JsonObject): readonly I
   if (first(input)) return [];
   if (isLarge(input)) return inputProblems(first.errors ?? [], input);
   try {
-    all(input);
-    return inputProblems(all.errors ?? [], input);
+    const reporting = all();
+    reporting(input);
+    return inputProblems(reporting.errors ?? [], input);
   } catch (error) {
     // The full report costs more than the verdict, and may exceed the budget.
     if (reasonUntried(error) === undefined) throw error;

@@ -1,13 +1,12 @@
 /** Opens the configured store, and seals the secrets in its ledger before the engine sees them. */
 
-import { createKeyRing, type SealingKey } from '../crypto/seal.ts';
+import { createKeyRing, type KeyRing, type SealingKey } from '../crypto/seal.ts';
 import type { RegisterEpoch } from '../mandates/register/register.ts';
 import { sealedLedger, type Unreadable } from '../payments/ledger/sealed-ledger.ts';
 import type { StorageConfig } from './port/settings.ts';
 import type { Store } from './port/store.ts';
 import type { StoreLog } from './redis/connection.ts';
-import { openRedisStore } from './redis/open.ts';
-import { openSqliteStore } from './sqlite/open.ts';
+import type * as SqliteModule from './sqlite/open.ts';
 
 /** Unreadable secrets that are logged once each: the same record is read again and again. */
 const MAX_LOGGED = 1_000;
@@ -35,11 +34,14 @@ async function openEngine(config: Parameters<typeof openStore>[0], log: StoreLog
   const limits = { eventsMaxLength, receiptsMaxLength, ...age };
   const begins = epoch === undefined ? {} : { epoch };
   if (engine.kind === 'sqlite') return openFile({ path: engine.path, limits, ...begins });
+  // Only the engine that is used is loaded: the client of Redis alone takes several megabytes.
+  const { openRedisStore } = await import('./redis/open.ts');
   return openRedisStore({ ...engine, merchantId, limits, ...begins, ...(log === undefined ? {} : { log }) });
 }
 
 /** @throws Error that names the configuration key and the path */
-function openFile(options: Parameters<typeof openSqliteStore>[0]): Store {
+async function openFile(options: Parameters<typeof SqliteModule.openSqliteStore>[0]): Promise<Store> {
+  const { openSqliteStore } = await import('./sqlite/open.ts');
   try {
     return openSqliteStore(options);
   } catch (cause) {
@@ -54,8 +56,7 @@ function openFile(options: Parameters<typeof openSqliteStore>[0]): Store {
  * as unreadable, never as absent money.
  */
 export function sealedStore(store: Store, keys: readonly SealingKey[], log: SealLog | undefined): Store {
-  const [first, ...others] = keys;
-  const ring = first && createKeyRing([first, ...others]);
+  let ring = ringOf(keys);
   const counts: Record<Unreadable, number> = {
     proof: 0,
     backendRequest: 0,
@@ -75,7 +76,15 @@ export function sealedStore(store: Store, keys: readonly SealingKey[], log: Seal
   };
   return {
     ...store,
-    ledger: sealedLedger(store.ledger, ring, unreadable),
+    ledger: sealedLedger(store.ledger, () => ring, unreadable),
     unreadable: () => counts,
+    renew(config) {
+      ring = ringOf(config.sealing ?? []);
+      store.renew?.(config);
+    },
   };
+}
+
+function ringOf([first, ...others]: readonly SealingKey[]): KeyRing | undefined {
+  return first && createKeyRing([first, ...others]);
 }

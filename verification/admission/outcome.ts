@@ -1,13 +1,34 @@
 /** What a way of injection made of a pod, and whether that is what injectPod makes of it. */
 
+import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
+import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
+import { FREE } from './clusters.ts';
 import { differences } from './differences.ts';
-import type { Verdict } from './judge.ts';
+import type { Cluster, Review, Verdict } from './judge.ts';
+import type { NamedPod } from './ways.ts';
 
 /** A stored pod with its defaults, or the words of a refusal. */
 export type Outcome =
   | { readonly kind: 'stored'; readonly pod: Pod }
   | { readonly kind: 'refused'; readonly words: string };
+
+/** Outcomes by the name of the case. */
+export type Outcomes = ReadonlyMap<string, Outcome>;
+
+/** Puts reviews to the clusters of the run, or to `more`, in one process. */
+export type Ask = (reviews: readonly Review[], more?: Readonly<Record<string, Cluster>>) => Promise<readonly Verdict[]>;
+
+/** What a part of a run found. */
+export interface Report {
+  readonly lines: readonly string[];
+  readonly faults: readonly string[];
+}
+
+/** One creation for each pod. */
+export function creations(cluster: string, pods: readonly NamedPod[]): readonly Review[] {
+  return pods.map(({ name, pod }) => ({ name, cluster, namespace: FREE, operation: 'CREATE', object: pod }));
+}
 
 /** The outcome that a verdict tells. */
 export function outcomeOf({ object, refused }: Verdict): Outcome {
@@ -15,16 +36,37 @@ export function outcomeOf({ object, refused }: Verdict): Outcome {
   return { kind: 'refused', words: refused ?? 'no verdict' };
 }
 
+/** The same outcomes with the defaults of the API server, where they are stored pods. */
+export async function withDefaults(ask: Ask, outcomes: Outcomes): Promise<Outcomes> {
+  const stored = [...outcomes].flatMap(([name, outcome]) =>
+    outcome.kind === 'stored' ? [{ name, pod: outcome.pod }] : [],
+  );
+  const verdicts = await ask(creations('plain', stored));
+  return new Map([...outcomes, ...verdicts.map((verdict) => [verdict.name, outcomeOf(verdict)] as const)]);
+}
+
+/** What injectPod makes of the pods, with the defaults of the API server. */
+export function expectedOf(ask: Ask, pods: readonly NamedPod[], options: InjectionOptions): Promise<Outcomes> {
+  return withDefaults(
+    ask,
+    new Map(
+      pods.map(({ name, pod }): readonly [string, Outcome] => {
+        const injection = injectPod(pod, options);
+        if (injection.kind === 'injected') return [name, { kind: 'stored', pod: injection.pod }];
+        return [name, { kind: 'refused', words: injection.message }];
+      }),
+    ),
+  );
+}
+
 /**
  * What is wrong, one line each; empty when it is what was expected. A refusal may be framed in
  * more words.
  */
-export function faultsOf(expected: Outcome, actual: Outcome): readonly string[] {
+export function faultsOf(expected: Outcome | undefined, actual: Outcome | undefined): readonly string[] {
+  if (expected === undefined || actual === undefined) return ['not judged'];
   if (expected.kind === 'stored' && actual.kind === 'stored') return differences(expected.pod, actual.pod);
-  if (expected.kind === 'refused' && actual.kind === 'refused')
-    return actual.words.includes(expected.words)
-      ? []
-      : [`expected the words: ${expected.words}`, `came: ${actual.words}`];
+  if (expected.kind === 'refused' && actual.kind === 'refused' && actual.words.includes(expected.words)) return [];
   return [`expected ${told(expected)}`, `came ${told(actual)}`];
 }
 

@@ -139,6 +139,8 @@ describe('the policies of deploy/admission', () => {
       '/routing',
       '/dev/termination-log',
       'AGENT_COMMERCE_CONFIG',
+      // The beginning of the variables that a second injection reads.
+      'GATEWAY_',
       `${names.CONFIG_DIRECTORY}/${names.CONFIG_KEY}`,
       `${names.SECRET_DIRECTORY}/`,
     ]);

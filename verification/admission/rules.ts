@@ -44,6 +44,15 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     },
   });
   const foreign = withGateway((gateway) => ({ ...gateway, image: 'registry.example/free:1', args: ['--free'] }));
+  const doubled = withGateway((gateway) => ({
+    ...gateway,
+    env: [
+      ...(gateway.env ?? []),
+      { name: 'GATEWAY_MERCHANT_GRACE_SECONDS', value: '1' },
+      { name: 'TZ' },
+      { name: 'TZ' },
+    ],
+  }));
   const ordinary = withGateway(({ restartPolicy, ...gateway }) => gateway);
   const relabelled = (labels: Readonly<Record<string, string>>): Pod => ({
     ...injected,
@@ -88,20 +97,36 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     review: { name, cluster: 'policy', namespace, operation: 'UPDATE', object, oldObject: before },
     expected,
   });
-  const dry = created('a dry run gives the same', 'policy', FREE, asked, { pod: injected });
+  const inEach = ['policy', 'webhook'].flatMap((cluster) => {
+    const dry = created(`a dry run gives the same (${cluster})`, cluster, FREE, asked, { pod: injected });
+    return [
+      created(`a pod that does not ask stays as it is (${cluster})`, cluster, FREE, bare, { pod: bare }),
+      created(`a pod that asks gets the gateway (${cluster})`, cluster, ENFORCED, asked, { pod: injected }),
+      { ...dry, review: { ...dry.review, dryRun: true } },
+      created(`a pod of the system stays as it is (${cluster})`, cluster, 'kube-system', asked, { pod: asked }),
+      created(`another image under the name is replaced (${cluster})`, cluster, FREE, foreign, { pod: injected }),
+      created(`without the label, where it is demanded (${cluster})`, cluster, ENFORCED, bare, {
+        words: 'does not carry label',
+      }),
+    ];
+  });
   return [
-    created('a pod that does not ask stays as it is', 'policy', FREE, bare, { pod: bare }),
-    created('a pod that asks gets the gateway', 'policy', ENFORCED, asked, { pod: injected }),
-    { ...dry, review: { ...dry.review, dryRun: true } },
-    created('a pod of the system stays as it is', 'policy', 'kube-system', asked, { pod: asked }),
-    created('without the label, where it is demanded', 'policy', ENFORCED, bare, { words: 'does not carry label' }),
+    ...inEach,
+    created('a pod that does not ask, while the webhook is away', 'webhook away', FREE, bare, { pod: bare }),
+    created('a pod that asks, while the webhook is away', 'webhook away', FREE, asked, {
+      words: 'failed calling webhook',
+    }),
+    created('an API server with its certificate', 'webhook with a certificate', FREE, asked, { pod: injected }),
+    created('an API server without its certificate', 'webhook without a certificate', FREE, asked, {
+      words: 'failed calling webhook',
+    }),
     created('opting out, where the label is demanded', 'policy', ENFORCED, podWith({ [OPT_IN_LABEL]: 'disabled' }), {
       words: `label ${OPT_IN_LABEL} is "disabled"`,
     }),
     created('a pod made by acg inject is as injected', 'policy', ENFORCED, injected, { pod: injected }),
-    created('another image under the name is replaced', 'policy', FREE, foreign, { pod: injected }),
     created('a container under the name that is no sidecar is replaced', 'policy', FREE, ordinary, { pod: injected }),
     created('a pod that asks, without any injection', 'guard', FREE, asked, { words: 'was not injected' }),
+    created('a gateway that has variables twice', 'policy', FREE, doubled, { pod: made(doubled) }),
     created('a pod made by acg inject, without any injection', 'guard', ENFORCED, injected, { pod: injected }),
     created('another image under the name, without any injection', 'guard', FREE, foreign, {
       words: 'runs image registry.example/free:1',

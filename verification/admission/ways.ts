@@ -1,4 +1,4 @@
-/** The ways of injection beside the policies: the command, and the component that it writes. */
+/** The ways of injection that need no cluster: the command, and the component that it writes. */
 
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -9,71 +9,65 @@ import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import type { Outcome } from './outcome.ts';
 
-const PROJECT = join(import.meta.dirname, '../..');
+const ACG = join(import.meta.dirname, '../../src/main.ts');
 const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** A pod of a run, by name. */
+/** A pod of a run, by the name of its case. */
 export interface NamedPod {
   readonly name: string;
   readonly pod: Pod;
 }
 
-/** What `acg inject` prints for all pods that it takes, and its words for each that it refuses. */
-export function commanded(
-  pods: readonly NamedPod[],
-  refused: readonly NamedPod[],
-  options: string,
-): ReadonlyMap<string, Outcome> {
-  const outcomes = new Map<string, Outcome>();
-  const taken = inject(pods, options);
-  if (taken.status !== 0) throw new Error(`acg inject: ${taken.stderr.trim()}`);
-  const printed = parseAllDocuments(taken.stdout).map((document) => document.toJS() as Pod);
-  for (const [place, { name }] of pods.entries()) {
-    const pod = printed[place];
-    outcomes.set(name, pod === undefined ? { kind: 'refused', words: 'nothing printed' } : { kind: 'stored', pod });
-  }
-  for (const { name, pod } of refused) {
-    const { status, stdout, stderr } = inject([{ name, pod }], options);
-    const clean = status === 1 && stdout === '';
-    outcomes.set(name, {
-      kind: 'refused',
-      words: clean ? stderr : `exit ${status} with ${stdout.length} characters printed`,
-    });
-  }
-  return outcomes;
+/** What `acg inject` prints for the pods that it takes; nothing of a pod may change the next. */
+export function commanded(pods: readonly NamedPod[], options: string): ReadonlyMap<string, Outcome> {
+  const { status, stdout, stderr } = inject(pods, options);
+  if (status !== 0) throw new Error(`acg inject: ${stderr.trim()}`);
+  return byName(pods, stdout);
 }
 
-/** What kubectl renders with the component that `acg inject --component` writes for all these pods. */
-export async function componentRendered(
-  pods: readonly NamedPod[],
-  options: string,
-): Promise<ReadonlyMap<string, Outcome>> {
+/** What kubectl renders with the component that `acg inject --component` writes for these pods. */
+export async function rendered(pods: readonly NamedPod[], options: string): Promise<ReadonlyMap<string, Outcome>> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'component-');
-  const written = inject(pods, options, '--component', join(directory, 'component'));
-  if (written.status !== 0) throw new Error(`acg inject --component: ${written.stderr.trim()}`);
+  const { status, stderr } = inject(pods, options, '--component', join(directory, 'component'));
+  if (status !== 0) throw new Error(`acg inject --component: ${stderr.trim()}`);
   writeFileSync(join(directory, 'pods.yaml'), documentsOf(pods));
-  writeFileSync(
-    join(directory, 'kustomization.yaml'),
-    JSON.stringify({ resources: ['pods.yaml'], components: ['component'] }),
-  );
-  const printed = parseAllDocuments(kustomize(directory)).map((document) => document.toJS() as Pod);
-  const byName = new Map(printed.map((pod) => [pod.metadata?.name, pod]));
+  const kustomization = { resources: ['pods.yaml'], components: ['component'] };
+  writeFileSync(join(directory, 'kustomization.yaml'), JSON.stringify(kustomization));
+  return byName(pods, kustomize(directory));
+}
+
+/** Its words for each pod that it refuses; `more` are further arguments. */
+export function refusals(
+  pods: readonly NamedPod[],
+  options: string,
+  ...more: readonly string[]
+): ReadonlyMap<string, Outcome> {
+  const { status, stdout, stderr } = inject(pods, options, ...more);
+  if (status !== 1 || stdout !== '')
+    throw new Error(`acg inject ended with ${status} where it refuses, and printed pods`);
+  const lines = stderr.split('\n');
   return new Map(
     pods.map(({ name, pod }) => {
-      const rendered = byName.get(pod.metadata?.name);
-      return [
-        name,
-        rendered === undefined ? { kind: 'refused', words: 'not rendered' } : { kind: 'stored', pod: rendered },
-      ];
+      const line = lines.find((each) => each.startsWith(`refused: Pod/${pod.metadata?.name}: `));
+      return [name, { kind: 'refused', words: line ?? 'not refused' }];
+    }),
+  );
+}
+
+function byName(pods: readonly NamedPod[], text: string): ReadonlyMap<string, Outcome> {
+  const printed = parseAllDocuments(text).map((document) => document.toJS() as Pod);
+  return new Map(
+    pods.map(({ name, pod: { metadata } }) => {
+      const pod = printed.find((each) => each.metadata?.name === metadata?.name);
+      return [name, pod === undefined ? { kind: 'refused', words: 'not printed' } : { kind: 'stored', pod }];
     }),
   );
 }
 
 function inject(pods: readonly NamedPod[], options: string, ...more: readonly string[]) {
-  const words = ['inject', '--options', options, '-f', '-', ...more];
-  return spawnSync(process.execPath, [join(PROJECT, 'src/main.ts'), ...words], {
+  return spawnSync(process.execPath, [ACG, 'inject', '--options', options, '-f', '-', ...more], {
     input: documentsOf(pods),
     encoding: 'utf8',
     timeout: TIMEOUT_MS,

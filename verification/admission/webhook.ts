@@ -1,10 +1,11 @@
-/** The injector in a process of its own, as a cluster that calls it over TLS. */
+/** The injector in processes of its own, as clusters that ask it over TLS. */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { createAuthority, type Identity } from '../../spec/support/certificates.ts';
 import { terminate } from '../../spec/support/child.ts';
 import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { clusterOf } from './clusters.ts';
@@ -13,6 +14,8 @@ import { type ClusterObject, rendered } from './manifests.ts';
 
 const ACG = join(import.meta.dirname, '../../src/main.ts');
 const STOP_GRACE_MS = 10_000;
+/** The discard service, which no machine runs. */
+const UNUSED_PORT = 9;
 
 interface Service {
   readonly name: string;
@@ -23,31 +26,51 @@ interface Webhook {
   readonly clientConfig: { readonly service: Service };
 }
 
+/** Clusters that ask an injector: any API server may, or only those with a certificate. */
+export type WebhookClusters = Readonly<
+  Record<'webhook' | 'webhook away' | 'webhook with a certificate' | 'webhook without a certificate', Cluster>
+>;
+
 /**
- * Starts the injector with a certificate of its own and gives the cluster whose webhook it is, and
- * one in which it is away. `options`: the file that it reads.
+ * Starts an injector with a certificate of its own, and one that lets in only clients of an
+ * authority. `options`: what they read.
  */
-export async function startWebhook(
-  ends: AsyncDisposableStack,
-  options: string,
-): Promise<Readonly<Record<'webhook' | 'webhook away', Cluster>>> {
+export async function startWebhook(ends: AsyncDisposableStack, options: string): Promise<WebhookClusters> {
   const objects = rendered('webhook');
   const { name, namespace } = serviceOf(objects);
-  const certificates = join(await temporaryDirectory(ends, 'admission-'), 'tls');
+  const directory = await temporaryDirectory(ends, 'admission-');
+  const certificates = join(directory, 'tls');
   const made = spawnSync(
     process.execPath,
     [ACG, 'injector', 'certificate', '--service', name, '--namespace', namespace, '--directory', certificates],
     { encoding: 'utf8' },
   );
   if (made.status !== 0) throw new Error(`acg injector certificate: ${made.stderr.trim()}`);
-  const port = await startInjector(ends, ['--options', options, '--certificates', certificates]);
+  const authority = createAuthority('API servers');
+  writeFileSync(join(directory, 'clients.crt'), authority.certificate);
+  const words = ['--options', options, '--certificates', certificates];
+  const [open, closed] = await Promise.all([
+    startInjector(ends, words),
+    startInjector(ends, [...words, '--client-ca', join(directory, 'clients.crt')]),
+  ]);
   const trusted = objects.map((object) => trusting(object, readFileSync(join(certificates, 'ca.crt'), 'utf8')));
-  const at = (host: string) => clusterOf(trusted, { services: { [`${namespace}/${name}`]: host } });
+  const at = (port: number) => ({ services: { [`${namespace}/${name}`]: `127.0.0.1:${port}` } });
+  const kubeconfig = join(directory, 'kubeconfig');
+  writeFileSync(kubeconfig, kubeconfigFor(`${name}.${namespace}.svc`, authority.issue()));
   return {
-    webhook: at(`127.0.0.1:${port}`),
-    // Port 9 of loopback: nothing listens there.
-    'webhook away': at('127.0.0.1:9'),
+    webhook: clusterOf(trusted, at(open)),
+    // Nothing listens there.
+    'webhook away': clusterOf(trusted, at(UNUSED_PORT)),
+    'webhook with a certificate': clusterOf(trusted, { ...at(closed), kubeconfig }),
+    'webhook without a certificate': clusterOf(trusted, at(closed)),
   };
+}
+
+/** The API server's own certificate for this host, as its AdmissionConfiguration names it. */
+function kubeconfigFor(host: string, { certificate, key }: Identity): string {
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  const user = { 'client-certificate-data': base64(certificate), 'client-key-data': base64(key) };
+  return JSON.stringify({ apiVersion: 'v1', kind: 'Config', users: [{ name: host, user }] });
 }
 
 function webhooksOf(object: ClusterObject): readonly Webhook[] {

@@ -174,12 +174,6 @@ describe('protocols.acp', () => {
     assert.deepEqual(configWarnings(load(selling())), []);
   });
 
-  it('warns of a call that takes longer than the usual shutdown', () => {
-    const [warning, ...others] = configWarnings(load(selling({ [`${COMPLETE}.timeoutMs`]: 40_000 })));
-    assert.match(warning ?? '', /may take 40 s.*terminationGracePeriodSeconds/);
-    assert.deepEqual(others, []);
-  });
-
   it('warns of payment data in clear, and of a bound without effect', () => {
     const clear = selling({ 'merchant.publicBaseUrl': 'http://shop.example' });
     assert.match(configWarnings(load(clear)).join('\n'), /^protocols\.acp: merchant\.publicBaseUrl is not https/);

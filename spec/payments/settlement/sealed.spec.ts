@@ -21,7 +21,11 @@ describe('a ledger that is sealed', () => {
     unreadable = [];
   });
   const withKeys = (keys: SealingKeys | undefined): PaymentLedger =>
-    sealedLedger(world.ledger, keys && createKeyRing(keys), (what) => void unreadable.push(what));
+    sealedLedger(
+      world.ledger,
+      () => keys && createKeyRing(keys),
+      (what) => void unreadable.push(what),
+    );
   /** An attempt that died before, or after, something was sent. */
   const left = async (at: 'reserved' | 'settling', keys: SealingKeys): Promise<PaymentRecord> => {
     const ledger = withKeys(keys);
@@ -65,7 +69,11 @@ describe('a ledger that is sealed', () => {
       read: async () => ({ ...stored, proof: stored.backendRequest, backendRequest: stored.proof }),
     };
     const ring = createKeyRing(OLD);
-    await sealedLedger(moved, ring, (what) => void unreadable.push(what)).read(payId);
+    await sealedLedger(
+      moved,
+      () => ring,
+      (what) => void unreadable.push(what),
+    ).read(payId);
     assert.deepEqual(unreadable, ['proof', 'backendRequest']);
   });
 

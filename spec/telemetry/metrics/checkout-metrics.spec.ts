@@ -15,7 +15,7 @@ function watched(): Watched {
   const lines: Record<string, unknown>[] = [];
   const metrics = createMetrics({
     sold: () => true,
-    offers: new Map(),
+    offers: () => new Map(),
     census: async () => ({ open: 0, uncertain: 0, undelivered: 0 }),
   });
   const log = createLog('info', [], { write: (line) => void lines.push(JSON.parse(line)) });

@@ -8,7 +8,7 @@ import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { seriesIn } from '../scrape.ts';
 
 const NOTHING = { open: 0, uncertain: 0, undelivered: 0 };
-const metricsOf = () => createMetrics({ sold: () => true, offers: new Map(), census: async () => NOTHING });
+const metricsOf = () => createMetrics({ sold: () => true, offers: () => new Map(), census: async () => NOTHING });
 
 describe('durations', () => {
   it('are counted in every bucket that is not below them, the bound itself included', () => {

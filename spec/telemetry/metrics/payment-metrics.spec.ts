@@ -44,7 +44,12 @@ describe('money that was taken', () => {
   const counting = (ledger: PaymentLedger = store.ledger) => {
     const registry = new Registry();
     const offers = new Map(['market_report', 'cities'].map((id) => [id, { requirements: { network, asset } }]));
-    const metrics = paymentMetrics(registry, createDurations(), (id) => offers.has(id), offers);
+    const metrics = paymentMetrics(
+      registry,
+      createDurations(),
+      (id) => offers.has(id),
+      () => offers,
+    );
     return { ledger: metrics.ledger(ledger), taken: async () => seriesIn(await registry.metrics()) };
   };
   const begun = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> => {

@@ -10,9 +10,9 @@ import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/re
 import { staticDocument } from '../../resources/static-document.ts';
 import { published } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
+import { CARD_PATH } from './paths.ts';
 import { X402_EXTENSIONS } from './x402-extension.ts';
 
-export const CARD_PATH = '/.well-known/agent-card.json';
 const JSON_ONLY = ['application/json'];
 /** The name under which the card declares where a mandate goes (a2a 2). */
 const MANDATE_SCHEME = 'ap2Mandate';

@@ -6,11 +6,6 @@ import type { JsonObject } from '../../json/types.ts';
 import { type StaticDocument, staticDocument } from '../../resources/static-document.ts';
 import { validatorOf } from './validation/validator.ts';
 
-/** Agents look for the service at the root of the origin. */
-export const DISCOVERY_PATH = '/.well-known/acp.json';
-/** How long they may keep the document, seconds (specification 8). */
-export const DISCOVERY_MAX_AGE_S = 3_600;
-
 /** What the document is made from. */
 interface DiscoveryParts {
   /** No trailing slash. */

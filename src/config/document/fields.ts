@@ -1,6 +1,6 @@
 /** Rules about single values that a JSON Schema cannot express: URLs, origins, addresses, texts. */
 
-import { getAddress } from 'viem/utils';
+import { checksumAddress } from '../../crypto/address.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { textFault } from '../../resources/schemas/text.ts';
 import { FORBIDDEN_HOST, hostKind, readHttpUrl } from './endpoints.ts';
@@ -77,9 +77,4 @@ function addressFault(text: string): string | undefined {
   if (text === ZERO_ADDRESS) return 'must not be the zero address: the money would be lost';
   if (text === text.toLowerCase() || text === checksumAddress(text)) return undefined;
   return 'must have a valid checksum (EIP-55), or be all lower case; a digit or a letter case is wrong';
-}
-
-/** An address of 40 hexadecimal digits in EIP-55 form. */
-export function checksumAddress(address: string): string {
-  return getAddress(address.toLowerCase() as `0x${string}`);
 }

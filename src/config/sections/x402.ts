@@ -1,6 +1,7 @@
 /** `payments.x402`: where the money goes, on which chain, and the rules of real money. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { checksumAddress } from '../../crypto/address.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';
 import type {
@@ -13,7 +14,6 @@ import type {
 import type { ProblemList } from '../../problems/problem.ts';
 import type { EndpointDocument, FacilitatorDocument, X402Document } from '../document/document.ts';
 import { isLoopbackUrl } from '../document/endpoints.ts';
-import { checksumAddress } from '../document/fields.ts';
 
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;

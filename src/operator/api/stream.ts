@@ -52,7 +52,7 @@ export interface EventStream {
 interface StreamParts {
   readonly feed: EventFeed;
   readonly gate: StreamGate;
-  /** Streams at the same time. */
+  /** Streams at the same time; read for each new one. */
   readonly maxStreams: number;
   /** Called once when the store begins to fail, not for every attempt. */
   readonly onTrouble: (cause: unknown) => void;
@@ -63,7 +63,8 @@ interface StreamParts {
  * connection is closed. All streams end when the drain begins: readers resume at another process,
  * and do not delay the end of this one.
  */
-export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamParts): EventStream {
+export function openEventStream(parts: StreamParts): EventStream {
+  const { feed, gate, onTrouble } = parts;
   const hub = new StreamHub(feed, onTrouble);
   const readers = new Set<StreamReader>();
   let cut = 0;
@@ -92,7 +93,7 @@ export function openEventStream({ feed, gate, maxStreams, onTrouble }: StreamPar
   const route: RequestHandler = async function eventStream(req, res) {
     const from = resumePosition(req);
     refuseWhileDraining(gate);
-    if (readers.size >= maxStreams) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
+    if (readers.size >= parts.maxStreams) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
     if (req.method === 'HEAD') {
       res.writeHead(200, HEAD);
       res.end();

@@ -115,13 +115,14 @@ export interface DeliveryWarnings {
   unmarked(facts: UnwrittenDelivery): void;
 }
 
-/** `keepAnswerMs`: how long the token of a purchase opens its delivered answer. */
+/** `keepAnswerMs`: how long the token of a purchase opens its delivered answer, at its delivery. */
 export function createDeliveryRecorder(
   ledger: PaymentLedger,
-  keepAnswerMs: number,
+  keepAnswerMs: number | (() => number),
   warn: DeliveryWarnings,
   time: Time = REAL_TIME,
 ): DeliveryRecorder {
+  const keepMs = typeof keepAnswerMs === 'number' ? () => keepAnswerMs : keepAnswerMs;
   const begun = new WeakMap<PaymentRecord, Begun>();
   /** What a failed delivery writes about its own mark. The mark of an earlier attempt stays. */
   const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
@@ -199,7 +200,7 @@ export function createDeliveryRecorder(
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
       return close(record, facts, delivery, {
         to: 'delivered',
-        ...keeping(facts.answer, deliveredKeepMs(record, keepAnswerMs)),
+        ...keeping(facts.answer, deliveredKeepMs(record, keepMs())),
       });
     },
     undelivered: async (record, facts) => {

@@ -22,21 +22,24 @@ export type Unreadable = (typeof SEALED_FIELDS)[number] | 'answer';
 const SEPARATOR = Buffer.from('\n');
 
 /**
- * Seals proofs, signatures, inputs and answers for their record and field alone. Without a ring
+ * Seals proofs, signatures, inputs and answers for their record and field alone. The ring is asked
+ * for each time, because keys may change while calls run. Without a ring
  * nothing is sealed, and what was sealed before is unreadable. A field that cannot be opened stays
  * sealed text, which `readStoredProof` and `readStoredRequest` refuse; a kept answer that cannot be
  * opened is none. `unreadable` gets each of them.
  */
 export function sealedLedger(
   ledger: PaymentLedger,
-  ring: KeyRing | undefined,
+  ringNow: () => KeyRing | undefined,
   unreadable: (what: Unreadable, payId: string) => void,
 ): PaymentLedger {
-  const closed = <Fields extends object>(payId: string, fields: Fields): Fields =>
-    ring === undefined ? fields : mapped(fields, (name, text) => sealText(ring, text, ['payment', payId, name]));
+  const closed = <Fields extends object>(payId: string, fields: Fields): Fields => {
+    const ring = ringNow();
+    return ring === undefined ? fields : mapped(fields, (name, text) => sealText(ring, text, ['payment', payId, name]));
+  };
   const opened = (record: PaymentRecord): PaymentRecord =>
     mapped(record, (name, text) => {
-      const clear = openText(ring, text, ['payment', record.payId, name]);
+      const clear = openText(ringNow(), text, ['payment', record.payId, name]);
       if (clear === undefined) unreadable(name, record.payId);
       return clear ?? text;
     });
@@ -44,6 +47,7 @@ export function sealedLedger(
     'record' in answer ? { ...answer, record: opened(answer.record) } : answer;
   const closedKeeping = (payId: string, keeping: Keeping | undefined): { readonly keeping?: Keeping } => {
     if (keeping === undefined) return {};
+    const ring = ringNow();
     if (ring === undefined) return { keeping };
     assertKeeping(keeping);
     return { keeping: { ...keeping, answer: sealedAnswer(ring, payId, keeping.answer) } };
@@ -77,6 +81,7 @@ export function sealedLedger(
     async kept(payId) {
       const answer = await ledger.kept(payId);
       if (answer === undefined || answer.headers[SEALED_ANSWER] === undefined) return answer;
+      const ring = ringNow();
       const clear = ring && openedAnswer(ring, payId, answer);
       if (clear === undefined) unreadable('answer', payId);
       return clear;

@@ -146,7 +146,7 @@ export function createBuyerTokens(
         text,
         // The clock of another process may be behind: the token counts there for a little longer.
         genuineForMs: genuine ? (oldestSeconds - age + CLOCK_SKEW_SECONDS) * 1_000 : 0,
-        // The second of issue is rounded down, and its 402 may have been made at the end of it.
+        // The second of issue is rounded down: the challenge may have been made at the end of it.
         offeredUntilMs:
           genuine && covered !== undefined ? (issuedAt + 1 + covered.maxTimeoutSeconds) * 1_000 : undefined,
       };

@@ -2,6 +2,9 @@
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 
+/** The dialect, by the name of its meta-schema. */
+export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
+
 /** The value of a keyword: one schema, a list of them, schemas by name, or a plain value. */
 type KeywordShape = 'schema' | 'schemas' | 'named' | 'value';
 

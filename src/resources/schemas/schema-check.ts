@@ -6,6 +6,7 @@ import { memberPath } from '../../problems/problem.ts';
 import { patternFault } from '../patterns/linear.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import {
+  DIALECT,
   IN_PLACE,
   KEYWORDS,
   type KeywordTarget,
@@ -23,7 +24,6 @@ export const MAX_SUBSCHEMAS = 5_000;
 const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 /** Types that a schema declares for its value; undefined: none. */
 type Types = readonly string[] | undefined;
-const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
   const faults: ResourceFault[] = [];

@@ -29,11 +29,15 @@ export interface AnswerBudget {
   waiting(): number;
 }
 
-/** `atMost`: bytes at the same time. A larger answer gets all of it, alone. */
-export function createAnswerBudget(atMost: number): AnswerBudget {
+/**
+ * `atMost`: bytes at the same time; a function is asked for each answer. A larger answer gets all
+ * of it, alone.
+ */
+export function createAnswerBudget(atMost: number | (() => number)): AnswerBudget {
+  const bound = typeof atMost === 'number' ? () => atMost : atMost;
   let reserved = 0;
   const queues = { paid: new Set<Waiting>(), free: new Set<Waiting>() };
-  const fits = (bytes: number): boolean => reserved === 0 || reserved + bytes <= atMost;
+  const fits = (bytes: number): boolean => reserved === 0 || reserved + bytes <= bound();
   const take = (bytes: number): (() => void) => {
     reserved += bytes;
     return () => {

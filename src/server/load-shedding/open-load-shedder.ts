@@ -14,7 +14,8 @@ const REPORT_MS = 1_000;
 type ShedCount = Readonly<Record<ShedReason, number>>;
 
 interface OpenLoadShedderParts {
-  readonly maxInFlight: number;
+  /** As in `createSlots`. */
+  readonly maxInFlight: number | (() => number);
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly draining: () => boolean;

@@ -12,11 +12,15 @@ export interface Slots {
   inFlight(): number;
 }
 
-/** `atMost`: the calls that may be in flight at the same time (contract 3, admission). */
-export function createSlots(atMost: number): Slots {
+/**
+ * `atMost`: the calls that may be in flight at the same time (contract 3, admission). A function is
+ * asked for each call, because the bound may change while calls are in flight.
+ */
+export function createSlots(atMost: number | (() => number)): Slots {
+  const bound = typeof atMost === 'number' ? () => atMost : atMost;
   let inFlight = 0;
   return {
-    free: () => inFlight < atMost,
+    free: () => inFlight < bound(),
     take() {
       inFlight += 1;
       let holds = 0;

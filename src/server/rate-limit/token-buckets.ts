@@ -39,16 +39,22 @@ interface Bucket {
   at: number;
 }
 
-/** `now`: milliseconds of a monotonic clock. */
+/**
+ * `rate`: asked for each call where it is a function; what a client has used stays counted when it
+ * changes. `now`: milliseconds of a monotonic clock.
+ */
 export function createTokenBuckets(
-  rate: Rate,
+  rate: Rate | (() => Rate),
   { maxClients = MAX_CLIENTS, now = () => performance.now() }: { maxClients?: number; now?: () => number } = {},
 ): TokenBuckets {
-  const { perSecond, burst } = rate;
+  const rateNow = typeof rate === 'function' ? rate : () => rate;
   const buckets = new RecentMap<Bucket>(maxClients);
   return {
-    rate,
+    get rate() {
+      return rateNow();
+    },
     take(client) {
+      const { perSecond, burst } = rateNow();
       const at = now();
       let bucket = buckets.use(client);
       if (bucket === undefined) {
@@ -68,7 +74,7 @@ export function createTokenBuckets(
     },
     giveBack(client) {
       const bucket = buckets.use(client);
-      if (bucket !== undefined) bucket.tokens = Math.min(burst, bucket.tokens + 1);
+      if (bucket !== undefined) bucket.tokens = Math.min(rateNow().burst, bucket.tokens + 1);
     },
   };
 }

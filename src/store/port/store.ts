@@ -8,6 +8,7 @@ import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
+import type { StorageConfig } from './settings.ts';
 
 /** `degraded` still serves (contract 2). The cause goes to the log, never to an answer. */
 export type StoreHealth =
@@ -34,6 +35,8 @@ export interface Store {
   check(): Promise<StoreHealth>;
   /** How often a sealed value could not be opened, by its kind; absent where nothing is sealed. */
   readonly unreadable?: () => Readonly<Record<string, number>>;
+  /** Takes over keys and logins of another configuration; absent where there are none. */
+  renew?(config: Pick<StorageConfig, 'engine' | 'sealing'>): void;
   /** A short step of housekeeping: drops receipts over the bounds. True: there is more to do. */
   tidy(): Promise<boolean>;
   close(): Promise<void>;

@@ -110,6 +110,38 @@ function clusterClient(nodes: readonly { readonly host: string; readonly port: n
   });
 }
 
+/**
+ * Gives a client the login of other settings for its next connections. Those that are open stay: a
+ * server keeps whom it has let in, so that a changed password drops no command.
+ */
+export function renewLogin(redis: RedisClient, settings: RedisSettings): void {
+  const login = loginOf(settings);
+  if (redis instanceof Redis) {
+    const sentinel: Login = 'sentinel' in settings ? settings.sentinel : {};
+    Object.assign(redis.options, login, {
+      sentinelUsername: sentinel.username ?? null,
+      sentinelPassword: sentinel.password ?? null,
+    });
+    return;
+  }
+  // A cluster copies its options for the connections to come, and each connection has its own.
+  const { connectionPool } = redis as unknown as { readonly connectionPool: { readonly redisOptions: object } };
+  for (const options of [connectionPool.redisOptions, ...redis.nodes('all').map((node) => node.options)])
+    Object.assign(options, login);
+}
+
+type Login = Pick<RedisSettings, 'username' | 'password'>;
+
+/** The login of settings, which may stand in the URL. Null takes an earlier one away. */
+function loginOf(settings: RedisSettings): { readonly username: string | null; readonly password: string | null } {
+  const reading = 'url' in settings ? readRedisUrl(settings.url) : undefined;
+  const inUrl: Login = reading?.ok === true ? reading.url : {};
+  return {
+    username: settings.username ?? inUrl.username ?? null,
+    password: settings.password ?? inUrl.password ?? null,
+  };
+}
+
 function credentials({ username, password }: RedisSettings): Own {
   return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
 }

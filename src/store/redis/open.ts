@@ -8,7 +8,7 @@ import type { RedisSettings, StoreLimits } from '../port/settings.ts';
 import type { Store } from '../port/store.ts';
 import { redisCensus } from './census.ts';
 import { redisCheckouts } from './checkouts.ts';
-import type { RedisClient } from './client.ts';
+import { type RedisClient, renewLogin } from './client.ts';
 import { connect, disconnect, type StoreLog } from './connection.ts';
 import { answered } from './failure.ts';
 import { redisFeed } from './feed.ts';
@@ -43,7 +43,14 @@ export async function openRedisStore(
   ]);
   const epoch = watchEpoch(options.epoch, log);
   await keepEpoch(redis, keys, epoch);
-  const openTail = () => connect(options, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
+  let settings: RedisSettings = options;
+  const clients = new Set([redis, ...(replicated === undefined ? [] : [replicated])]);
+  const openTail = async () => {
+    const tail = await connect(settings, { name: 'tail', waitsMs: TAIL_WAIT_MS }, undefined);
+    clients.add(tail);
+    tail.once('end', () => clients.delete(tail));
+    return tail;
+  };
   if (log !== undefined) reportWeaknesses(redis, keys, replicas, log);
   const trimmed = trimCount();
   const receipts = redisReceipts(redis, keys, limits, trimmed);
@@ -60,6 +67,11 @@ export async function openRedisStore(
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
     tidy: () => receipts.tidy(),
+    renew({ engine }) {
+      if (engine.kind !== 'redis') return;
+      settings = engine;
+      for (const client of clients) renewLogin(client, engine);
+    },
     close: async () => {
       await Promise.all([disconnect(redis), replicated && disconnect(replicated)]);
     },

@@ -25,9 +25,13 @@ const MAX_PATH = 512;
 /**
  * Secrets are kept out by type: a serialiser names the few fields that may be written, so an
  * unexpected header cannot appear. `secrets`: the configured ones, which are masked as well,
- * because a peer may quote them in an error message.
+ * because a peer may quote them in an error message. The list is read for each line: it may grow.
  */
-export function createLog(level: string, secrets: readonly string[], destination?: DestinationStream): Log {
+export function createLog(
+  level: string,
+  secrets: readonly string[] | MaskedSecrets,
+  destination?: DestinationStream,
+): Log {
   const out =
     destination ?? pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
   return pino(
@@ -36,9 +40,27 @@ export function createLog(level: string, secrets: readonly string[], destination
   );
 }
 
+/** The secrets that a log masks, which become more with each configuration that is loaded. */
+export class MaskedSecrets {
+  /** As JSON spells them. */
+  readonly spelled = new Set<string>();
+
+  constructor(secrets: readonly string[]) {
+    this.add(secrets);
+  }
+
+  /** Earlier ones stay masked: a call that is still running may bring them into a message. */
+  add(secrets: readonly string[]): void {
+    for (const secret of secrets) this.spelled.add(JSON.stringify(secret).slice(1, -1));
+  }
+}
+
 /** Replaces the secrets in a line. Lines are JSON, so secrets are compared as JSON spells them. */
-function masked(out: DestinationStream & { flush?: () => void }, secrets: readonly string[]): DestinationStream {
-  const spelled = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+function masked(
+  out: DestinationStream & { flush?: () => void },
+  secrets: readonly string[] | MaskedSecrets,
+): DestinationStream {
+  const { spelled } = secrets instanceof MaskedSecrets ? secrets : new MaskedSecrets(secrets);
   return {
     write(line) {
       let safe = line;

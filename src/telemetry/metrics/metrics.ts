@@ -63,8 +63,8 @@ export interface Metrics {
 interface MetricsParts {
   /** Whether a resource is in the catalogue. */
   readonly sold: (resourceId: string) => boolean;
-  /** What its paid resources are paid in. */
-  readonly offers: PricedIn;
+  /** What its paid resources are paid in now. */
+  readonly offers: () => PricedIn;
   readonly census: () => Promise<PaymentCensus>;
 }
 

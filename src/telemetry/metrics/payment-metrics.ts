@@ -36,7 +36,7 @@ export type PricedIn = ReadonlyMap<string, { readonly requirements: Money }>;
  */
 function revenueMetric(
   registry: Registry,
-  offers: PricedIn,
+  offers: () => PricedIn,
 ): (payment: Money & Pick<PaymentRecord, 'resourceId' | 'units' | 'recovered'>) => void {
   const sums = new Map<string, { readonly labels: Money & { readonly resource: string }; units: bigint }>();
   const sumOf = (resource: string, { network, asset }: Money): { units: bigint } => {
@@ -45,8 +45,6 @@ function revenueMetric(
     sums.set(key, sum);
     return sum;
   };
-  // From 0, or the first payment of each resource would be no growth.
-  for (const [resource, { requirements }] of offers) sumOf(resource, requirements);
   new Counter({
     name: 'acg_settled_units_total',
     help:
@@ -56,12 +54,14 @@ function revenueMetric(
     registers: [registry],
     collect() {
       this.reset();
+      // From 0, or the first payment of each resource would be no growth.
+      for (const [resource, { requirements }] of offers()) sumOf(resource, requirements);
       for (const { labels, units } of sums.values()) this.inc(labels, Number(units));
     },
   });
   return function settled(payment) {
     if (payment.recovered !== undefined) return;
-    const resource = offers.has(payment.resourceId) ? payment.resourceId : '';
+    const resource = offers().has(payment.resourceId) ? payment.resourceId : '';
     sumOf(resource, payment).units += BigInt(payment.units);
   };
 }
@@ -77,7 +77,7 @@ export function paymentMetrics(
   registry: Registry,
   durations: Durations,
   sold: (resourceId: string) => boolean,
-  offers: PricedIn,
+  offers: () => PricedIn,
 ): PaymentMetrics {
   const registers = [registry];
   const payments = new Counter({

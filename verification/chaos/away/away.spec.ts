@@ -26,6 +26,8 @@ describe('a backend that is away, hangs or breaks connections, with six buyers',
       { recoveryMs: 4_001 },
       { scenario: 'down', settled: 1 },
       { scenario: 'away for 1.5 s, again and again', settledAndUndelivered: 1 },
+      { scenario: 'restarts with its hook, again and again', settledAndUndelivered: 1, inHand: 1 },
+      { scenario: 'restarts with its hook, again and again', calls: 1_001 },
       { scenario: 'hangs', settledAndUndelivered: 13, opened: 2 },
     ];
     for (const change of bad) assert.equal(faults({ ...well, ...change }).length, 1, JSON.stringify(change));

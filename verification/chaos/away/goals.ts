@@ -18,7 +18,18 @@ const UNDER_WAY = 6;
 
 /** The broken promises of a scenario; empty when it kept all. */
 export function faults(shown: Shown): readonly string[] {
-  const { scenario, calls, delivered, settled, settledAndUndelivered, inHand, lost, opened, recoveryMs = 0 } = shown;
+  const {
+    scenario,
+    calls,
+    delivered,
+    refusedBeforeMoney,
+    settled,
+    settledAndUndelivered,
+    inHand,
+    lost,
+    opened,
+    recoveryMs = 0,
+  } = shown;
   const wrong: string[] = [];
   const must = (holds: boolean, rule: string): void => void (holds || wrong.push(rule));
   must(lost === 0, 'what was paid is collected or on the list of refunds');
@@ -26,6 +37,9 @@ export function faults(shown: Shown): readonly string[] {
   if (scenario === 'healthy') must(delivered >= calls * HEALTHY_SHARE, 'delivers 99.9 % when the backend is healthy');
   else if (scenario === 'down') must(settled === 0, 'takes no money at all');
   else if (scenario.startsWith('away')) must(settledAndUndelivered === inHand, 'delivers all that is paid');
-  else must(settledAndUndelivered <= UNDER_WAY + LOST_A_PERIOD * opened, 'at most three a period of the breaker');
+  else if (scenario.startsWith('restarts')) {
+    must(settledAndUndelivered === 0, 'leaves nothing undelivered that is paid');
+    must(delivered + refusedBeforeMoney === calls, 'fails no call');
+  } else must(settledAndUndelivered <= UNDER_WAY + LOST_A_PERIOD * opened, 'at most three a period of the breaker');
   return wrong;
 }

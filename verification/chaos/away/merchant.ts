@@ -25,15 +25,15 @@ export interface AwayMerchant {
   goOn(): void;
 }
 
-export async function awayMerchant(): Promise<AwayMerchant> {
+/** `workMs`: how long an answer takes. */
+export async function awayMerchant(workMs: number): Promise<AwayMerchant> {
   const [port = 0] = await freePorts(1);
   let child: ChildProcess | undefined;
   return {
     url: `http://127.0.0.1:${port}`,
     async start(manner = 'answers') {
-      const started = spawn(process.execPath, [join(import.meta.dirname, 'merchant-main.ts'), String(port), manner], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
+      const args = [join(import.meta.dirname, 'merchant-main.ts'), String(port), manner, String(workMs)];
+      const started = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       leash(started);
       child = started;
       await once(started.stdout, 'data');

@@ -1,6 +1,7 @@
 /** The ways in which a backend goes away. */
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { askHook } from '../../../spec/support/hook.ts';
 import type { Manner } from './merchant.ts';
 import { type AwayWorld, openAwayWorld } from './world.ts';
 
@@ -8,6 +9,8 @@ import { type AwayWorld, openAwayWorld } from './world.ts';
 const AWAY_MS = 1_500;
 const THERE_MS = 1_200;
 const BUYERS = 6;
+/** How long an answer takes where the backend must have calls in hand, milliseconds. */
+const WORK_MS = 300;
 /** The backend deadline in scenarios with a silent backend, milliseconds. */
 const SHORT_MS = 400;
 /** How long the backend is silent, milliseconds: several periods of the breaker. */
@@ -59,6 +62,8 @@ export const SCENARIOS: readonly Scenario[] = [
   }),
   scenario('away for 1.5 s, again and again', {}, comingAndGoing(false)),
   scenario('away for 1.5 s, what may be repeated', {}, comingAndGoing(true)),
+  scenario('away for 1.5 s, with calls in hand', { workMs: WORK_MS }, comingAndGoing(false)),
+  scenario('restarts with its hook, again and again', { workMs: WORK_MS }, comingAndGoing(false, asksForRelease)),
   scenario('closes what it accepts', {}, inManner('closes')),
   scenario('cuts what it has read', {}, inManner('cuts')),
   scenario('hangs', { timeoutMs: SHORT_MS }, silent),
@@ -103,12 +108,20 @@ function scenario(
   };
 }
 
-function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) => Promise<number> {
+/** What the kubelet does before it stops the container of a backend that has the hook. */
+async function asksForRelease({ gateway }: AwayWorld): Promise<void> {
+  await askHook(gateway.managementUrl, '/release');
+}
+
+function comingAndGoing(
+  repeatable: boolean,
+  beforeKill: (world: AwayWorld) => Promise<void> = async () => undefined,
+): (world: AwayWorld, calls: number) => Promise<number> {
   return async (world, calls) => {
     await world.merchant.start();
     await world.untilNotOpen();
     let done = false;
-    const slowest = comeAndGo(world, () => done, AWAY_MS);
+    const slowest = comeAndGo(world, () => done, beforeKill);
     await world.buy({ buyers: BUYERS, calls, repeatable });
     done = true;
     return slowest;
@@ -119,12 +132,17 @@ function comingAndGoing(repeatable: boolean): (world: AwayWorld, calls: number) 
  * Kills and restarts the backend until it is done. Resolves with the longest time from a restart to
  * a delivery, milliseconds.
  */
-async function comeAndGo(world: AwayWorld, isDone: () => boolean, awayMs: number): Promise<number> {
+async function comeAndGo(
+  world: AwayWorld,
+  isDone: () => boolean,
+  beforeKill: (world: AwayWorld) => Promise<void>,
+): Promise<number> {
   let slowest = 0;
   while (!isDone()) {
     await delay(THERE_MS);
+    await beforeKill(world);
     await world.merchant.kill();
-    await delay(awayMs);
+    await delay(AWAY_MS);
     await world.merchant.start();
     slowest = Math.max(slowest, await untilDelivered(world, isDone));
   }

@@ -73,10 +73,16 @@ export interface Seen {
 }
 
 export async function openAwayWorld(
-  options: { readonly timeoutMs?: number; readonly probe?: boolean; readonly settleMs?: number } = {},
+  options: {
+    readonly timeoutMs?: number;
+    readonly probe?: boolean;
+    readonly settleMs?: number;
+    /** How long an answer of the backend takes, milliseconds. */
+    readonly workMs?: number;
+  } = {},
 ): Promise<AwayWorld> {
-  const { timeoutMs = 10_000, probe = false, settleMs = SETTLE_MS } = options;
-  const merchant = await awayMerchant();
+  const { timeoutMs = 10_000, probe = false, settleMs = SETTLE_MS, workMs = 0 } = options;
+  const merchant = await awayMerchant(workMs);
   const facilitator = await startHostileFacilitator(`eip155:${CHAIN_ID}`);
   const seen: Seen = {
     ...{ calls: 0, delivered: 0, refused: 0, inHand: 0 },

@@ -16,12 +16,16 @@ export type TrustHealth =
 export interface IssuerTrust extends TrustedIssuers {
   /** Waits for a running first fetch. */
   check(): Promise<TrustHealth>;
-  /** Ends the fetches. */
-  close(): void;
+  /** Fetched keys, by where they are fetched: other issuers may go on with them. */
+  readonly remotes: ReadonlyMap<string, RemoteKeys>;
+  /** Ends the fetches, but for those that `next` goes on with. */
+  close(next?: Pick<IssuerTrust, 'remotes'>): void;
 }
 
 interface TrustParts {
   readonly fetcher: Pick<KeyFetcher, 'fetch'>;
+  /** The fetched keys of issuers that this takes the place of. */
+  readonly fetched?: ReadonlyMap<string, RemoteKeys>;
   /** Milliseconds since 1970: what certificates are checked with. */
   readonly wall?: () => number;
   /** Milliseconds of a monotonic clock: how old keys are. */
@@ -47,7 +51,13 @@ export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: 
     [...byId.values()].flatMap((issuer) => keyIds(issuer.settings).map((kid) => [kid, issuer] as const)),
   );
   const remotes = [...byId].flatMap(([id, { remote }]) => (remote === undefined ? [] : [{ id, remote }]));
+  const bySource = new Map(
+    [...byId.values()].flatMap(({ settings, remote }) =>
+      remote === undefined ? [] : [[nameOf(settings.source), remote] as const],
+    ),
+  );
   return {
+    remotes: bySource,
     find(choice) {
       const { iss, kid } = choice;
       const issuer = iss === undefined ? byKid.get(kid ?? '') : byId.get(iss);
@@ -63,8 +73,9 @@ export function createTrustedIssuers(issuers: readonly IssuerSettings[], parts: 
       const worse = [...none, ...stale];
       return worse.length === 0 ? { found: 'ok' } : { found: 'degraded', cause: causeOf('keys_stale', worse) };
     },
-    close() {
-      for (const { remote } of remotes) remote.close();
+    close(next) {
+      const kept = new Set(next?.remotes.values());
+      for (const { remote } of remotes) if (!kept.has(remote)) remote.close();
     },
   };
 }
@@ -107,8 +118,14 @@ function openIssuer(settings: IssuerSettings, parts: TrustParts): Issuer {
     const { keys } = source;
     return { settings, remote: undefined, find: ({ kid }) => (kid === undefined ? undefined : keys.get(kid)) };
   }
-  const remote = createRemoteKeys(() => load(source, parts.fetcher), monotonic);
+  const remote = parts.fetched?.get(nameOf(source)) ?? createRemoteKeys(() => load(source, parts.fetcher), monotonic);
   return { settings, remote, find: ({ kid }) => (kid === undefined ? undefined : remote.find(kid)) };
+}
+
+/** Names where keys are fetched. A document of keys is read as its source says. */
+function nameOf(source: KeySource): string {
+  if (!('url' in source)) return source.kind;
+  return JSON.stringify([source.kind, source.url, 'did' in source ? source.did : '']);
 }
 
 async function load(

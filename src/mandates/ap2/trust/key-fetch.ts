@@ -1,7 +1,7 @@
 /** Fetches documents of keys from issuers over https, bounded in size and time. */
 
 import type { LookupFunction } from 'node:net';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { allowedAddresses } from '../../../backend/forbidden-addresses.ts';
 import { JsonError, parseStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
@@ -45,11 +45,13 @@ export function createKeyFetcher(options: KeyFetchOptions = {}): KeyFetcher {
   });
   return {
     async fetch(url) {
-      const { protocol, hostname } = new URL(url);
+      const { origin, protocol, hostname, pathname, search } = new URL(url);
       const plain = plainOnLoopback && protocol === 'http:' && hostname === '127.0.0.1';
       if (protocol !== 'https:' && !plain) throw new UselessKeys('keys are fetched over https only');
-      const answer = await request(url, {
-        dispatcher: agent,
+      const answer = await agent.request({
+        origin,
+        path: `${pathname}${search}`,
+        method: 'GET',
         headers: { accept: 'application/json, application/jwk-set+json, application/did+json' },
         signal: AbortSignal.timeout(deadlineMs),
       });

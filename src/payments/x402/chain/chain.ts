@@ -5,13 +5,11 @@ import { getCode } from 'viem/actions';
 import { encodeEventTopics, formatLog, numberToHex, parseEventLogs } from 'viem/utils';
 import { lowerHex } from '../evm/abi-words.ts';
 import { ASSET_ABI } from '../evm/calldata.ts';
-import { NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
+import { EXPIRED, NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
 import { askAsset, clientOver, type Head, readHead, readReceipt, type TransactionReceipt } from './client.ts';
 import { type ExpectedPayment, findPayment } from './evidence.ts';
-import { nodeFailure, type Rpc } from './rpc.ts';
+import { nodeFailure, READING_DEADLINE_MS, type Rpc } from './rpc.ts';
 
-/** Longest time for one reading, milliseconds: all its calls together. */
-export const READING_DEADLINE_MS = 3_000;
 /** Most blocks in one `eth_getLogs`: public nodes refuse more than 10,000. */
 export const BLOCKS_PER_QUERY = 9_000n;
 /** Most blocks that are searched back; on the fastest chains some hours. */
@@ -20,7 +18,6 @@ export const MAX_BLOCKS_BACK = 90_000n;
 const PACE_SAMPLE = 1_000n;
 /** Factor for the search, because the pace varies. */
 const PACE_MARGIN = 1.25;
-export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 const UNLOGGED = 'the nonce is spent, its log was not found';
 /** The events that end an authorization. */
 const SPENDING = ['AuthorizationUsed', 'AuthorizationCanceled'] as const;

@@ -2,9 +2,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Reading, Settled, Settlement, Worthless } from '../../rail.ts';
+import { EXPIRED } from '../wire/reasons.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
-import { type Chain, type Evidence, type EvidenceQuery, EXPIRED } from './chain.ts';
+import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 
 /** The search for a log begins this much earlier, because clocks of chains and gateways differ. */
 const CLOCK_MARGIN_SECONDS = 600;

@@ -7,6 +7,8 @@ import { createJsonPeer } from './http-json.ts';
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
 const RPC_DEADLINE_MS = 3_000;
+/** Longest time for one reading, milliseconds: all its calls together. */
+export const READING_DEADLINE_MS = 3_000;
 /** Geth's code for a call that reverted; other nodes state it in the message. */
 const REVERTED = 3;
 

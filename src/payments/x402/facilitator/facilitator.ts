@@ -59,11 +59,15 @@ export interface Facilitator {
   close(): Promise<void>;
 }
 
-/** Opens no connection before the first call. */
-export function connectFacilitator({ url, auth }: FacilitatorEndpoint): Facilitator {
+/** Opens no connection before the first call. The login is read for each call: it may change. */
+export function connectFacilitator(endpoint: FacilitatorEndpoint): Facilitator {
+  const { url } = endpoint;
   const peer = createJsonPeer(url, MAX_VERDICT_BYTES);
-  const headers = auth.type === 'bearer' ? { authorization: `Bearer ${auth.token}` } : {};
-  const ask: JsonPeer['exchange'] = (request) => peer.exchange({ ...request, headers });
+  const ask: JsonPeer['exchange'] = (request) => {
+    const { auth } = endpoint;
+    const headers = auth.type === 'bearer' ? { authorization: `Bearer ${auth.token}` } : {};
+    return peer.exchange({ ...request, headers });
+  };
   return {
     name: new URL(url).host,
     async verify(proof, offer, deadlineMs) {

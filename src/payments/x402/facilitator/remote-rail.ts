@@ -3,9 +3,9 @@
  */
 
 import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts';
-import { type Chain, READING_DEADLINE_MS } from '../chain/chain.ts';
+import type { Chain } from '../chain/chain.ts';
 import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
-import { nodeFailure } from '../chain/rpc.ts';
+import { nodeFailure, READING_DEADLINE_MS } from '../chain/rpc.ts';
 import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';

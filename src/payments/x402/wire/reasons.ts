@@ -5,6 +5,8 @@ const TOKEN = /^[a-z0-9_.-]{1,64}$/;
 const UNKNOWN_REASON = 'payment_refused';
 /** The authorization was used before, maybe to pay this merchant. */
 export const NONCE_ALREADY_USED = 'invalid_exact_evm_nonce_already_used';
+/** The authorization can pay no more: its end is past. */
+export const EXPIRED = 'invalid_exact_evm_payload_authorization_valid_before';
 
 /** The facilitator broadcast and has not seen the outcome: no refusal, although it comes as one. */
 export const SETTLEMENT_PENDING = 'settlement_pending';
@@ -31,7 +33,7 @@ const BEFORE_BROADCAST: ReadonlySet<string> = new Set([
   'invalid_exact_evm_eip3009_not_supported',
   'invalid_exact_evm_missing_eip712_domain',
   'invalid_exact_evm_payload_authorization_valid_after',
-  'invalid_exact_evm_payload_authorization_valid_before',
+  EXPIRED,
   'invalid_exact_evm_payload_authorization_value_mismatch',
   'invalid_exact_evm_payload_recipient_mismatch',
   'invalid_exact_evm_payload_signature',

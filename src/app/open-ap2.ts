@@ -1,0 +1,64 @@
+/** Opens AP2: trusted issuers, the challenge, the verifier and the signed receipts. */
+
+import { createIssuedCheckouts, type IssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
+import { createTrustedIssuers } from '../mandates/ap2/trust/issuers.ts';
+import { createKeyFetcher, type KeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
+import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
+import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
+import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
+import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
+import type { MandateRegister } from '../mandates/register/register.ts';
+import type { OpenMandates } from './open-mandates.ts';
+
+/** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
+const NO_CURRENCY = 'XXX';
+
+/** Opens AP2 for configurations, over what all of them share. */
+interface Ap2Opener {
+  /** `before`: of the present configuration. Issuers that stay keep the keys that were fetched. */
+  open(ap2: Ap2Config, before?: OpenMandates): OpenMandates;
+  /** Fetches no more keys. */
+  close(): Promise<void>;
+}
+
+/** Shares the connections to issuers, and the checkouts that were signed. */
+export function createAp2Opener(register: MandateRegister): Ap2Opener {
+  const fetcher = createKeyFetcher();
+  const minted = createIssuedCheckouts();
+  return {
+    open: (ap2, before) => openAp2(ap2, { register, fetcher, minted }, before),
+    close: () => fetcher.close(),
+  };
+}
+
+interface Shared {
+  readonly register: MandateRegister;
+  readonly fetcher: KeyFetcher;
+  readonly minted: IssuedCheckouts;
+}
+
+function openAp2(ap2: Ap2Config, { register, fetcher, minted }: Shared, before?: OpenMandates): OpenMandates {
+  const { profile, issuers } = ap2;
+  // The merchant's own currency comes before those that the operator added.
+  const freeCurrency = [...profile.exponents.keys()].find((currency) => currency !== NO_CURRENCY) ?? NO_CURRENCY;
+  const { own, trusted } = checkoutKeysOf(ap2.checkout);
+  const trust = createTrustedIssuers(issuers, {
+    fetcher,
+    ...(before === undefined ? {} : { fetched: before.trust.remotes }),
+  });
+  const verifier = createMandateVerifier({ profile, trust, checkoutKeys: trusted, minted });
+  const challenger = createChallenger({ profile, key: own, minted, issuers: issuers.map(({ id }) => id) });
+  const receipts = createReceiptSigner({ issuer: profile.issuer, key: own });
+  return {
+    service: {
+      freeCurrency,
+      challenge: (purchase) => challenger.challenge(purchase, Date.now()),
+      verify: (carried, purchase) => verifier.verify(carried, purchase, Date.now() / 1_000),
+      accepted: (reference, { id, ...paid }) => receipts.accepted(reference, { orderId: id, ...paid }, Date.now()),
+      rejected: (reference, reason) => receipts.rejected(reference, reason, Date.now()),
+      register,
+    },
+    trust,
+    close: (next) => trust.close(next?.trust),
+  };
+}

@@ -1,0 +1,17 @@
+/**
+ * The compiled meta-schema of JSON Schema 2020-12. In the bundle this module is another one with
+ * the same export, which holds generated code (deploy/bundle/validators.ts): compiling it takes
+ * longer than all else that a small configuration needs.
+ */
+
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import { createEngine } from './engine.ts';
+import { DIALECT } from './keywords.ts';
+
+function compile(): ValidateFunction {
+  const compiled = createEngine({ allErrors: false, meta: true }).getSchema(DIALECT);
+  if (compiled === undefined) throw new Error('the library has no meta-schema');
+  return compiled as ValidateFunction;
+}
+
+export const matchesMetaSchema = compile();

@@ -1,0 +1,57 @@
+/**
+ * The engine that compiles JSON Schemas, with linear patterns and formats and a linear
+ * `uniqueItems`; from it come the validators of inputs and, for the bundle, generated code.
+ */
+
+import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
+import { MIRROR_KEYWORD } from './keywords.ts';
+import { BOUNDED_FORMATS, boundedRegExp, hasEqualItems } from './matching.ts';
+
+const MATCHING = {
+  regExp: Object.assign((pattern: string) => boundedRegExp(pattern), {
+    code: 'require("./matching.ts").boundedRegExp',
+  }),
+  formats: _`require("./matching.ts").BOUNDED_FORMATS`,
+};
+
+interface EngineOptions {
+  readonly allErrors: boolean;
+  /** Whether it knows the meta-schema, which takes longer to compile than most schemas. */
+  readonly meta?: boolean;
+  /** With source text, for the bundle. */
+  readonly code?: CodeOptions;
+}
+
+/** Schemas that it compiles are not compared with the meta-schema. */
+export function createEngine({ allErrors, meta = false, code = {} }: EngineOptions): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: true,
+    validateSchema: false,
+    meta,
+    // `closeSchema` adds keywords beside which no type is declared; `schemaFaults` checks types.
+    strictTypes: false,
+    strictRequired: false,
+    ownProperties: true,
+    unicodeRegExp: false,
+    validateFormats: true,
+    addUsedSchema: false,
+    allErrors,
+    code: { ...code, ...MATCHING },
+  });
+  for (const [name, test] of Object.entries(BOUNDED_FORMATS)) ajv.addFormat(name, test);
+  // One concerns headers, the other is a name: neither asserts anything about a value.
+  for (const keyword of [MIRROR_KEYWORD, '$anchor']) ajv.addKeyword({ keyword, schemaType: 'string' });
+  // The original compares every pair, and 130,000 small objects fit into one body.
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    error: { message: 'must not have equal items' },
+    code(cxt) {
+      const test = { key: hasEqualItems, ref: hasEqualItems, code: _`require("./matching.ts").hasEqualItems` };
+      if (cxt.schema === true) cxt.fail(_`${cxt.gen.scopeValue('func', test)}(${cxt.data})`);
+    },
+  });
+  return ajv;
+}

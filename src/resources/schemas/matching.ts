@@ -1,0 +1,33 @@
+/** What validators do with patterns, formats and equal items: all in linear time. */
+
+import { canonicalJson } from '../../json/canonical.ts';
+import type { Json } from '../../json/types.ts';
+import { FORMATS } from '../patterns/formats.ts';
+import { linearRegExp } from '../patterns/linear.ts';
+import { MAX_MATCHED_LENGTH } from './closed-objects.ts';
+
+/** A text is too long for a pattern or format. Thrown: with "no match" `not` would accept it. */
+export class MatchLengthError extends Error {}
+
+/** The formats, on texts that are not too long. */
+export const BOUNDED_FORMATS: Readonly<Record<string, (text: string) => boolean>> = Object.fromEntries(
+  Object.entries(FORMATS).map(([name, test]) => [name, bounded(test)]),
+);
+
+function bounded(test: (text: string) => boolean): (text: string) => boolean {
+  return (text) => {
+    if (text.length > MAX_MATCHED_LENGTH) throw new MatchLengthError();
+    return test(text);
+  };
+}
+
+/** Ignores the flag `u` that the validator passes: the linear engine does not support it. */
+export function boundedRegExp(pattern: string) {
+  const expression = linearRegExp(pattern);
+  return { test: bounded((text) => expression.test(text)), toString: () => expression.toString() };
+}
+
+/** Whether two items are equal as JSON. The original compares every pair. */
+export function hasEqualItems(items: readonly Json[]): boolean {
+  return new Set(items.map((item) => canonicalJson(item))).size !== items.length;
+}
