@@ -50,6 +50,8 @@ export interface Buying {
   /** Ends every buyer after its call; resolves to all calls. */
   stop(): Promise<readonly Call[]>;
   readonly finished: number;
+  /** Rejects when a buyer itself fails; else it never ends. */
+  readonly broken: Promise<never>;
 }
 
 /** Lets `count` buyers buy from the Service until they are stopped. */
@@ -62,7 +64,7 @@ export function startBuyers(
   const one = async (index: number): Promise<void> => {
     const { client } = await createBuyer(chain, 0n);
     // One connection each, so that it stays with one pod for many calls.
-    await using agent = new Agent({ connections: 1, keepAliveTimeout: KEPT_MS, keepAliveMaxTimeout: KEPT_MS });
+    const agent = new Agent({ connections: 1, keepAliveTimeout: KEPT_MS, keepAliveMaxTimeout: KEPT_MS });
     for (let turn = index; !stopped; turn += 1) {
       const manner = MANNERS[turn % MANNERS.length] ?? fail();
       const takes =
@@ -70,9 +72,13 @@ export function startBuyers(
       calls.push(await buy({ client, agent }, requestOf(url, manner, takes), manner, takes));
       await delay(REST_MS);
     }
+    await agent.close();
   };
   const done = Promise.all(Array.from({ length: count }, (_, index) => one(index)));
+  const broken = new Promise<never>((_, reject) => void done.catch(reject));
+  broken.catch(() => undefined);
   return {
+    broken,
     get finished() {
       return calls.length;
     },
@@ -112,7 +118,8 @@ async function buy(
   const seen: typeof fetch = (input, init) => {
     const sent = new Request(input, init);
     proof = sent.headers.get('payment-signature') ?? undefined;
-    return fetch(sent, { dispatcher: agent });
+    // The types of Node have the class of another version of the same package.
+    return fetch(sent, { dispatcher: agent as never });
   };
   const again = request.clone();
   let failure: string | undefined;

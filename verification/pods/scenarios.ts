@@ -60,12 +60,13 @@ export async function rollingRestart(options: Rolling): Promise<Shown> {
   const world = await openPodWorld();
   const began = performance.now();
   let deployment: Deployment | undefined;
+  let buying: Buying | undefined;
   try {
     deployment = await startDeployment({
       ...{ template: withWindow(pod, lengths), replicas: 2, node: world.node, service: world.service },
       ...{ targetPort: AGENTS, removedAfterMs: lengths.removedAfterMs },
     });
-    const buying = startBuyers(CHAIN, { url: world.service.url, count: buyers, slowestMs: lengths.slowestMs });
+    buying = startBuyers(CHAIN, { url: world.service.url, count: buyers, slowestMs: lengths.slowestMs });
     await untilFinished(buying, buyers);
     do await deployment.rollingRestart();
     while (buying.finished < leastCalls);
@@ -78,6 +79,7 @@ export async function rollingRestart(options: Rolling): Promise<Shown> {
       outlived: drains.filter((seconds) => seconds > lengths.windowSeconds + OUTLIVED_BY_SECONDS).length,
     };
   } finally {
+    void buying?.stop().catch(() => undefined);
     await deployment?.stop();
     await world.close();
   }
@@ -106,6 +108,7 @@ export async function merchantAway({ kind, scenario, pod, lengths, times, tell }
   const world = await openPodWorld({ merchant: merchantImage((start) => (start === 0 ? 0 : AWAY_MS)) });
   const began = performance.now();
   let deployment: Deployment | undefined;
+  let buying: Buying | undefined;
   try {
     deployment = await startDeployment({
       ...{ template: withWindow(pod, lengths), replicas: 1, node: world.node, service: world.service },
@@ -113,7 +116,7 @@ export async function merchantAway({ kind, scenario, pod, lengths, times, tell }
     });
     const [running] = deployment.pods;
     if (running === undefined) throw new Error('no pod runs');
-    const buying = startBuyers(CHAIN, { url: world.service.url, count: AWAY_BUYERS, slowestMs: QUICK_SLOWEST_MS });
+    buying = startBuyers(CHAIN, { url: world.service.url, count: AWAY_BUYERS, slowestMs: QUICK_SLOWEST_MS });
     for (let time = 1; time <= times; time += 1) {
       await untilFinished(buying, buying.finished + 2 * AWAY_BUYERS);
       if (kind === 'kill') running.kill(MERCHANT);
@@ -127,6 +130,7 @@ export async function merchantAway({ kind, scenario, pod, lengths, times, tell }
     tell?.(told(calls, deployment.all));
     return { kind, scenario, ...shown, seconds: secondsSince(began), starts: running.starts(MERCHANT) };
   } finally {
+    void buying?.stop().catch(() => undefined);
     await deployment?.stop();
     await world.close();
   }
@@ -149,7 +153,7 @@ async function untilStarted(pod: RunningPod, starts: number): Promise<void> {
 }
 
 async function untilFinished(buying: Buying, calls: number): Promise<void> {
-  while (buying.finished < calls) await delay(LOOK_MS);
+  while (buying.finished < calls) await Promise.race([delay(LOOK_MS), buying.broken]);
 }
 
 /** The only change to an injected pod: its window has the length of this run. */

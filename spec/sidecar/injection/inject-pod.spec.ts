@@ -78,6 +78,7 @@ describe('injectPod', () => {
       image: 'registry.example/other:1',
       args: ['healthcheck'],
       securityContext: { privileged: true },
+      resources: { requests: { cpu: '4', memory: '4Gi' }, limits: { memory: '8Gi' } },
       env: [...(gateway.env ?? []).slice(3), { name: 'TZ', value: 'UTC' }],
       volumeMounts: [{ name: 'data', mountPath: '/data' }],
     }));
