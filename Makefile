@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips streams verify verify-admission check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods streams verify verify-admission check deps format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ check: $(INSTALLED) ## types, lint, format
 format: $(INSTALLED) ## repair what lint and format can repair
 	@biome check --write .
 
+pods: $(INSTALLED) ## restarts of injected pods under buyers that pay: none fails, whichever way injected; ARGS="--short"
+	@node spec/support/install-redis.ts
+	@node verification/pods/main.ts $(ARGS)
+
 streams: $(INSTALLED) ## long transfers, WebSockets and floods through the passthrough: memory and delays; ARGS="--quick"
 	@node verification/streams/main.ts $(ARGS)
 
@@ -71,8 +75,9 @@ deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities o
 	@npm outdated || true
 	@npm audit
 
-build: $(INSTALLED) ## one file for the image: dist/gateway.mjs
+build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to run and dist/sbom.json
 	@rolldown --config rolldown.config.ts --logLevel warn
+	@node deploy/bundle/compile.ts dist
 
 clean: ## remove what was built or downloaded, except node_modules
 	@rm -rf dist .cache data coverage

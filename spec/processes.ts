@@ -21,6 +21,7 @@ const ALONE = [
   'verification/chaos/**',
   'verification/checkouts/**',
   'verification/passthrough/**',
+  'verification/pods/**',
   'spec/deploy/**',
   'spec/world/**',
   'verification/mandates/{flips,mutants}.spec.ts',

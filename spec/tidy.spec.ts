@@ -279,6 +279,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'problems',
     'resources',
     'store/port',
+    'store/redis',
   ],
   'pipeline/middleware': [
     'backend',

@@ -6,7 +6,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -43,7 +43,7 @@ const RESOURCE = {
 const STORES = [{ sqlite: { path: ':memory:' } }, { redis: { url: 'redis://127.0.0.1:9' } }];
 
 /** Writes the folder of compiled code into the folder of a bundle. */
-async function compileBundle(folder: string): Promise<void> {
+export async function compileBundle(folder: string): Promise<void> {
   const env = {
     NODE_COMPILE_CACHE: join(folder, COMPILED_FOLDER),
     NODE_COMPILE_CACHE_PORTABLE: '1',
@@ -63,6 +63,12 @@ async function compileBundle(folder: string): Promise<void> {
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+  // Node keeps what it compiled from other users, and the gateway runs as one.
+  for (const name of readdirSync(env.NODE_COMPILE_CACHE, { recursive: true, encoding: 'utf8' })) {
+    const path = join(env.NODE_COMPILE_CACHE, name);
+    chmodSync(path, statSync(path).isDirectory() ? 0o755 : 0o644);
+  }
+  chmodSync(env.NODE_COMPILE_CACHE, 0o755);
 }
 
 function configuration(port: number, managementPort: number, storage: object): object {
@@ -131,4 +137,4 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-await compileBundle(resolve(process.argv[2] ?? 'dist'));
+if (import.meta.main) await compileBundle(resolve(process.argv[2] ?? 'dist'));

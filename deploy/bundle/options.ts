@@ -6,8 +6,10 @@ import type { InputOptions, OutputOptions } from 'rolldown';
 import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
 import { chunksOfStart } from './chunks.ts';
+import { nativeRecovery } from './native.ts';
 import { packageParts } from './parts.ts';
 import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
+import { billOfMaterials } from './sbom.ts';
 import { standaloneValidators } from './validators.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -34,7 +36,8 @@ export interface BundleOptions extends InputOptions {
 /**
  * How the gateway becomes one folder: every package, JSON schema, Lua script and the WebAssembly
  * inside, readable (stack traces keep their names), in ASCII (ascii.ts says why). What a process
- * may never need is in chunks of its own, which are the dynamic imports of the sources. `entry` and
+ * may never need is in chunks of its own, which are the dynamic imports of the sources. Beside them
+ * are their maps, the native library of signatures and the bill of materials. `entry` and
  * `dir` are absolute or relative to the repository.
  */
 export function bundleOptions(entry: string, dir: string): BundleOptions {
@@ -54,6 +57,8 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
       builtinModules(),
       asciiComments(),
       selfContained(),
+      nativeRecovery(),
+      billOfMaterials(),
       launch(BUNDLE_NAME, leastNode(supportedNode())),
     ],
     output: {

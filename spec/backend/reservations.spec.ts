@@ -306,3 +306,73 @@ describe('a connection that is held for a call', () => {
     });
   });
 });
+
+describe('exchanges that are interrupted', () => {
+  let backend: RawBackend;
+  let watched: WatchedBackend;
+  let script: Script;
+  const changes: string[] = [];
+  beforeEach(async () => {
+    script = silent;
+    changes.length = 0;
+    backend = await rawBackend((socket, request) => script(socket, request));
+    watched = watchBackend({
+      origin: backend.origin,
+      maxSockets: 4,
+      probe: undefined,
+      onChange: (reach) => changes.push(reach.reachable ? 'reachable' : reach.trouble),
+    });
+  });
+  afterEach(async () => {
+    await watched.abort();
+    await backend.close();
+  });
+  const arrived = async (count: number): Promise<void> => {
+    while (backend.requests.length < count) await pause(1);
+  };
+
+  it('fail at once: those that run, those that wait for a socket, and those that hold a connection', async () => {
+    const held = (await watched.reserve()) ?? assert.fail('no connection');
+    const running = [call(watched, POST), call(watched, POST)];
+    await arrived(2);
+    const waiting = [call(watched, POST), call(watched, POST)];
+    assert.deepEqual([watched.inFlight(), watched.paidInFlight(), watched.facts().held], [4, 4, 1]);
+    await watched.interrupt();
+    assert.deepEqual(await Promise.all(running), [lost('transport'), lost('transport')]);
+    assert.deepEqual(await Promise.all(waiting), [notSent('unreachable'), notSent('unreachable')]);
+    assert.deepEqual(await call(held, POST), notSent('unreachable'));
+    assert.deepEqual(await call(watched, GET), notSent('unreachable'), 'nothing begins');
+    assert.deepEqual([watched.inFlight(), watched.paidInFlight(), backend.requests.length], [0, 0, 2]);
+  });
+
+  it('leave no mark: later ones are answered, over as many sockets as before, and the breaker is closed', async () => {
+    const running = Array.from({ length: 3 }, () => call(watched, POST));
+    await arrived(3);
+    await watched.interrupt();
+    await Promise.all(running);
+    // Longer than a held connection waits before it is opened again.
+    await pause(80);
+    watched.resume();
+    script = answering;
+    const held = (await watched.reserve()) ?? assert.fail('no connection');
+    const later = await Promise.all([call(held, POST), call(watched, POST), call(watched, GET), call(watched, GET)]);
+    assert.deepEqual(
+      later.map(({ kind }) => kind),
+      ['answer', 'answer', 'answer', 'answer'],
+    );
+    assert.deepEqual([watched.facts().state, changes], ['closed', []]);
+  });
+
+  it('are counted apart from those that end with their caller', async () => {
+    const leaving = new AbortController();
+    const calls = [call(watched, GET, { signal: leaving.signal }), call(watched, POST)];
+    await arrived(2);
+    assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [2, 1]);
+    leaving.abort();
+    await calls[0];
+    assert.deepEqual([watched.inFlight(), watched.paidInFlight()], [1, 1]);
+    await watched.interrupt();
+    await calls[1];
+    assert.equal(watched.paidInFlight(), 0);
+  });
+});

@@ -6,8 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
+import { nativePackages } from '../../deploy/bundle/native.ts';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
 import { leastNode, WRONG_RUNTIME_EXIT_CODE } from '../../deploy/bundle/runtime.ts';
+import { SBOM_NAME } from '../../deploy/bundle/sbom.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FIXTURE = join(ROOT, 'spec/deploy/fixtures/entry');
@@ -47,7 +49,7 @@ describe('the bundle', () => {
   after(() => rmSync(work, { recursive: true, force: true }));
 
   it('is one file beside its chunks, each with its map', () => {
-    assert.deepEqual(readdirSync(alone).sort(), ['chunks', BUNDLE_NAME]);
+    assert.deepEqual(readdirSync(alone).sort(), ['chunks', BUNDLE_NAME, 'node_modules', SBOM_NAME]);
     for (const chunk of readdirSync(join(alone, 'chunks')).filter((name) => name.endsWith('.mjs')))
       assert.ok(existsSync(join(alone, 'chunks', `${chunk}.map`)), chunk);
   });
@@ -58,6 +60,14 @@ describe('the bundle', () => {
       .split('\n')
       .findIndex((text) => text.includes("'asked to fail'"));
     assert.match(err, new RegExp(`fixtures/entry/entry\\.ts:${line + 1}:`));
+  });
+
+  it('runs without its native library, and without anything beside it', () => {
+    const copy = join(work, 'portable');
+    cpSync(alone, copy, { recursive: true, filter: (path) => !path.includes('node_modules') });
+    const { code, out } = run(join(copy, BUNDLE_NAME));
+    assert.equal(code, 0);
+    assert.equal(JSON.parse(out).native, 'absent');
   });
 
   it('runs from an empty directory with everything the gateway needs inside', () => {
@@ -75,7 +85,8 @@ describe('the bundle', () => {
       hash: '0x314c1dfbbccab41a44cf9fefc21e632eb8e01bc0346d4414114d4c3dd0e9fdf1',
       verifies: true,
       sqlite: 1,
-      native: 'absent',
+      // No compiler and no install script: only where the package has it for this platform.
+      native: nativePackages().size > 0 ? 'present' : 'absent',
       lazy: '0x4a62316623ad457F02cDC5D997deD67a383EC569',
     });
   });

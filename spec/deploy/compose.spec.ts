@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { drainLengthOf } from '../../src/app/drain-length.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { drainSeconds } from '../../src/sidecar/drain-length.ts';
+import { instructions } from './dockerfile.ts';
 import { Development } from './rendered.ts';
 
 interface Mount {
@@ -145,14 +146,19 @@ describe('the compose file', () => {
   });
 
   it('gives the gateway what the pod of the overlay gives it, and a configuration that it starts with', () => {
-    const gateway = service('gateway');
-    const environment = gateway.environment ?? {};
+    const environment = service('gateway').environment ?? {};
     for (const { name, value } of new Development().gateway.env ?? [])
       if (name in environment && name !== 'GATEWAY_DRAIN_SECONDS') assert.equal(environment[name], value, name);
     const { storage, server, backend } = loadConfig({ env: environmentOnHost() });
     assert.equal(storage.engine.kind, 'redis');
     assert.match(server.adminTokens[0] ?? '', /^[0-9a-f]{48}$/);
     assert.equal(backend.origin, 'http://127.0.0.1:3000');
-    assert.deepEqual(gateway.healthcheck?.test.slice(1), ['node', '/app/gateway.mjs', 'healthcheck']);
+  });
+
+  it('asks for the health as the image does', () => {
+    const [check = ''] = instructions(join(import.meta.dirname, '../../deploy/Dockerfile'))
+      .filter(({ name }) => name === 'HEALTHCHECK')
+      .map(({ value }) => value);
+    assert.deepEqual(service('gateway').healthcheck?.test.slice(1), JSON.parse(check.slice(check.indexOf('['))));
   });
 });

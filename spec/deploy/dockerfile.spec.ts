@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BUNDLE_NAME } from '../../deploy/bundle/options.ts';
+import { COMPILED_FOLDER } from '../../deploy/bundle/runtime.ts';
+import { SBOM_NAME } from '../../deploy/bundle/sbom.ts';
 import { type Instruction, inContext, instructions, stages } from './dockerfile.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -43,9 +45,9 @@ describe('the image', () => {
       is: ['NODE_IMAGE', 'RUNTIME_IMAGE'],
     },
     {
-      rule: 'contains one file, which its user cannot change',
+      rule: 'contains the bundle, which belongs to root',
       of: () => values(image, 'COPY'),
-      is: [`--from=build --chown=0:0 --chmod=0444 /src/dist/${BUNDLE_NAME} ./${BUNDLE_NAME}`],
+      is: ['--from=build --chown=0:0 /src/dist ./'],
     },
     { rule: 'adds nothing from the network', of: () => values(all, 'ADD'), is: [] },
     { rule: 'runs no command in its final stage', of: () => values(image, 'RUN'), is: [] },
@@ -78,9 +80,10 @@ describe('the image', () => {
   });
 
   it('is bundled by the Node of its base: the one of the lockfile need not run there', () => {
-    const [install = '', bundle = ''] = values(build, 'RUN');
+    const [install = '', bundle = '', compile = ''] = values(build, 'RUN');
     assert.match(install, / --engine-strict /);
     assert.deepEqual(JSON.parse(bundle).slice(0, 2), ['node', 'node_modules/rolldown/bin/cli.mjs']);
+    assert.deepEqual(JSON.parse(compile), ['node', 'deploy/bundle/compile.ts', 'dist']);
   });
 
   it('carries no secret', () => {
@@ -112,21 +115,24 @@ describe('the gateway, built from what the image build copies', () => {
   const work = mkdtempSync(join(tmpdir(), 'context-'));
   after(() => rmSync(work, { recursive: true, force: true }));
 
-  it('becomes one file that runs from an empty directory', () => {
+  it('becomes a folder that runs from anywhere and that its user cannot change', () => {
     for (const source of sources) {
       mkdirSync(dirname(join(work, source)), { recursive: true });
       cpSync(join(ROOT, source), join(work, source), { recursive: true });
     }
     symlinkSync(join(ROOT, 'node_modules'), join(work, 'node_modules'));
-    const [, command] = build.filter(({ name }) => name === 'RUN');
-    const [program = '', ...args]: readonly string[] = JSON.parse(command?.value ?? '[]');
-    const built = spawnSync(program, args, { cwd: work, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS });
-    assert.equal(built.status, 0, built.stdout + built.stderr);
-    assert.deepEqual(readdirSync(join(work, 'dist')), [BUNDLE_NAME]);
-
+    const [, ...commands] = build.filter(({ name }) => name === 'RUN');
+    for (const command of commands) {
+      const [program = '', ...args]: readonly string[] = JSON.parse(command.value);
+      const built = spawnSync(program, args, { cwd: work, encoding: 'utf8', timeout: BUILD_TIMEOUT_MS });
+      assert.equal(built.status, 0, built.stdout + built.stderr);
+    }
     const alone = join(work, 'alone');
-    mkdirSync(alone);
-    copyFileSync(join(work, 'dist', BUNDLE_NAME), join(alone, BUNDLE_NAME));
+    cpSync(join(work, 'dist'), alone, { recursive: true });
+    const files = readdirSync(alone, { recursive: true, encoding: 'utf8' });
+    assert.ok(files.includes(BUNDLE_NAME) && files.includes(COMPILED_FOLDER) && files.includes(SBOM_NAME));
+    // Read by all, written by the owner alone.
+    for (const file of files) assert.equal(statSync(join(alone, file)).mode & 0o066, 0o044, file);
     const [, ...flags] = execForm(image, 'ENTRYPOINT') ?? [];
     const run = spawnSync(
       process.execPath,

@@ -10,6 +10,8 @@ import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/a
 import { reviewOf } from '../sidecar/injector/reviews.ts';
 import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
+import { type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape, seriesIn } from '../telemetry/scrape.ts';
 import { manifests, pick } from './manifest.ts';
@@ -60,14 +62,17 @@ describe('alerts and dashboard', () => {
     await (await testbed.gateway.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
     checkout = await openCheckoutTestbed();
     await provokeInvalidDocuments(checkout);
-    const gateways = [testbed.gateway, checkout.gateway];
+    const gateways = [testbed.gateway, checkout.gateway, await serve(ends, testbed)];
     const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
     const injector = await startInjector(ends);
     await ask(injector, { body: reviewOf() });
     const ofInjector = seriesIn((await injector.management('/metrics')).text);
     labels = labelsIn([...series, ofInjector].flatMap((one) => [...one.keys()]));
   });
-  after(() => Promise.all([testbed.close(), checkout.close(), ends.disposeAsync()]));
+  after(async () => {
+    await ends.disposeAsync();
+    await Promise.all([testbed.close(), checkout.close()]);
+  });
 
   for (const { who, expr } of queries) {
     it(`${who} selects only what a running gateway or injector shows`, () => {
@@ -208,6 +213,15 @@ describe('the monitoring of a cluster', () => {
     assert.deepEqual(JSON.parse(map?.data?.['agent-commerce-gateway.json'] ?? ''), dashboard);
   });
 });
+
+/** A gateway as `acg serve` opens it, which shows what only a process has. */
+async function serve(ends: AsyncDisposableStack, { chain, backend }: Testbed): Promise<PreparedGateway> {
+  const directory = await temporaryDirectory(ends, 'monitoring-');
+  const prepared = await prepareGateway(directory, { chain, backendUrl: backend.url, facilitator: { mode: 'local' } });
+  const gateway = await prepared.start();
+  ends.defer(async () => void (await gateway.stop()));
+  return prepared;
+}
 
 /** Members of a document have a time series only after a backend was wrong there. */
 async function provokeInvalidDocuments({ gateway, backend }: CheckoutTestbed): Promise<void> {

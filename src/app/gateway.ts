@@ -35,6 +35,7 @@ import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import { httpLog } from '../telemetry/log/log.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
 import type { Exchanges } from './exchanges.ts';
 import type { IngressGuards } from './ingress-guards.ts';
@@ -66,6 +67,8 @@ export interface Gateway {
   readonly fence: Fence;
   /** What runs at the merchant's services. */
   readonly exchanges: Exchanges;
+  /** Where the parts of a process that are not the gateway's show their numbers. */
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
   /** The present configuration. */
   config(): GatewayConfig;
   /**
@@ -99,6 +102,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     lifecycle,
     fence: process.fence,
     exchanges: process.exchanges,
+    metrics,
     config: () => presentNow().config,
     reload(config) {
       const before = presentNow();

@@ -97,18 +97,18 @@ export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp
   };
 }
 
+/** @throws Error for another configuration: switching the adapter off needs a restart */
+function enabledOf({ protocols: { acp } }: Pick<CheckoutSettings, 'protocols'>) {
+  if (!acp.enabled) throw new Error('the checkouts were switched off without a restart');
+  return acp;
+}
+
 /** A call whose body was read when the backend began to restart waits before it is sent. */
 function held(exchange: Exchange, fence: AcpParts['fence']): Exchange {
   return async (request, limits) => {
     if (fence.up() && !(await fence.pass())) throw new BackendError('unreachable', false);
     return exchange(request, limits);
   };
-}
-
-/** @throws Error for another configuration: switching the adapter off needs a restart */
-function enabledOf({ protocols: { acp } }: Pick<CheckoutSettings, 'protocols'>) {
-  if (!acp.enabled) throw new Error('the checkouts were switched off without a restart');
-  return acp;
 }
 
 /** What all configurations share. */

@@ -66,6 +66,17 @@ export interface Present {
   readonly routeOf: ((req: RequestLine) => Route) | undefined;
 }
 
+/** Loads what the configuration enables and nothing else: to enable more needs a restart. */
+async function loadEnabled(config: GatewayConfig, store: Store) {
+  const { backend, protocols } = config;
+  return {
+    checkouts: protocols.acp.enabled ? await import('./open-acp.ts') : undefined,
+    passing: backend.passthrough === undefined ? undefined : await import('./open-passthrough.ts'),
+    loadedAdapters: await loadAdapters(protocols),
+    mandateOpener: await createMandateOpener(config, store.mandates),
+  };
+}
+
 /** Everything that outlives a configuration, open. */
 export type Process = Awaited<ReturnType<typeof openProcess>>;
 
@@ -74,6 +85,8 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const { store, log, tracing = PASSED_ON } = parts;
   // What is opened here may read the configuration before anything is made of it.
   const now = (): GatewayConfig => present()?.config ?? parts.config;
+  // All is loaded before a connection is opened: loading holds up the answers to deadlines.
+  const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
   const lifecycle = createLifecycle();
   const fence = createFence();
   const metrics = createMetrics({
@@ -111,27 +124,11 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
   const watch = watchOver(metrics.calls, tracing);
   const onFailure = failureLog(log);
-  // Checkouts and the passthrough are loaded where the configuration has them alone: to begin with
-  // either later needs a restart.
-  const acp = now().protocols.acp.enabled
-    ? (await import('./open-acp.ts')).openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure })
-    : undefined;
+  const acp = checkouts?.openAcp(now, { ...shared, store, receipts, loadShedding, watch, onFailure });
   const settings = now().backend.passthrough;
   const passthrough =
-    settings &&
-    (await import('./open-passthrough.ts')).openPassthrough({
-      now,
-      settings,
-      routeOf,
-      lifecycle,
-      fence,
-      log,
-      metrics,
-      onFailure,
-    });
-  const loadedAdapters = await loadAdapters(now().protocols);
+    settings && passing?.openPassthrough({ now, settings, routeOf, lifecycle, fence, log, metrics, onFailure });
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
-  const mandateOpener = await createMandateOpener(now(), store.mandates);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
     ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },

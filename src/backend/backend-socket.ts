@@ -9,6 +9,8 @@ import { allowedAddresses } from './forbidden-addresses.ts';
 export const CONNECT_TIMEOUT_MS = 2_000;
 /** Largest header block of an answer, bytes of names and values. */
 const MAX_ANSWER_HEADER_BYTES = 16_384;
+/** What a timer may be late at most in a process that runs, milliseconds. */
+const STOOD_STILL_MS = 500;
 /** How long an idle socket is kept if the backend sends no `Keep-Alive: timeout=`, milliseconds. */
 const IDLE_SOCKET_MS = 4_000;
 /** A socket used longer ago carries no paid call, milliseconds: backends usually keep it longer. */
@@ -38,11 +40,18 @@ export class BackendSocket {
   /** Connects within CONNECT_TIMEOUT_MS. The signature is undici's connector. */
   open(options: buildConnector.Options, callback: buildConnector.Callback): void {
     const socket = openSocket(options, this.#lookup);
+    const began = performance.now();
     const refuse = (error: Error): void => {
       clearTimeout(deadline);
       callback(error, null);
     };
-    const deadline = setTimeout(() => socket.destroy(new ConnectLate()), CONNECT_TIMEOUT_MS);
+    const late = (): void => {
+      // The process stood still: what the backend answered meanwhile comes after this timer.
+      const stoodStill = performance.now() - began > CONNECT_TIMEOUT_MS + STOOD_STILL_MS;
+      if (stoodStill) deadline = setTimeout(() => socket.destroy(new ConnectLate()), STOOD_STILL_MS);
+      else socket.destroy(new ConnectLate());
+    };
+    let deadline = setTimeout(late, CONNECT_TIMEOUT_MS);
     socket.once('error', refuse);
     socket.once(options.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
       clearTimeout(deadline);

@@ -6,8 +6,10 @@ import { drainLengthOf } from '../app/drain-length.ts';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openHooks } from '../app/open-pod-hooks.ts';
 import { openTracing } from '../app/open-tracing.ts';
+import { openReloader } from '../app/reload.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
-import { loadConfig } from '../config/load.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { type ConfigSource, loadDocument } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { adaptersSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
@@ -16,7 +18,7 @@ import { connectionsFor, createListener, type Listener } from '../server/listene
 import { drainSeconds } from '../sidecar/drain-length.ts';
 import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
-import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
+import { createLog, type Log, MaskedSecrets, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
 
@@ -46,15 +48,16 @@ export async function serve(
   args: { readonly config?: string },
   openers: Openers = { openStore, createRail },
 ): Promise<void> {
-  const { config, settings, appProbes } = configured(args);
-  const secrets = [...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])];
-  const log = createLog(settings.logLevel, secrets);
-  for (const warning of [...configWarnings(config), ...routeWarnings(config)]) log.warn(warning);
+  const start = configured(args);
+  const { config } = start.loaded;
+  const secrets = new MaskedSecrets([...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])]);
+  const log = createLog(start.settings.logLevel, secrets);
+  for (const warning of warningsOf(config)) log.warn(warning);
   const opened: Opened = [];
-  stayOnHangUp(log);
+  const hangUp = stayOnHangUp(log);
   let hooks: OpenedPodHooks;
   try {
-    hooks = await open({ config, settings, appProbes }, log, opened, openers);
+    hooks = await open({ ...start, secrets, hangUp }, log, opened, openers);
   } catch (error) {
     await closed(opened, log);
     notStarted(log, error);
@@ -78,10 +81,11 @@ export async function serve(
 /** Configuration and process settings. @throws ConfigError, which is logged as well */
 function configured(args: { readonly config?: string }) {
   try {
-    const config = loadConfig({ path: args.config, env: process.env });
+    const source: ConfigSource = { path: args.config, env: process.env };
+    const loaded = loadDocument(source);
     const settings = processSettings(process.env);
-    checkedDrain(config, settings);
-    return { config, settings, appProbes: openAppProbes(process.env, config) };
+    checkedDrain(loaded.config, settings);
+    return { source, loaded, settings, appProbes: openAppProbes(process.env, loaded.config) };
   } catch (error) {
     notStarted(createLog('info', []), error);
     throw error;
@@ -110,13 +114,25 @@ async function closed(opened: Opened, log: Log): Promise<void> {
   if (mayLinger) setImmediate(() => process.exit());
 }
 
+/** What a gateway is opened with. */
+interface Start extends ReturnType<typeof configured> {
+  readonly secrets: MaskedSecrets;
+  readonly hangUp: HangUp;
+}
+
+/** What an operator should know about a configuration that is in use. */
+function warningsOf(config: GatewayConfig): readonly string[] {
+  return [...configWarnings(config), ...routeWarnings(config)];
+}
+
 /** Opens everything, notes the closers, and resolves to the hooks once both listeners listen. */
 async function open(
-  { config, settings, appProbes }: ReturnType<typeof configured>,
+  { source, loaded, settings, appProbes, secrets, hangUp }: Start,
   log: Log,
   opened: Opened,
   openers: Openers,
 ): Promise<OpenedPodHooks> {
+  const { config } = loaded;
   const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
   const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
@@ -147,7 +163,7 @@ async function open(
   const hooks = openHooks({
     ...{ config, gateway, agents, log, backendPreStop },
     listenAgain: () => listenAt(agents, 'server', address),
-    drainLength: () => length,
+    drainLength: () => drainLengthOf(gateway.config(), settings.drainSeconds),
     merchantGraceMs: merchantGraceSeconds * 1_000,
     podGraceMs: (merchantGraceSeconds + (drainBudgetSeconds ?? drainSeconds(length))) * 1_000,
   });
@@ -170,6 +186,22 @@ async function open(
     drainSeconds: drainSeconds(length),
   };
   log.info(facts, 'listening');
+  const reloader = openReloader({
+    ...{ source, loaded, warningsOf, log, metrics: gateway.metrics },
+    mask: (next) => secrets.add(secretsOf(next)),
+    check(next) {
+      checkedDrain(next, settings);
+      openAppProbes(process.env, next);
+    },
+    use(next) {
+      gateway.reload(next);
+      agents.server.maxConnections = connectionsFor(next.limits.maxInFlight);
+    },
+  });
+  opened.push(() => reloader.close());
+  hangUp.reloads(() => {
+    if (reloader.reload() === 'unchanged') log.info('config unchanged');
+  });
   return hooks;
 }
 
@@ -191,17 +223,28 @@ export async function listenAt(
   }
 }
 
+/** What SIGHUP asks for, once there is something that can do it. */
+interface HangUp {
+  reloads(reload: () => void): void;
+}
+
 /**
- * SIGHUP asks for the configuration to be read again, which only a restart does; the system's
- * default would end running calls without a drain. From a terminal SIGHUP means that the terminal
- * is gone, and the gateway ends with it.
+ * SIGHUP asks for the configuration to be read again; the system's default would end running calls
+ * without a drain. From a terminal SIGHUP means that the terminal is gone, and the gateway ends
+ * with it.
  */
-function stayOnHangUp(log: Log): void {
-  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) return;
-  process.on('SIGHUP', () => {
-    log.warn('SIGHUP: the configuration is read at start only: restart to change it');
-    log.flush();
-  });
+function stayOnHangUp(log: Log): HangUp {
+  let asked = (): void => log.warn('SIGHUP: the gateway is still starting, and reads its configuration');
+  if ([process.stdin, process.stdout, process.stderr].every(({ isTTY }) => !isTTY))
+    process.on('SIGHUP', () => {
+      asked();
+      log.flush();
+    });
+  return {
+    reloads(reload) {
+      asked = reload;
+    },
+  };
 }
 
 function signalled(): Promise<void> {

@@ -26,10 +26,10 @@ export type AppProbeSettings = Readonly<Partial<Record<AppProbeKind, AppProbe>>>
 const URL_FORM = /^(https?):\/\/([^/?#]*)(\/.*)$/s;
 const LOOPBACK = /^127\.0\.0\.1:([1-9]\d{0,4})$/;
 const MAX_PORT = 65_535;
-/** A request target that any server reads: no spaces, no fragment. */
-const TARGET = /^[\x21\x22\x24-\x7e]{1,2048}$/;
-/** RFC 9110, 5.1 and 5.5; a value may be empty. */
-const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}): ?([\t\x20-\x7e]{0,8192})$/;
+/** Longest request target, characters. */
+const MAX_TARGET = 2_048;
+/** RFC 9110, 5.1 and 5.5; a value may be empty, and hold any text without control characters. */
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}): ?((?:\P{Cc}|\t){0,8192})$/u;
 
 /** The variable of a probe; its headers have the same name with `_HEADERS` behind it. */
 export function appProbeVariable(kind: AppProbeKind): string {
@@ -60,7 +60,7 @@ function readProbe(
     if (env[headersName] !== undefined) problems.add(headersName, `has no probe: ${name} is not set`);
     return undefined;
   }
-  const [, scheme, authority = '', target = ''] = URL_FORM.exec(text) ?? [];
+  const [, scheme, authority = '', path = ''] = URL_FORM.exec(text) ?? [];
   if (scheme !== 'http' && scheme !== 'https') {
     problems.add(name, 'must be a URL such as http://127.0.0.1:8080/healthz');
     return undefined;
@@ -70,11 +70,9 @@ function readProbe(
     problems.add(name, `must name 127.0.0.1 and a port from 1 to ${MAX_PORT}, because only the pod itself is asked`);
     return undefined;
   }
-  if (!TARGET.test(target)) {
-    problems.add(
-      name,
-      'must have a path of visible ASCII without #, at most 2,048 characters; percent-encode the rest',
-    );
+  const target = requestTarget(path);
+  if (target.length > MAX_TARGET) {
+    problems.add(name, 'must have a path of at most 2,048 characters, percent-encoded');
     return undefined;
   }
   const headers = readHeaders(env[headersName]);
@@ -85,6 +83,13 @@ function readProbe(
   return { scheme, port, target, headers };
 }
 
+/** As the kubelet sends it: no fragment, and percent-encoded what is not visible ASCII. */
+function requestTarget(path: string): string {
+  const [sent = ''] = path.split('#');
+  const encoded = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&').toUpperCase();
+  return sent.replace(/[^\x21-\x7e]+/gu, encoded);
+}
+
 /** Undefined: some line is no header. */
 function readHeaders(text: string | undefined): AppProbe['headers'] | undefined {
   if (text === undefined) return [];
@@ -92,7 +97,8 @@ function readHeaders(text: string | undefined): AppProbe['headers'] | undefined 
   for (const line of text.split('\n')) {
     const [, name, value = ''] = HEADER_LINE.exec(line) ?? [];
     if (name === undefined) return undefined;
-    headers.push([name, value]);
+    // Node writes each character as one byte; the kubelet sends UTF-8.
+    headers.push([name, Buffer.from(value).toString('latin1')]);
   }
   return headers;
 }

@@ -11,7 +11,7 @@ export type BackendPreStop =
 
 /** Addresses that are the pod's own: a hook may call nothing else. */
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]']);
-const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t\x20-\x7e\x80-\xff]*)$/;
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?((?:\P{Cc}|\t)*)$/u;
 
 /** A URL of the pod's loopback; undefined for every other text. */
 export function readLoopbackUrl(text: string): URL | undefined {
@@ -25,7 +25,8 @@ export function readHeaderLines(text: string): Readonly<Record<string, string>> 
   const lines = text.split('\n').filter((line) => line !== '');
   const pairs = lines.map((line) => HEADER_LINE.exec(line));
   if (pairs.includes(null)) return undefined;
-  return Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? '', pair?.[2] ?? '']));
+  // Node writes each character as one byte; the kubelet sends UTF-8.
+  return Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? '', Buffer.from(pair?.[2] ?? '').toString('latin1')]));
 }
 
 /**

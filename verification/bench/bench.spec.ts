@@ -143,23 +143,70 @@ describe('the figures', () => {
 
 describe('the command line', () => {
   for (const [args, expected] of [
-    [[], { seconds: 1, rounds: 8, suites: undefined, only: undefined, before: undefined, profile: undefined }],
+    [
+      [],
+      {
+        seconds: 1,
+        rounds: 8,
+        suites: undefined,
+        starts: true,
+        only: undefined,
+        before: undefined,
+        profile: undefined,
+      },
+    ],
     [
       ['--quick'],
-      { seconds: 0.5, rounds: 4, suites: undefined, only: undefined, before: undefined, profile: undefined },
+      {
+        seconds: 0.5,
+        rounds: 4,
+        suites: undefined,
+        starts: true,
+        only: undefined,
+        before: undefined,
+        profile: undefined,
+      },
     ],
     [
       ['--quick', '--seconds', '2', '--only', 'a,b'],
-      { seconds: 2, rounds: 4, suites: undefined, only: ['a', 'b'], before: undefined, profile: undefined },
+      {
+        seconds: 2,
+        rounds: 4,
+        suites: undefined,
+        starts: false,
+        only: ['a', 'b'],
+        before: undefined,
+        profile: undefined,
+      },
     ],
     [
       ['--suite', 'mcp,a2a'],
-      { seconds: 1, rounds: 8, suites: ['mcp', 'a2a'], only: undefined, before: undefined, profile: undefined },
+      {
+        seconds: 1,
+        rounds: 8,
+        suites: ['mcp', 'a2a'],
+        starts: false,
+        only: undefined,
+        before: undefined,
+        profile: undefined,
+      },
     ],
     [['--help'], 'help'],
     [
+      ['--suite', 'start'],
+      { seconds: 1, rounds: 8, suites: [], starts: true, only: undefined, before: undefined, profile: undefined },
+    ],
+    [
       ['--before', 'dist/gateway.mjs'],
-      { seconds: 1, rounds: 8, suites: undefined, only: undefined, before: 'dist/gateway.mjs', profile: undefined },
+      {
+        seconds: 1,
+        rounds: 8,
+        suites: undefined,
+        starts: true,
+        only: undefined,
+        before: 'dist/gateway.mjs',
+        profile: undefined,
+      },
     ],
   ] as const)
     it(`reads [${args.join(' ')}]`, () => assert.deepEqual(readOptions(args), expected));

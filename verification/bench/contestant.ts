@@ -35,6 +35,9 @@ export interface Program {
 export const SUITES = ['http', 'passthrough', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
+/** The suite of starts, which no load generator takes part in (`start.ts`). */
+export const START_SUITE = 'start';
+
 /** A measured program. It runs in a process of its own, on a core of its own when there are two. */
 export interface Contestant {
   /** Short, for `--only` and the history. */

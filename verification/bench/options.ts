@@ -1,7 +1,7 @@
 /** The command line of the benchmark. */
 
 import { parseArgs } from 'node:util';
-import { SUITES, type Suite } from './contestant.ts';
+import { START_SUITE, SUITES, type Suite } from './contestant.ts';
 
 /** How a benchmark is run. */
 export interface BenchOptions {
@@ -11,6 +11,8 @@ export interface BenchOptions {
   readonly rounds: number;
   /** Which suites; undefined: all. */
   readonly suites: readonly Suite[] | undefined;
+  /** Whether starts are measured. */
+  readonly starts: boolean;
   /** Ids of the contestants; undefined: all. */
   readonly only: readonly string[] | undefined;
   /** Entry of an earlier gateway, src/main.ts or a bundle; undefined: the peers. */
@@ -24,7 +26,7 @@ export const USAGE = `node verification/bench/run.ts [options]
   --seconds N     length of a turn (default 1, at most 30)
   --rounds N      turns of each contestant (default 8, at most 50)
   --quick         half a second, 4 rounds: about two minutes for all
-  --suite A,B     some of http, passthrough, mcp, a2a (default all, about five minutes)
+  --suite A,B     some of http, passthrough, mcp, a2a, start (default all, about six minutes)
   --only A,B      these contestants only; a ratio needs its peer
   --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
   --profile DIR   also write a V8 CPU profile of each contestant there
@@ -58,13 +60,16 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
   if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
     throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
   const { before, profile } = values;
-  return { seconds, rounds, suites: suitesOf(values.suite), only: values.only?.split(','), before, profile };
+  const suites = values.suite?.split(',');
+  const starts = suites === undefined ? values.only === undefined : suites.includes(START_SUITE);
+  return { seconds, rounds, suites: suitesOf(suites), starts, only: values.only?.split(','), before, profile };
 }
 
-function suitesOf(names: string | undefined): readonly Suite[] | undefined {
-  return names?.split(',').map((name) => {
+function suitesOf(names: readonly string[] | undefined): readonly Suite[] | undefined {
+  return names?.flatMap((name) => {
+    if (name === START_SUITE) return [];
     const suite = SUITES.find((known) => known === name);
-    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${SUITES.join(', ')}`);
-    return suite;
+    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${[...SUITES, START_SUITE].join(', ')}`);
+    return [suite];
   });
 }

@@ -8,6 +8,7 @@ import { chosen } from './contestants.ts';
 import { CannotMeasure } from './meter.ts';
 import { type BenchOptions, readOptions, USAGE } from './options.ts';
 import { historyLine, type Standing, standings, table } from './report.ts';
+import { measureStarts, STARTED, startHistory, startTable } from './start.ts';
 
 /**
  * Below this share of a core other processes ran, or the generator was slower: ranges are wide
@@ -24,7 +25,8 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const contestants = chosen(options);
+  const onlyStarts = options.starts && options.suites?.length === 0;
+  const contestants = onlyStarts ? [] : chosen(options);
   const stopped = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort());
   const longest = AbortSignal.timeout(patienceMs(options, contestants.length));
@@ -32,6 +34,11 @@ async function main(): Promise<number> {
     const signal = AbortSignal.any([stopped.signal, longest]);
     const all: Standing[] = [];
     for (const suite of SUITES) all.push(...(await runSuite(contestants, suite, options, signal)));
+    if (options.starts) {
+      const starts = await measureStarts(options, signal, (line) => process.stderr.write(`start: ${line}\n`));
+      process.stdout.write(`${startTable(starts)}\n\n${startHistory(starts)}\n`);
+      if (onlyStarts) return 0;
+    }
     process.stdout.write(`${historyLine(all, { seconds: options.seconds, rounds: options.rounds })}\n`);
     const starved = all.filter(({ busy }) => busy < FAIR_SHARE).map(({ id }) => id);
     if (starved.length > 0) process.stderr.write(`Not a quiet machine: ${starved.join(', ')} often had to wait.\n`);
@@ -59,8 +66,9 @@ async function runSuite(
   return all;
 }
 
-function patienceMs({ seconds, rounds }: BenchOptions, contestants: number): number {
-  return START_ALLOWANCE_MS + PATIENCE * contestants * (rounds + 2) * (seconds + 1) * 1_000;
+function patienceMs({ seconds, rounds, starts }: BenchOptions, contestants: number): number {
+  const turns = contestants + (starts ? STARTED : 0);
+  return START_ALLOWANCE_MS + PATIENCE * turns * (rounds + 2) * (seconds + 2) * 1_000;
 }
 
 try {

@@ -67,8 +67,8 @@ async function start(
   return { contestant, origin, program };
 }
 
-/** Answers the readiness check. Any other request is a fault of the benchmark and gets 404. */
-function startFacilitatorStub(): Promise<HttpServer> {
+/** A facilitator that answers the readiness check. Any other request is a fault of the benchmark and gets 404. */
+export function startFacilitatorStub(): Promise<HttpServer> {
   return serveHttp(({ request, response }) => {
     const known = request.method === 'GET' && request.url === '/supported';
     answerJson(response, known ? 200 : 404, known ? SUPPORTED : {});

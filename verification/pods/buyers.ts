@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { wrapFetchWithPayment } from '@x402/fetch';
+import { Agent } from 'undici';
 import { createBuyer } from '../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 
@@ -21,6 +22,11 @@ const MANNERS: readonly Manner[] = [
 const SLOWEST_EVERY = 2;
 /** How long the others take at most, milliseconds. */
 const QUICK_MS = 400;
+/**
+ * How long a buyer keeps an idle connection, milliseconds: less than the shortest window, as four
+ * seconds are usual and five are the window.
+ */
+const KEPT_MS = 1_500;
 /** A buyer's rest between two calls, milliseconds. */
 const REST_MS = 20;
 
@@ -44,6 +50,8 @@ export interface Buying {
   /** Ends every buyer after its call; resolves to all calls. */
   stop(): Promise<readonly Call[]>;
   readonly finished: number;
+  /** Rejects when a buyer itself fails; else it never ends. */
+  readonly broken: Promise<never>;
 }
 
 /** Lets `count` buyers buy from the Service until they are stopped. */
@@ -55,15 +63,22 @@ export function startBuyers(
   let stopped = false;
   const one = async (index: number): Promise<void> => {
     const { client } = await createBuyer(chain, 0n);
+    // One connection each, so that it stays with one pod for many calls.
+    const agent = new Agent({ connections: 1, keepAliveTimeout: KEPT_MS, keepAliveMaxTimeout: KEPT_MS });
     for (let turn = index; !stopped; turn += 1) {
       const manner = MANNERS[turn % MANNERS.length] ?? fail();
-      const takes = Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
-      calls.push(await buy(client, requestOf(url, manner, takes), manner, takes));
+      const takes =
+        Math.floor(turn / MANNERS.length + index) % SLOWEST_EVERY === 0 ? slowestMs : ((turn * 61) % QUICK_MS) + 1;
+      calls.push(await buy({ client, agent }, requestOf(url, manner, takes), manner, takes));
       await delay(REST_MS);
     }
+    await agent.close();
   };
   const done = Promise.all(Array.from({ length: count }, (_, index) => one(index)));
+  const broken = new Promise<never>((_, reject) => void done.catch(reject));
+  broken.catch(() => undefined);
   return {
+    broken,
     get finished() {
       return calls.length;
     },
@@ -93,7 +108,7 @@ function requestOf(url: string, { method, where }: Manner, takes: number): Reque
 }
 
 async function buy(
-  client: Parameters<typeof wrapFetchWithPayment>[1],
+  { client, agent }: { readonly client: Parameters<typeof wrapFetchWithPayment>[1]; readonly agent: Agent },
   request: Request,
   { method }: Manner,
   takes: number,
@@ -103,7 +118,8 @@ async function buy(
   const seen: typeof fetch = (input, init) => {
     const sent = new Request(input, init);
     proof = sent.headers.get('payment-signature') ?? undefined;
-    return fetch(sent);
+    // The types of Node have the class of another version of the same package.
+    return fetch(sent, { dispatcher: agent as never });
   };
   const again = request.clone();
   let failure: string | undefined;

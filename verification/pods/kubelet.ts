@@ -17,6 +17,9 @@ const LEAST_GRACE_MS = 2_000;
 /** A main container that ends is started again after this, milliseconds. */
 const RESTART_MS = 50;
 
+/** A container that ended so often before its pod was ready does not come up any more. */
+const MOST_STARTS = 3;
+
 /** What happened in a pod, in order; for the report of a failure. */
 export interface PodEvent {
   /** Milliseconds of the process. */
@@ -75,6 +78,7 @@ export function runPod(placed: PlacedPod): RunningPod {
   let deleted: ReturnType<RunningPod['delete']> | undefined;
   let deleting = false;
   let wasReady = false;
+  const crashed = Promise.withResolvers<'crashed'>();
 
   const ready = (): boolean => !deleting && staying.every((one) => one.ready && one.run.running());
   const look = (): void => {
@@ -120,6 +124,7 @@ export function runPod(placed: PlacedPod): RunningPod {
       note(one.run.name, `ended with ${signal ?? code}`);
       setReady(one, false);
       if (deleting || one.restarting || !staying.includes(one)) return;
+      if (one.run.starts >= MOST_STARTS) crashed.resolve('crashed');
       setTimeout(() => {
         if (!deleting && !one.restarting && !one.run.running()) void start(one);
       }, RESTART_MS);
@@ -223,9 +228,10 @@ export function runPod(placed: PlacedPod): RunningPod {
       });
       const known = new AbortController();
       const late = delay(timeoutMs, 'late' as const, { signal: known.signal }).catch(() => 'late' as const);
-      const got = await Promise.race([come.promise, late]);
+      const got = await Promise.race([come.promise, crashed.promise, late]);
       known.abort();
-      if (got === 'late') throw new Error(`${placed.name} was not ready: ${JSON.stringify(events)}\n${output()}`);
+      if (got !== 'ready')
+        throw new Error(`${placed.name} was not ready (${got}): ${JSON.stringify(events)}\n${output()}`);
     },
     restart: (name) => restart(named(name), 'is restarted'),
     kill: (name) => named(name).run.signal('SIGKILL'),

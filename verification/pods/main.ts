@@ -1,31 +1,69 @@
 /**
  * Restarts of injected pods under buyers that pay: `node verification/pods/main.ts [--short]
- * [--only away] [--tell]`. Prints a row for each; exits 1 when a promise is broken.
+ * [--calls 300] [--only "acg inject"] [--tell]`. Prints a row for each; exits 1 when a promise is
+ * broken. With `--tell` the standard error shows what happened in every pod.
  */
 
 import { parseArgs } from 'node:util';
-import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
-import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
-import { FULL, merchantAway, rollingRestart, SHORT, withoutRelease } from './scenarios.ts';
+import { faults } from './goals.ts';
+import { injected, injectedEveryWay } from './injections.ts';
+import { FULL, merchantAway, rollingRestart, SHORT, type Shown, withoutRelease } from './scenarios.ts';
 import { merchantPod } from './world.ts';
 
 const { values } = parseArgs({
-  options: { short: { type: 'boolean' }, only: { type: 'string' }, tell: { type: 'boolean' } },
+  options: {
+    short: { type: 'boolean' },
+    calls: { type: 'string', default: '300' },
+    only: { type: 'string' },
+    tell: { type: 'boolean' },
+  },
 });
-const lengths = values.short === true ? SHORT : FULL;
-const injection = injectPod(merchantPod(), USUAL_OPTIONS);
-if (injection.kind === 'refused') throw new Error(injection.message);
-const pod = injection.pod;
-const tell = values.tell === true ? (text: string) => void process.stderr.write(`${text}\n`) : undefined;
-const shared = { lengths, buyers: 24, leastCalls: 300, ...(tell === undefined ? {} : { tell }) };
-const runs = [
-  () => rollingRestart({ ...shared, scenario: 'rolling', pod }),
-  () => rollingRestart({ ...shared, scenario: 'without release', pod: withoutRelease(pod) }),
-  () => merchantAway({ ...shared, scenario: 'away', pod, times: 2, how: 'restart' }),
-  () => merchantAway({ ...shared, scenario: 'away killed', pod, times: 2, how: 'kill' }),
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const tell = values.tell === true ? (text: string) => void process.stderr.write(`${text}\n`) : () => undefined;
+const shared = { lengths: values.short === true ? SHORT : FULL, tell };
+const rolling = { ...shared, buyers: 24, leastCalls: Number(values.calls) };
+const pod = injected(merchantPod());
+/** Who restarts the merchant so often sees each of the moments that matter. */
+const AWAY_TIMES = 5;
+
+const ways = await injectedEveryWay(merchantPod(), say);
+for (const { way, differences } of ways)
+  say(`${way}: ${differences.length === 0 ? 'the pod that injectPod makes' : `DIFFERS: ${differences.join('; ')}`}`);
+let broken = ways.some(({ differences }) => differences.length > 0);
+
+const runs: readonly (readonly [name: string, run: () => Promise<Shown>])[] = [
+  ...ways.map(
+    (one) =>
+      [
+        one.way,
+        () => rollingRestart({ ...rolling, kind: 'rolling', scenario: `rolling restart, ${one.way}`, pod: one.pod }),
+      ] as const,
+  ),
+  [
+    'without release',
+    () =>
+      rollingRestart({
+        ...rolling,
+        ...{ kind: 'control', scenario: 'rolling restart without /release', pod: withoutRelease(pod) },
+      }),
+  ],
+  [
+    'restart',
+    () => merchantAway({ ...shared, kind: 'restart', scenario: 'merchant restarted alone', pod, times: AWAY_TIMES }),
+  ],
+  ['kill', () => merchantAway({ ...shared, kind: 'kill', scenario: 'merchant killed alone', pod, times: AWAY_TIMES })],
 ];
-const names = ['rolling', 'without', 'away', 'killed'];
-for (const [index, run] of runs.entries())
-  if (values.only === undefined || values.only === names[index])
-    process.stdout.write(`${JSON.stringify(await run())}\n`);
-process.exit(0);
+say('| run | calls | of the slowest | failed | paid, undelivered | of those lost | longest drain | seconds |');
+say(`|${' --- |'.repeat(8)}`);
+for (const [name, run] of runs) {
+  if (values.only !== undefined && values.only !== name) continue;
+  const shown = await run();
+  const { scenario, calls, slow, failed, undelivered, lost, drainSeconds, seconds } = shown;
+  const drain = drainSeconds === undefined ? '' : `${drainSeconds} s`;
+  say(`| ${[scenario, calls, slow, failed, undelivered, lost, drain, seconds].join(' | ')} |`);
+  for (const [failure, times] of Object.entries(shown.failures)) say(`  ${times} times ${failure}`);
+  const wrong = faults(shown);
+  broken ||= wrong.length > 0;
+  for (const fault of wrong) say(`  BROKEN: ${fault}`);
+}
+process.exit(broken ? 1 : 0);

@@ -22,11 +22,17 @@ export const FULL: Lengths = { windowSeconds: 5, slowestMs: 8_000, removedAfterM
 /** The same ratio, so that a test is short. */
 export const SHORT: Lengths = { windowSeconds: 2, slowestMs: 3_200, removedAfterMs: 1_200 };
 
+/** What a run must show; `control`: that something is lost where nothing holds the merchant. */
+type Kind = 'rolling' | 'control' | 'restart' | 'kill';
+
 export interface Shown extends Outcome {
+  readonly kind: Kind;
   readonly scenario: string;
   readonly seconds: number;
   /** From the deletion of a pod to its end, seconds: the longest. */
   readonly drainSeconds?: number;
+  /** Drains that took longer than their window, because a call did. */
+  readonly outlived?: number;
   /** How often the container of the merchant was started in the end. */
   readonly starts?: number;
 }
@@ -35,6 +41,7 @@ export interface Shown extends Outcome {
 export type Tell = (text: string) => void;
 
 interface Rolling {
+  readonly kind: 'rolling' | 'control';
   readonly scenario: string;
   /** As some way of injection made it. */
   readonly pod: Pod;
@@ -49,41 +56,47 @@ const CHAIN = { mint: async () => undefined, balanceOf: async () => 0n };
 
 /** A rolling restart of two replicas, again and again until there were enough calls. */
 export async function rollingRestart(options: Rolling): Promise<Shown> {
-  const { scenario, pod, lengths, buyers, leastCalls, tell } = options;
+  const { kind, scenario, pod, lengths, buyers, leastCalls, tell } = options;
   const world = await openPodWorld();
   const began = performance.now();
   let deployment: Deployment | undefined;
+  let buying: Buying | undefined;
   try {
     deployment = await startDeployment({
       ...{ template: withWindow(pod, lengths), replicas: 2, node: world.node, service: world.service },
       ...{ targetPort: AGENTS, removedAfterMs: lengths.removedAfterMs },
     });
-    const buying = startBuyers(CHAIN, { url: world.service.url, count: buyers, slowestMs: lengths.slowestMs });
+    buying = startBuyers(CHAIN, { url: world.service.url, count: buyers, slowestMs: lengths.slowestMs });
     await untilFinished(buying, buyers);
     do await deployment.rollingRestart();
     while (buying.finished < leastCalls);
     const calls = await buying.stop();
     const shown = await outcomeOf(calls, world.settled, lengths.slowestMs);
     tell?.(told(calls, deployment.all));
+    const drains = deployment.all.map(drainSeconds);
     return {
-      ...{ scenario, ...shown, seconds: secondsSince(began) },
-      drainSeconds: Math.max(...deployment.all.map(drainSeconds)),
+      ...{ kind, scenario, ...shown, seconds: secondsSince(began), drainSeconds: Math.max(...drains) },
+      outlived: drains.filter((seconds) => seconds > lengths.windowSeconds + OUTLIVED_BY_SECONDS).length,
     };
   } finally {
+    void buying?.stop().catch(() => undefined);
     await deployment?.stop();
     await world.close();
   }
 }
 
 interface Away {
+  /** `restart`: a failed liveness probe, with its hook. `kill`: none. */
+  readonly kind: 'restart' | 'kill';
   readonly scenario: string;
   readonly pod: Pod;
   readonly lengths: Lengths;
   readonly times: number;
-  /** `restart`: a failed liveness probe, with its hook. `kill`: none. */
-  readonly how: 'restart' | 'kill';
   readonly tell?: Tell;
 }
+
+/** A drain without a call that outlives the window ends sooner after it, seconds. */
+const OUTLIVED_BY_SECONDS = 0.8;
 
 /** How long the merchant is away, milliseconds. */
 const AWAY_MS = 1_500;
@@ -91,10 +104,11 @@ const AWAY_BUYERS = 6;
 const BACK_MS = 60_000;
 
 /** The merchant alone ends and listens again 1.5 s later, under six buyers. */
-export async function merchantAway({ scenario, pod, lengths, times, how, tell }: Away): Promise<Shown> {
+export async function merchantAway({ kind, scenario, pod, lengths, times, tell }: Away): Promise<Shown> {
   const world = await openPodWorld({ merchant: merchantImage((start) => (start === 0 ? 0 : AWAY_MS)) });
   const began = performance.now();
   let deployment: Deployment | undefined;
+  let buying: Buying | undefined;
   try {
     deployment = await startDeployment({
       ...{ template: withWindow(pod, lengths), replicas: 1, node: world.node, service: world.service },
@@ -102,10 +116,10 @@ export async function merchantAway({ scenario, pod, lengths, times, how, tell }:
     });
     const [running] = deployment.pods;
     if (running === undefined) throw new Error('no pod runs');
-    const buying = startBuyers(CHAIN, { url: world.service.url, count: AWAY_BUYERS, slowestMs: QUICK_SLOWEST_MS });
+    buying = startBuyers(CHAIN, { url: world.service.url, count: AWAY_BUYERS, slowestMs: QUICK_SLOWEST_MS });
     for (let time = 1; time <= times; time += 1) {
       await untilFinished(buying, buying.finished + 2 * AWAY_BUYERS);
-      if (how === 'kill') running.kill(MERCHANT);
+      if (kind === 'kill') running.kill(MERCHANT);
       else await makeSick(running);
       await untilStarted(running, time + 1);
       await running.untilReady(BACK_MS);
@@ -114,8 +128,9 @@ export async function merchantAway({ scenario, pod, lengths, times, how, tell }:
     const calls = await buying.stop();
     const shown = await outcomeOf(calls, world.settled, QUICK_SLOWEST_MS);
     tell?.(told(calls, deployment.all));
-    return { scenario, ...shown, seconds: secondsSince(began), starts: running.starts(MERCHANT) };
+    return { kind, scenario, ...shown, seconds: secondsSince(began), starts: running.starts(MERCHANT) };
   } finally {
+    void buying?.stop().catch(() => undefined);
     await deployment?.stop();
     await world.close();
   }
@@ -138,7 +153,7 @@ async function untilStarted(pod: RunningPod, starts: number): Promise<void> {
 }
 
 async function untilFinished(buying: Buying, calls: number): Promise<void> {
-  while (buying.finished < calls) await delay(LOOK_MS);
+  while (buying.finished < calls) await Promise.race([delay(LOOK_MS), buying.broken]);
 }
 
 /** The only change to an injected pod: its window has the length of this run. */

@@ -104,8 +104,8 @@ export function merchantPod(): Pod {
         {
           ...{ name: MERCHANT, image: MERCHANT_IMAGE, ports: [{ name: 'http', containerPort: MERCHANT_PORT }] },
           startupProbe: { httpGet: healthz, periodSeconds: 1, failureThreshold: 60 },
-          readinessProbe: { httpGet: healthz, periodSeconds: 1 },
-          livenessProbe: { httpGet: healthz, periodSeconds: 1, failureThreshold: 1 },
+          readinessProbe: { httpGet: healthz, periodSeconds: 1, timeoutSeconds: 5 },
+          livenessProbe: { httpGet: healthz, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 2 },
         },
       ],
       terminationGracePeriodSeconds: 30,
@@ -116,7 +116,7 @@ export function merchantPod(): Pod {
 function configuration(publicBaseUrl: string, facilitatorUrl: string): string {
   const sold = (name: string, method: string, path: string): object => ({
     name,
-    backend: { method, path, timeoutMs: 20_000 },
+    backend: { method, path },
     pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD' },
     expose: ['http', 'origin'],
     inputSchema: {

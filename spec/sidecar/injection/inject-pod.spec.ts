@@ -70,4 +70,154 @@ describe('injectPod', () => {
       message: "the pod has hostNetwork: its ports would be the node's; remove hostNetwork or the opt-in label",
     });
   });
+
+  it('rebuilds its container from the options, and keeps what others added to it', () => {
+    const { pod } = injected(podOf());
+    const changed = withGateway(pod, (gateway) => ({
+      ...gateway,
+      image: 'registry.example/other:1',
+      args: ['healthcheck'],
+      securityContext: { privileged: true },
+      resources: { requests: { cpu: '4', memory: '4Gi' }, limits: { memory: '8Gi' } },
+      env: [...(gateway.env ?? []).slice(3), { name: 'TZ', value: 'UTC' }],
+      volumeMounts: [{ name: 'data', mountPath: '/data' }],
+    }));
+    assert.deepEqual(
+      injected(changed).pod,
+      withGateway(pod, (gateway) => ({
+        ...gateway,
+        env: [...(gateway.env ?? []), { name: 'TZ', value: 'UTC' }],
+        volumeMounts: [...(gateway.volumeMounts ?? []), { name: 'data', mountPath: '/data' }],
+      })),
+    );
+  });
+
+  it('never lowers the grace period', () => {
+    const { pod } = injected(podOf({}, { terminationGracePeriodSeconds: 60 }));
+    const shorter = {
+      ...pod,
+      metadata: { ...pod.metadata, annotations: { 'agent-commerce.dev/drain-seconds': '10' } },
+    };
+    assert.equal(injected(shorter).pod.spec.terminationGracePeriodSeconds, 135);
+    const raised = { ...pod, spec: { ...pod.spec, terminationGracePeriodSeconds: 900 } };
+    assert.equal(injected(raised).pod.spec.terminationGracePeriodSeconds, 900);
+    const longer = { ...pod, metadata: { ...pod.metadata, annotations: { 'agent-commerce.dev/drain-seconds': '90' } } };
+    assert.equal(injected(longer).pod.spec.terminationGracePeriodSeconds, 150);
+  });
+
+  it('takes a probe or a hook that changed after the first time for the original', () => {
+    const { pod } = injected(podOf({ readinessProbe: { httpGet: { path: '/old', port: 8080 } } }));
+    const [shop] = pod.spec.containers;
+    const changed = {
+      ...pod,
+      spec: {
+        ...pod.spec,
+        containers: [
+          {
+            ...SHOP,
+            ...shop,
+            readinessProbe: { httpGet: { path: '/new', port: 8080 } },
+            lifecycle: { preStop: { exec: {} } },
+          },
+        ],
+      },
+    };
+    const again = injected(changed);
+    assert.equal(environmentOf(again.pod)['GATEWAY_APP_PROBE_READINESS'], 'http://127.0.0.1:8080/new');
+    assert.deepEqual(again.pod.spec.containers[0]?.lifecycle, { preStop: { exec: {} } });
+  });
+
+  it('asks no other host in the place of the kubelet, whatever a pod says it asked before', () => {
+    const { pod } = injected(podOf({ readinessProbe: { httpGet: { port: 8080 } } }));
+    for (const url of ['http://10.0.0.9/', 'file:///etc/passwd', 'http://127.0.0.1:8080@registry.example/', ''])
+      assert.deepEqual(
+        injectPod(
+          withGateway(pod, (gateway) => ({
+            ...gateway,
+            env: (gateway.env ?? []).map((entry) =>
+              entry.name === 'GATEWAY_APP_PROBE_READINESS' ? { ...entry, value: url } : entry,
+            ),
+          })),
+          USUAL_OPTIONS,
+        ),
+        {
+          kind: 'refused',
+          message:
+            "the readinessProbe of container shop already asks the gateway, and what it asked before is lost; write the merchant's own",
+        },
+      );
+  });
+
+  it('keeps names that kustomize generated of its own, and no others', () => {
+    const { pod } = injected(podOf());
+    const named = (configMap: string): Pod => ({
+      ...pod,
+      spec: {
+        ...pod.spec,
+        volumes: (pod.spec.volumes ?? []).map((volume) =>
+          volume.configMap === undefined ? volume : { ...volume, configMap: { ...volume.configMap, name: configMap } },
+        ),
+      },
+    });
+    const generated = named('agent-commerce-gateway-config-7h2k45gbfd');
+    assert.deepEqual(injected(generated).pod, generated);
+    assert.deepEqual(injected(named('prices')).pod, pod);
+    assert.deepEqual(injected(named('agent-commerce-gateway-config-mine')).pod, pod);
+  });
+
+  it('tells a mesh to leave the management port of the options alone', () => {
+    const pod = podOf({}, {}, { 'config.linkerd.io/skip-inbound-ports': '25,84030' });
+    const options = { ...USUAL_OPTIONS, ports: { agents: 9402, management: 9403 } };
+    const injection = injectPod(pod, options);
+    assert.ok(injection.kind === 'injected');
+    assert.equal(injection.pod.metadata?.annotations?.['config.linkerd.io/skip-inbound-ports'], '25,84030,9403');
+    assert.equal(injection.pod.metadata?.annotations?.['traffic.sidecar.istio.io/excludeInboundPorts'], '9403');
+    assert.deepEqual(injectPod(injection.pod, options), { ...injection, patch: [], warnings: [] });
+  });
+
+  const malformed: readonly { readonly pod: unknown; readonly message: string }[] = [
+    { pod: null, message: 'pod must be a mapping' },
+    { pod: {}, message: 'pod.spec is missing' },
+    { pod: { spec: {} }, message: 'pod.spec.containers is missing' },
+    { pod: { spec: { containers: [] } }, message: 'the pod has no containers; the gateway needs one to sell for' },
+    { pod: { spec: { containers: {} } }, message: 'pod.spec.containers must be a list' },
+    { pod: { spec: { containers: [null] } }, message: 'pod.spec.containers[0] must be a mapping' },
+    { pod: { spec: { containers: [{}] } }, message: 'pod.spec.containers[0].name is missing' },
+    {
+      pod: { metadata: { annotations: null }, spec: { containers: [SHOP] } },
+      message: 'pod.metadata.annotations must be a mapping',
+    },
+    {
+      pod: { metadata: { labels: { app: 1 } }, spec: { containers: [SHOP] } },
+      message: 'pod.metadata.labels[app] must be a text',
+    },
+    {
+      pod: { spec: { containers: [{ ...SHOP, ports: [{ containerPort: '8080' }] }] } },
+      message: 'pod.spec.containers[0].ports[0].containerPort must be a whole number',
+    },
+    {
+      pod: { spec: { containers: [{ ...SHOP, livenessProbe: { httpGet: { path: '/' } } }] } },
+      message: 'pod.spec.containers[0].livenessProbe.httpGet.port is missing',
+    },
+    {
+      pod: { spec: { containers: [SHOP], hostNetwork: 'yes' } },
+      message: 'pod.spec.hostNetwork must be true or false',
+    },
+  ];
+  for (const { pod, message } of malformed)
+    it(`refuses what is no pod: ${message}`, () => {
+      assert.deepEqual(injectPod(pod as Pod, USUAL_OPTIONS), { kind: 'refused', message });
+    });
+
+  it('refuses a pod that runs already with a container for debugging', () => {
+    const injection = injectPod(podOf({}, { ephemeralContainers: [{ name: 'debugger' }] }), USUAL_OPTIONS);
+    assert.match(injection.kind === 'refused' ? injection.message : '', /ephemeral containers: it runs already/);
+  });
 });
+
+function withGateway(pod: Pod, change: (gateway: Container) => Container): Pod {
+  const initContainers = (pod.spec.initContainers ?? []).map((each) =>
+    each.name === 'agent-commerce-gateway' ? change(each) : each,
+  );
+  return { ...pod, spec: { ...pod.spec, initContainers } };
+}

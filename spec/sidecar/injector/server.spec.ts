@@ -5,6 +5,7 @@ import https from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect } from 'node:tls';
+import { Worker } from 'node:worker_threads';
 import { readIdentity } from '../../../src/sidecar/injector/identity.ts';
 import { createInjectorServer } from '../../../src/sidecar/injector/server.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -200,6 +201,15 @@ describe('an injector that knows its clients', () => {
     assertRefused(await ask(injector, { body: reviewOf(), tls }), 403, /not trusted/);
   });
 
+  it('refuses it in words also when the request comes after the end of the handshake', async () => {
+    const foreign = createAuthority('clients').issue();
+    const place = { host: '127.0.0.1', port: injector.port, ca: injector.authority.certificate };
+    const workerData = { ...place, cert: foreign.certificate, key: foreign.key };
+    // The errors of OpenSSL are those of a thread: a client in this one would empty them.
+    const client = new Worker(CLIENT, { eval: true, workerData });
+    assert.match((await once(client, 'message'))[0], /^HTTP\/1\.1 403 .*not trusted/s);
+  });
+
   it('refuses a certificate of another name in words', async () => {
     await using own = new AsyncDisposableStack();
     const strict = await startInjector(own, { clients, clientName: 'kube-apiserver' });
@@ -214,6 +224,17 @@ describe('an injector that knows its clients', () => {
       agent.destroy();
     });
 });
+
+/** Sends once the server has told its session, so after its handshake, and tells the answer. */
+const CLIENT = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const socket = require('node:tls').connect(workerData);
+  socket.once('session', () => socket.write('GET / HTTP/1.1\\r\\nhost: injector\\r\\nconnection: close\\r\\n\\r\\n'));
+  let answer = '';
+  socket.on('data', (bytes) => { answer += bytes; });
+  socket.on('error', (error) => { answer += error; });
+  socket.once('close', () => parentPort.postMessage(answer));
+`;
 
 describe('the connections of an injector', () => {
   it('are bounded: one too many is closed, and said', async () => {

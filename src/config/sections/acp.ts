@@ -26,8 +26,9 @@ const BACKEND_AT = 'protocols.acp.backend';
 const IDEMPOTENCY_AT = 'protocols.acp.idempotency';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+
 /** The caller's id where there is one token and no list (acp 8). */
-const ONLY_CLIENT = 'default';
+export const ONLY_CLIENT = 'default';
 
 /** Headers that a checkout call sets itself, besides those of every backend call (acp 13.3). */
 const OWN_HEADERS: readonly string[] = ['accept', 'api-version', 'request-id', 'signature', 'timestamp', 'x-attempt'];

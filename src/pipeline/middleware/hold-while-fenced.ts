@@ -1,15 +1,20 @@
 /** Holds calls that need the backend while it restarts alone: before anything is verified. */
 
-import type { RequestHandler } from 'express';
+import type { NextFunction, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { Fence } from '../../sidecar/fence.ts';
 
 /** A call that was held for too long is refused; an offer was answered before it came here. */
 export function holdWhileFenced(fence: Pick<Fence, 'up' | 'pass'>): RequestHandler {
-  return async function holdWhileFencedMiddleware(_req, _res, next) {
-    if (fence.up() && !(await fence.pass())) throw backendRestarts();
+  return function holdWhileFencedMiddleware(_req, _res, next) {
+    if (fence.up()) return held(fence, next);
     next();
   };
+}
+
+async function held(fence: Pick<Fence, 'pass'>, next: NextFunction): Promise<void> {
+  if (!(await fence.pass())) throw backendRestarts();
+  next();
 }
 
 /** What a call is answered that was held in vain. */

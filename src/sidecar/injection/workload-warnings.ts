@@ -75,7 +75,7 @@ function absent(
   return missing.length === 0 ? [] : [`${kind} ${name} has no key ${missing.join(', ')}, which the gateway reads`];
 }
 
-/** A SQLite file belongs to one pod: two would sell the same payment twice. */
+/** A SQLite file belongs to one pod: another one does not see which proofs are spent. */
 function sharedFile(workload: Workload, config: string, beside: readonly Manifest[]): readonly string[] {
   const text = membersOf(
     beside.find((object) => object['kind'] === 'ConfigMap' && nameOf(object) === config)?.['data'],
@@ -85,7 +85,7 @@ function sharedFile(workload: Workload, config: string, beside: readonly Manifes
   return why === undefined
     ? []
     : [
-        `${why}, and ConfigMap ${config} keeps payments in a SQLite file of each pod: a payment could count twice; use storage.redis`,
+        `${why}, and ConfigMap ${config} keeps payments in a SQLite file of each pod: a proof could be spent in each; use storage.redis`,
       ];
 }
 

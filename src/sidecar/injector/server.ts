@@ -80,6 +80,7 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Gone, or refused before. On a connection that API servers hold ready an answer to nothing
     // could be taken for the answer to the request that they are just sending.
+    if (error.code?.startsWith('ERR_SSL') === true) onHandshakeFailed(error.message);
     if (error.code === 'ECONNRESET' || !socket.writable || (socket as TLSSocket).bytesRead === 0) {
       socket.destroy();
       return;
@@ -87,6 +88,11 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     const [status, message] = refusalOf(error);
     onRefused(status, message);
     socket.end(rawRefusal(status, message));
+  });
+  server.on('secureConnection', (socket) => {
+    // A signature that is not right stays among the errors of OpenSSL, where the next read takes it
+    // for its own and cuts the connection before the refusal. Reading the certificate empties them.
+    if (!socket.authorized) socket.getPeerX509Certificate();
   });
   server.on('tlsClientError', (error) => onHandshakeFailed(error.message));
   tellPlainClients(server, onHandshakeFailed);

@@ -1,0 +1,109 @@
+/**
+ * Loads the configuration again while the gateway runs: on a change of its files, or when asked. A
+ * configuration that is refused changes nothing.
+ */
+
+import type { GatewayConfig } from '../config/document/config.ts';
+import { type ConfigSource, type LoadedConfig, loadDocument } from '../config/load.ts';
+import { changesBetween } from '../config/reload.ts';
+import { readSources } from '../config/sources.ts';
+import { watchDirectories } from '../config/watch.ts';
+import { ConfigError, type ConfigProblem } from '../problems/problem.ts';
+import type { Log } from '../telemetry/log/log.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+
+/** Changed keys that a log line names at most. */
+const NAMED = 20;
+const NEEDS_RESTART = 'needs a restart of the gateway; until then the configuration that is in use stays as a whole';
+
+/** How an attempt to load ended. `unchanged`: the files say what is in use. */
+type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
+
+/** Loads the configuration again. */
+interface Reloader {
+  /** Looks at the files now, whether they seem changed or not. Never throws. */
+  reload(): Reloaded;
+  close(): void;
+}
+
+interface ReloaderParts {
+  readonly source: ConfigSource;
+  /** What is in use. */
+  readonly loaded: LoadedConfig;
+  /** Hides the secrets of a configuration in the log, also of one that is refused afterwards. */
+  readonly mask: (config: GatewayConfig) => void;
+  /** Checks what only a running process knows. @throws ConfigError */
+  readonly check: (config: GatewayConfig) => void;
+  /** Puts it into use. @throws Error; then what was in use stays */
+  readonly use: (config: GatewayConfig) => void;
+  /** What an operator should know about a configuration that is in use now. */
+  readonly warningsOf: (config: GatewayConfig) => readonly string[];
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
+  readonly pollMs?: number;
+}
+
+/** Watches the files of the configuration until it is closed. */
+export function openReloader(parts: ReloaderParts): Reloader {
+  const { source, log, metrics } = parts;
+  let { document } = parts.loaded;
+  // The files may have changed since they were loaded: the first look loads them again.
+  let seen: string | undefined;
+  let outdated = false;
+  const counts: Record<Exclude<Reloaded, 'unchanged'>, number> = { reloaded: 0, rejected: 0 };
+  metrics.counter({
+    name: 'acg_config_reloads_total',
+    help: 'Changed configurations since the start: reloaded, in use; rejected, the one before stays in use and the log says why.',
+    label: 'result',
+    read: () => counts,
+  });
+  metrics.gauge({
+    name: 'acg_config_outdated',
+    help: '1 while the files of the configuration are not what is in use: they were rejected. The log line "config rejected" says why.',
+    read: () => (outdated ? 1 : 0),
+  });
+
+  const attempt = (): Reloaded => {
+    const next = loadDocument(source);
+    parts.mask(next.config);
+    const { changed, restart } = changesBetween(document, next.document);
+    if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
+    if (changed.length === 0) return 'unchanged';
+    parts.check(next.config);
+    parts.use(next.config);
+    document = next.document;
+    const named = changed.slice(0, NAMED);
+    log.info(
+      { changed: named, ...(changed.length > NAMED ? { more: changed.length - NAMED } : {}) },
+      'config reloaded',
+    );
+    for (const warning of parts.warningsOf(next.config)) log.warn(warning);
+    return 'reloaded';
+  };
+  const reload = (): Reloaded => {
+    const sources = readSources(source);
+    // Before it is loaded: what changes meanwhile is seen by the next look.
+    seen = sources.digest;
+    watch.follow(sources.files);
+    let result: Reloaded;
+    try {
+      result = attempt();
+    } catch (error) {
+      log.error(causeOf(error), 'config rejected');
+      result = 'rejected';
+    }
+    outdated = result === 'rejected';
+    if (result !== 'unchanged') counts[result] += 1;
+    return result;
+  };
+  const watch = watchDirectories(() => {
+    if (readSources(source).digest !== seen) reload();
+  }, parts.pollMs);
+  watch.follow(readSources(source).files);
+  return { reload, close: () => watch.close() };
+}
+
+/** What is wrong, by path and without a configured value, or the fault that kept it out of use. */
+function causeOf(error: unknown): { readonly problems: readonly ConfigProblem[] } | { readonly err: unknown } {
+  return error instanceof ConfigError ? { problems: error.problems } : { err: error };
+}
