@@ -16,6 +16,7 @@ import { connectionsFor, createListener, type Listener } from '../server/listene
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
+import { collectStart } from './collect-start.ts';
 
 /** How long new calls are served after the drain began, unless GATEWAY_DRAIN_SECONDS is set. */
 const DEFAULT_DRAIN_SECONDS = 5;
@@ -155,6 +156,7 @@ async function open(
     lostPayments: storeLossSummary(config),
   };
   log.info(facts, 'listening');
+  collectStart();
   return drain;
 }
 
