@@ -1,7 +1,7 @@
 /**
  * The merchant of an emulated pod: `node merchant-main.ts <port> [<milliseconds before it
- * listens>] [<host>]`. It answers GET and POST after the time that the path names, and SIGTERM ends it at
- * once, with everything that it has in hand: the worst, and a common, merchant.
+ * listens>] [<host>]`. It answers GET and POST after the time that the path names, and SIGTERM ends
+ * it at once, with everything that it has in hand: the worst, and a common, merchant.
  */
 
 import { createServer } from 'node:http';

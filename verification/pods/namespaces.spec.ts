@@ -57,7 +57,7 @@ describe('a pod in a network namespace, and an agent in another', { skip: fault 
     assert.match((await ask(8403, '/metrics')).text ?? '', /^acg_merchant_exposed 0$/m);
     assert.doesNotMatch(pod.output(), /past the gateway/);
 
-    // Node's own client sets no Sec-Fetch-Mode beside these; browsers send them and cannot leave them out.
+    // Browsers send these with every request of a page, which cannot leave them out.
     const pages = [
       {},
       { ...HOOK, origin: 'http://page.example' },
