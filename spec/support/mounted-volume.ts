@@ -3,7 +3,7 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Files that are replaced together: each is a link through `..data`, which is replaced by rename. */
+/** Files that are replaced together: links through `..data`, which is replaced by rename. */
 export interface MountedVolume {
   readonly path: string;
   publish(files: Readonly<Record<string, string>>): Promise<void>;

@@ -25,11 +25,12 @@ export function withBothLines(document: unknown, problems: ProblemList): unknown
 }
 
 function bothAdminTokens(server: Section, problems: ProblemList): Section {
-  const [now, before] = linesOf(server['adminToken']);
-  if (now === undefined || before === undefined) return server;
+  const lines = linesOf(server['adminToken']);
+  if (lines.length !== 2) return server;
+  const [adminToken, adminTokenNext] = lines;
   if (server['adminTokenNext'] !== undefined && server['adminTokenNext'] !== '')
     problems.add('server.adminTokenNext', 'is a third token beside the two lines of server.adminToken; keep two');
-  return { ...server, adminToken: now, adminTokenNext: before };
+  return { ...server, adminToken, adminTokenNext };
 }
 
 function bothClientTokens(acp: Section): Section {
