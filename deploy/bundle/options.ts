@@ -69,7 +69,8 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
       entryFileNames: 'chunks/[name]-[hash].mjs',
       chunkFileNames: 'chunks/[name]-[hash].mjs',
       codeSplitting: { groups: [chunksOfStart()] },
-      minify: false,
+      // Names stay in stack traces, and the maps have the lines.
+      minify: { compress: true, mangle: false },
       comments: { legal: true, annotation: false, jsdoc: false },
       sourcemap: true,
       charset: 'ascii',
