@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: ['json'],
   events: ['json'],
   'server/rate-limit': ['time'],
-  'sidecar/injector': ['json', 'problems', 'sidecar/injection', 'telemetry/log', 'telemetry/metrics'],
+  'sidecar/injector': ['config', 'json', 'problems', 'sidecar/injection', 'telemetry/log', 'telemetry/metrics'],
   'adapters/acp/validation': ['json', 'resources/patterns'],
   backend: ['events'],
   'mandates/ap2/model': ['json', 'mandates/register'],

@@ -7,7 +7,7 @@ import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
 import { chunksOfStart } from './chunks.ts';
 import { nativeRecovery } from './native.ts';
-import { packageParts } from './parts.ts';
+import { http2OnDemand, packageParts } from './parts.ts';
 import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
 import { billOfMaterials } from './sbom.ts';
 import { standaloneValidators } from './validators.ts';
@@ -51,6 +51,7 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
     transform: { define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' } },
     plugins: [
       packageParts(),
+      http2OnDemand(),
       textAssets(),
       secp256k1Wasm(),
       standaloneValidators(),
@@ -68,7 +69,8 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
       entryFileNames: 'chunks/[name]-[hash].mjs',
       chunkFileNames: 'chunks/[name]-[hash].mjs',
       codeSplitting: { groups: [chunksOfStart()] },
-      minify: false,
+      // Names stay in stack traces, and the maps have the lines.
+      minify: { compress: true, mangle: false },
       comments: { legal: true, annotation: false, jsdoc: false },
       sourcemap: true,
       charset: 'ascii',

@@ -1,4 +1,4 @@
-/** The bundler plugin that takes of three packages only the parts which the gateway uses. */
+/** The bundler plugin that takes of some packages only the parts which the gateway uses. */
 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -32,8 +32,19 @@ export { default as Pool } from ${dispatcher('pool')};
 `;
 }
 
+/** The main file loads workers of a cluster and a client of push gateways as well. */
+function promClient(): string {
+  const part = (name: string) => from(fileOf('prom-client', `lib/${name}.js`));
+  return `export { default as Registry } from ${part('registry')};
+export { default as Counter } from ${part('counter')};
+export { default as Gauge } from ${part('gauge')};
+export { default as collectDefaultMetrics } from ${part('defaultMetrics')};
+`;
+}
+
 const PARTS: Readonly<Record<string, () => string>> = {
   undici,
+  'prom-client': promClient,
   // Every hash of the package is a program of its own, and Keccak is the one that is used.
   'hash-wasm': () =>
     `import keccak from ${from(fileOf('hash-wasm', 'dist/keccak.umd.min.js'))};
@@ -42,6 +53,28 @@ export const { createKeccak } = keccak;
   // Express offers its parsers as `express.json` and so on. Bodies are read by src/json/strict.ts.
   'body-parser': () => 'export default {};\n',
 };
+
+/** Where a connection of undici takes HTTP/2, which loads two megabytes of Node with it. */
+const HTTP2_LOADER = /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client\.js$/;
+const HTTP2_LOAD = "const connectH2 = require('./client-h2.js')";
+const HTTP2_ON_DEMAND = "const connectH2 = (...args) => require('./client-h2.js')(...args)";
+
+/**
+ * Loads HTTP/2 when a peer has chosen it. A release of the package that loads it differently stops
+ * the build.
+ */
+export function http2OnDemand(): Plugin {
+  return {
+    name: 'http2-on-demand',
+    transform: {
+      filter: { id: HTTP2_LOADER },
+      handler(code, id) {
+        if (!code.includes(HTTP2_LOAD)) this.error(`${id} no longer loads HTTP/2 as "${HTTP2_LOAD}"`);
+        return { code: code.replace(HTTP2_LOAD, HTTP2_ON_DEMAND), map: null };
+      },
+    },
+  };
+}
 
 /**
  * Replaces the main file of a package by its parts. A name that a source imports and that is not

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -133,18 +143,36 @@ describe('the gateway, built from what the image build copies', () => {
     assert.ok(files.includes(BUNDLE_NAME) && files.includes(COMPILED_FOLDER) && files.includes(SBOM_NAME));
     // Read by all, written by the owner alone.
     for (const file of files) assert.equal(statSync(join(alone, file)).mode & 0o066, 0o044, file);
-    const [, ...flags] = execForm(image, 'ENTRYPOINT') ?? [];
-    const run = spawnSync(
-      process.execPath,
-      [...flags.slice(0, -1), BUNDLE_NAME, 'validate', '--config', 'absent.yaml'],
-      {
-        cwd: alone,
-        env: {},
-        encoding: 'utf8',
-      },
-    );
+    const run = validated(alone);
     // Only the configuration is missing, no module.
     assert.equal(run.status, 78, run.stderr);
     assert.match(run.stderr, /absent\.yaml/);
   });
+
+  it('reads in the image what the build compiled, and writes nothing', () => {
+    const alone = join(work, 'alone');
+    const before = readdirSync(alone, { recursive: true, encoding: 'utf8' });
+    assert.match(validated(alone).stderr, /V8 code cache for ESM .*configuration-.*accepted/);
+    assert.deepEqual(readdirSync(alone, { recursive: true, encoding: 'utf8' }), before);
+  });
+
+  it('compiles by itself where another Node built it, and writes nothing', () => {
+    const alone = join(work, 'alone');
+    const [tag = ''] = readdirSync(join(alone, COMPILED_FOLDER));
+    renameSync(join(alone, COMPILED_FOLDER, tag), join(alone, COMPILED_FOLDER, `v24.15.0-${tag}`));
+    const run = validated(alone);
+    assert.equal(run.status, 78, run.stderr);
+    assert.doesNotMatch(run.stderr, /accepted/);
+    assert.deepEqual(readdirSync(join(alone, COMPILED_FOLDER)), [`v24.15.0-${tag}`]);
+  });
 });
+
+/** The bundle in this folder as the image runs it, with what Node says of compiled code. */
+function validated(folder: string) {
+  const [, ...flags] = execForm(image, 'ENTRYPOINT') ?? [];
+  return spawnSync(process.execPath, [...flags.slice(0, -1), BUNDLE_NAME, 'validate', '--config', 'absent.yaml'], {
+    cwd: folder,
+    env: { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' },
+    encoding: 'utf8',
+  });
+}

@@ -51,6 +51,14 @@ describe('the watch over the exposed backend', () => {
     });
   }
 
+  it('finds a backend at once although the start of the process blocks the event loop', async () => {
+    const { port } = await backend('0.0.0.0');
+    const found = firstFound(port, [POD]);
+    const until = performance.now() + 400;
+    while (performance.now() < until);
+    assert.deepEqual(await found, { address: POD, port });
+  });
+
   it('does not report a backend that listens on loopback only', async () => {
     const { port } = await backend('127.0.0.1');
     const { watch, changes, looked } = watching(port);

@@ -20,6 +20,7 @@ import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
 import { createLog, type Log, MaskedSecrets, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
+import { collectStart } from './collect-start.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
 
 /** Returned by a closer whose part may keep the process alive, as an exporter without collector. */
@@ -202,6 +203,7 @@ async function open(
   hangUp.reloads(() => {
     if (reloader.reload() === 'unchanged') log.info('config unchanged');
   });
+  collectStart();
   return hooks;
 }
 

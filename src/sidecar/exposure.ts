@@ -71,7 +71,8 @@ function reaches(host: string, port: number): Promise<boolean> {
       resolve(reached);
     };
     socket.once('connect', end(true));
-    socket.once('timeout', end(false));
+    // A start blocks the event loop for longer than this: a connection may wait to be noticed.
+    socket.once('timeout', () => setImmediate(end(false)));
     socket.once('error', end(false));
     socket.unref();
   });

@@ -130,7 +130,8 @@ export async function judge(
   const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   child.once('error', reject).once('close', resolve);
   const code = await promise;
-  if (code !== 0) throw new Error(`the judge ended with ${code}: ${noise.trim().split('\n').at(-1) ?? ''}`);
+  if (code !== 0)
+    throw new Error(`the judge ended with ${code}: ${noise.slice(Math.max(0, noise.lastIndexOf('judge: '))).trim()}`);
   return output
     .split('\n')
     .filter((line) => line !== '')

@@ -67,7 +67,7 @@ async function start(
   return { contestant, origin, program };
 }
 
-/** A facilitator that answers the readiness check. Any other request is a fault of the benchmark and gets 404. */
+/** Answers the readiness check; any other request is a fault of the benchmark and gets 404. */
 export function startFacilitatorStub(): Promise<HttpServer> {
   return serveHttp(({ request, response }) => {
     const known = request.method === 'GET' && request.url === '/supported';

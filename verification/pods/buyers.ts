@@ -160,6 +160,16 @@ function nonceIn(proof: string | undefined): string | undefined {
   return payload.authorization.nonce;
 }
 
+/** Sends the same proof once more; undefined: it is delivered now. */
+function collect({ request, proof = '', method }: Call): Promise<string | undefined> {
+  const again = new Request(request);
+  again.headers.set('payment-signature', proof);
+  return fetch(again).then(
+    (answer) => failureOf(answer, method),
+    () => 'connection',
+  );
+}
+
 /** What the calls of a run came to. */
 export interface Outcome {
   readonly calls: number;
@@ -185,16 +195,8 @@ export async function outcomeOf(
   const failures: Record<string, number> = {};
   for (const { failure = '', method } of failed)
     failures[`${method}: ${failure}`] = (failures[`${method}: ${failure}`] ?? 0) + 1;
-  let lost = 0;
-  for (const { request, proof = '', method } of undelivered) {
-    const again = new Request(request);
-    again.headers.set('payment-signature', proof);
-    const failure = await fetch(again).then(
-      (answer) => failureOf(answer, method),
-      () => 'connection',
-    );
-    if (failure !== undefined) lost += 1;
-  }
+  const again = await Promise.all(undelivered.map(collect));
+  const lost = again.filter((failure) => failure !== undefined).length;
   return {
     ...{ calls: calls.length, slow: calls.filter(({ takes }) => takes === slowestMs).length, failed: failed.length },
     ...{

@@ -9,7 +9,7 @@ import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { clustersOfPolicies, FREE } from '../admission/clusters.ts';
 import { judge, judgeProgram } from '../admission/judge.ts';
 import { faultsOf, type Outcome, outcomeOf } from '../admission/outcome.ts';
-import { commanded, componentRendered } from '../admission/ways.ts';
+import { commanded, rendered } from '../admission/ways.ts';
 import { startWebhook } from '../admission/webhook.ts';
 
 /** What one way of injection made of the pod. */
@@ -38,8 +38,8 @@ export async function injectedEveryWay(pod: Pod, say: (line: string) => void): P
   writeFileSync(options, JSON.stringify(USUAL_OPTIONS));
   const named = [{ name: 'merchant', pod }];
   const offline: readonly (readonly [string, Outcome | undefined])[] = [
-    ['acg inject', commanded(named, [], options).get('merchant')],
-    ['component', (await componentRendered(named, options)).get('merchant')],
+    ['acg inject', commanded(named, options).get('merchant')],
+    ['component', (await rendered(named, options)).get('merchant')],
   ];
   const program = broughtJudge(say);
   if (program === undefined)

@@ -78,6 +78,7 @@ export function runPod(placed: PlacedPod): RunningPod {
   let deleted: ReturnType<RunningPod['delete']> | undefined;
   let deleting = false;
   let wasReady = false;
+  let wasEverReady = false;
   const crashed = Promise.withResolvers<'crashed'>();
 
   const ready = (): boolean => !deleting && staying.every((one) => one.ready && one.run.running());
@@ -85,6 +86,7 @@ export function runPod(placed: PlacedPod): RunningPod {
     const now = ready();
     if (now === wasReady) return;
     wasReady = now;
+    wasEverReady ||= now;
     for (const listener of listeners) listener(now);
   };
   const setReady = (one: Member, well: boolean): void => {
@@ -124,7 +126,7 @@ export function runPod(placed: PlacedPod): RunningPod {
       note(one.run.name, `ended with ${signal ?? code}`);
       setReady(one, false);
       if (deleting || one.restarting || !staying.includes(one)) return;
-      if (one.run.starts >= MOST_STARTS) crashed.resolve('crashed');
+      if (!wasEverReady && one.run.starts >= MOST_STARTS) crashed.resolve('crashed');
       setTimeout(() => {
         if (!deleting && !one.restarting && !one.run.running()) void start(one);
       }, RESTART_MS);

@@ -26,7 +26,9 @@ const pod = injected(merchantPod());
 /** Who restarts the merchant so often sees each of the moments that matter. */
 const AWAY_TIMES = 5;
 
-const ways = await injectedEveryWay(merchantPod(), say);
+// The judge of two of them takes minutes to build the first time.
+const withoutWays = values.only !== undefined && ['without release', 'restart', 'kill'].includes(values.only);
+const ways = withoutWays ? [] : await injectedEveryWay(merchantPod(), say);
 for (const { way, differences } of ways)
   say(`${way}: ${differences.length === 0 ? 'the pod that injectPod makes' : `DIFFERS: ${differences.join('; ')}`}`);
 let broken = ways.some(({ differences }) => differences.length > 0);

@@ -165,6 +165,29 @@ describe('injectPod', () => {
     assert.deepEqual(injected(named('agent-commerce-gateway-config-mine')).pod, pod);
   });
 
+  it("keeps the default container of kubectl where the pod names another one for the merchant's", () => {
+    const pod = podOf(
+      {},
+      {},
+      {
+        'agent-commerce.dev/upstream-container': 'shop',
+        'kubectl.kubernetes.io/default-container': 'logs',
+      },
+    );
+    assert.equal(injected(pod).pod.metadata?.annotations?.['kubectl.kubernetes.io/default-container'], 'logs');
+  });
+
+  it('adds the management port to what a mesh leaves alone already, once', () => {
+    const key = 'traffic.sidecar.istio.io/excludeInboundPorts';
+    for (const [before, after] of [
+      ['', '8403'],
+      ['9090, 9091', '9090, 9091,8403'],
+      ['9090, 8403', '9090, 8403'],
+      ['18403', '18403,8403'],
+    ] as const)
+      assert.equal(injected(podOf({}, {}, { [key]: before })).pod.metadata?.annotations?.[key], after);
+  });
+
   it('tells a mesh to leave the management port of the options alone', () => {
     const pod = podOf({}, {}, { 'config.linkerd.io/skip-inbound-ports': '25,84030' });
     const options = { ...USUAL_OPTIONS, ports: { agents: 9402, management: 9403 } };

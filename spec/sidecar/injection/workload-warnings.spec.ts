@@ -6,6 +6,8 @@ import { injectObject, type Manifest } from '../../../src/sidecar/injection/work
 
 const CONFIG = 'agent-commerce-gateway-config';
 const SECRET = 'agent-commerce-gateway-secret';
+/** How a configuration takes the address from the pod. */
+const OWN = '$' + '{MERCHANT_BASE_URL}';
 const SQLITE = 'version: 1\nstorage:\n  sqlite: { path: /data/gateway.db }\n';
 
 function object(kind: string, name: string, members: object = {}, namespace?: string): Manifest {
@@ -83,6 +85,17 @@ describe('warnings about what stands beside a workload', () => {
   it('know makers of Secrets, and say nothing where the input holds none', () => {
     assert.deepEqual(warningsFor(shop(), [object('ExternalSecret', SECRET)]), []);
     assert.deepEqual(warningsFor(shop(), [object('ConfigMap', CONFIG, {}, 'elsewhere')]), []);
+  });
+
+  it('say that the pod replaces the address of the merchant, with its path', () => {
+    const says = (url: string): Manifest =>
+      object('ConfigMap', CONFIG, { data: { 'gateway.yaml': `backend: { baseUrl: "${url}" }` } });
+    for (const url of ['http://127.0.0.1:3000', 'http://127.0.0.1:8080/shop', `${OWN}/shop`])
+      assert.deepEqual(warningsFor(shop(), [says(url)]), [
+        `ConfigMap ${CONFIG} says backend.baseUrl "${url}", and the pod sets MERCHANT_BASE_URL, which replaces all of it with http://127.0.0.1:8080; another port is for agent-commerce.dev/upstream-port`,
+      ]);
+    for (const url of ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/', OWN])
+      assert.deepEqual(warningsFor(shop(), [says(url)]), []);
   });
 
   describe('about a SQLite file', () => {

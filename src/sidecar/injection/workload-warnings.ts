@@ -1,8 +1,9 @@
 /** What the objects beside a workload say about its gateway: needs more than the pod. */
 
 import { parse } from 'yaml';
+import { variableText } from './env-value.ts';
 import { findMerchant } from './merchant.ts';
-import { CONFIG_KEY, CONFIG_VOLUME, SECRET_VOLUME } from './names.ts';
+import { CONFIG_KEY, CONFIG_VOLUME, ENV_MERCHANT, GATEWAY_CONTAINER, SECRET_VOLUME, UPSTREAM_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';
 import type { Pod } from './pod.ts';
 import { quoted, sentence } from './refusal.ts';
@@ -25,6 +26,7 @@ export function workloadWarnings(
     ...publishedPorts(pod, beside),
     ...absent('ConfigMap', config, [CONFIG_KEY], beside),
     ...absent('Secret', secret, options.secretKeys, beside),
+    ...baseUrl(pod, config, beside),
     ...sharedFile(workload, config, beside),
   ].map(sentence);
 }
@@ -75,12 +77,21 @@ function absent(
   return missing.length === 0 ? [] : [`${kind} ${name} has no key ${missing.join(', ')}, which the gateway reads`];
 }
 
+/** The variable of the pod replaces the address of the configuration, with its path. */
+function baseUrl(pod: Pod, config: string, beside: readonly Manifest[]): readonly string[] {
+  const gateway = pod.spec.initContainers?.find(({ name }) => name === GATEWAY_CONTAINER);
+  const value = variableText(gateway?.env ?? [], ENV_MERCHANT);
+  const said = member(configuration(config, beside), 'backend', 'baseUrl');
+  if (typeof said !== 'string' || value === undefined) return [];
+  if ([`\${${ENV_MERCHANT}}`, value, `${value}/`].includes(said)) return [];
+  return [
+    `ConfigMap ${config} says backend.baseUrl ${quoted(said)}, and the pod sets ${ENV_MERCHANT}, which replaces all of it with ${value}; another port is for ${UPSTREAM_PORT}`,
+  ];
+}
+
 /** A SQLite file belongs to one pod: another one does not see which proofs are spent. */
 function sharedFile(workload: Workload, config: string, beside: readonly Manifest[]): readonly string[] {
-  const text = membersOf(
-    beside.find((object) => object['kind'] === 'ConfigMap' && nameOf(object) === config)?.['data'],
-  );
-  if (!usesSqlite(text[CONFIG_KEY])) return [];
+  if (member(configuration(config, beside), 'storage', 'sqlite') === undefined) return [];
   const why = severalPods(workload, beside);
   return why === undefined
     ? []
@@ -103,12 +114,15 @@ function severalPods({ kind, name, object }: Workload, beside: readonly Manifest
   return scaler === undefined ? undefined : `HorizontalPodAutoscaler ${nameOf(scaler)} may run several pods`;
 }
 
-function usesSqlite(config: unknown): boolean {
-  if (typeof config !== 'string') return false;
+/** Undefined: it is not in the input, or is no YAML. */
+function configuration(config: string, beside: readonly Manifest[]): unknown {
+  const found = beside.find((object) => object['kind'] === 'ConfigMap' && nameOf(object) === config);
+  const text = member(found, 'data', CONFIG_KEY);
+  if (typeof text !== 'string') return undefined;
   try {
-    return member(parse(config), 'storage', 'sqlite') !== undefined;
+    return parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

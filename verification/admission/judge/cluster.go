@@ -41,6 +41,9 @@ func newCluster(ctx context.Context, spec ClusterSpec) (admission.Interface, err
 	if err != nil {
 		return nil, err
 	}
+	if err := checkExpressions(objects); err != nil {
+		return nil, err
+	}
 	client := withSchemas{fake.NewSimpleClientset(objects...)}
 	dynamic := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...)
 	shared := informers.NewSharedInformerFactory(client, 30*time.Second)
