@@ -18,9 +18,9 @@ describe('the management app', () => {
     assert.equal(new Set(named).size, named.length);
   });
 
-  it('asks no Host, because probes and hooks send the address of the pod', async () => {
-    for (const { path, sent } of own)
-      for (const host of ['10.1.2.3:8403', '[fd00::1]:8403', 'elsewhere.example'])
+  it('serves probes and hooks at every address of the pod, and probes under every name', async () => {
+    for (const { path, sent, audience } of own)
+      for (const host of ['10.1.2.3:8403', '[fd00::1]:8403', ...(audience === 'hooks' ? [] : ['elsewhere.example'])])
         await send(world().management, 'GET', path, { headers: { ...sent().headers, host } }).expect(200);
   });
 
@@ -75,6 +75,8 @@ describe('the hooks of the management app', () => {
         { ...HOOK, 'sec-fetch-site': 'cross-site' },
         { ...HOOK, 'sec-fetch-mode': 'no-cors' },
         { ...HOOK, 'Sec-Fetch-Dest': 'image' },
+        { ...HOOK, host: 'rebound.example:8403' },
+        { ...HOOK, host: '10.1.2.3.rebound.example' },
       ];
       for (const headers of pages) {
         const answer = await send(world().management, 'GET', `/${name}`, { headers }).expect(403);

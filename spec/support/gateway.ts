@@ -1,5 +1,6 @@
 /** A gateway in this process, wired as the command `serve` wires it. */
 
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { stringify } from 'yaml';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
 import { openHooks } from '../../src/app/open-pod-hooks.ts';
@@ -15,7 +16,7 @@ import type { PodHooks } from '../../src/sidecar/pod-hooks.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { createLog, type Log, refusalLog } from '../../src/telemetry/log/log.ts';
-import { type WorldParts, worldConfig } from './config.ts';
+import { type ConfigObject, type WorldParts, worldConfig } from './config.ts';
 
 /** The operator token of every gateway of specs: a test value. */
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
@@ -24,6 +25,8 @@ export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export interface TestApps extends Pick<Gateway, 'agents' | 'management' | 'lifecycle'> {
   readonly config: GatewayConfig;
   readonly store: Store;
+  /** Puts the configuration into use that these overrides make of the first one. */
+  reload(overrides: ConfigObject): void;
   /** Log lines so far, as JSON. */
   readonly logLines: readonly string[];
   close(): Promise<void>;
@@ -132,8 +135,11 @@ async function openParts({
 > {
   const storage = parts.storage ?? { sqlite: { path: ':memory:' } };
   const ports = { agents: 8402, management: 8403 };
-  const document = worldConfig({ adminToken: OPERATOR_TOKEN, ...parts, storage, ports });
-  const config = parseConfig(stringify(document, { aliasDuplicateObjects: false }), {});
+  const payTo = parts.payTo ?? privateKeyToAddress(generatePrivateKey());
+  const first = { adminToken: OPERATOR_TOKEN, ...parts, payTo, storage, ports };
+  const configOf = (world: WorldParts): GatewayConfig =>
+    parseConfig(stringify(worldConfig(world), { aliasDuplicateObjects: false }), {});
+  const config = configOf(first);
   const logLines: string[] = [];
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
   const opened = await openStore({ ...config.storage, merchantId: config.merchant.id }, log);
@@ -146,6 +152,7 @@ async function openParts({
   return {
     ...gateway,
     ...{ log, config, store, logLines },
+    reload: (overrides) => gateway.reload(configOf({ ...first, overrides: { ...first.overrides, ...overrides } })),
     async close() {
       await gateway.close();
       await rail?.close();

@@ -101,7 +101,7 @@ function facilitatorLogins(configured: FacilitatorConfig): {
   readonly facilitator: FacilitatorConfig;
   renew(facilitator: FacilitatorConfig): void;
 } {
-  if (configured.mode === 'local') return { facilitator: configured, renew: () => undefined };
+  if (configured.mode !== 'remote') return { facilitator: configured, renew: () => undefined };
   const listed = ({ url, auth, fallbacks }: Extract<FacilitatorConfig, { readonly mode: 'remote' }>) =>
     [{ url, auth }, ...fallbacks] as const;
   let logins = listed(configured).map(({ auth }) => auth);

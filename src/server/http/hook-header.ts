@@ -1,5 +1,6 @@
 /** Tells the hooks of a pod, which change what the process does, from requests of web pages. */
 
+import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { singleHeader } from './headers.ts';
@@ -10,14 +11,24 @@ const FETCH_METADATA = 'sec-fetch-';
 
 const NO_HOOK = {
   message:
-    'This route is for the hooks of the pod: it needs the header Agent-Commerce-Hook: 1, and no Origin or Sec-Fetch-* beside it.',
+    'This route is for the hooks of the pod: it needs the header Agent-Commerce-Hook: 1, no Origin or Sec-Fetch-* beside it, and as Host an address or localhost.',
   headers: { 'cache-control': 'no-store' },
 } as const;
 
-/** Admits requests with the header of hooks, and none that a browser sent for a page. */
+/**
+ * Admits requests with the header of hooks, and none that a browser sent for a page. A page whose
+ * own name is made to point at the pod sends neither Origin nor Sec-Fetch-*, but that name as Host.
+ */
 export const onlyHooks: RequestHandler = function onlyHooks(req, _res, next) {
   const { headers } = req;
   const fromPage = headers.origin !== undefined || Object.keys(headers).some((name) => name.startsWith(FETCH_METADATA));
-  if (fromPage || singleHeader(req, HOOK_HEADER) !== '1') throw new GatewayError('FORBIDDEN', NO_HOOK);
+  if (fromPage || !isAddress(singleHeader(req, 'host')) || singleHeader(req, HOOK_HEADER) !== '1')
+    throw new GatewayError('FORBIDDEN', NO_HOOK);
   next();
 };
+
+/** The kubelet names the address of the pod, a person on the node perhaps localhost. */
+function isAddress(host: string | undefined): boolean {
+  const name = host?.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+  return name !== undefined && (name === 'localhost' || isIP(name) !== 0);
+}
