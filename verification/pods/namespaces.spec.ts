@@ -90,10 +90,9 @@ describe('a pod in a network namespace, and an agent in another', { skip: fault 
       await delay(LOOK_MS);
       text = (await ask(8403, '/metrics')).text ?? '';
     } while (!/^acg_merchant_exposed 1$/m.test(text));
-    assert.match(
-      pod.output(),
-      /"address":"198\.18\.7\.1","port":8080,"msg":"the backend can be called past the gateway/,
-    );
+    // The log is written a moment later.
+    const told = /"address":"198\.18\.7\.1","port":8080,"msg":"the backend can be called past the gateway/;
+    while (!told.test(pod.output())) await delay(LOOK_MS);
   });
 });
 

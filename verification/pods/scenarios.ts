@@ -57,7 +57,7 @@ const CHAIN = { mint: async () => undefined, balanceOf: async () => 0n };
 /** A rolling restart of two replicas, again and again until there were enough calls. */
 export async function rollingRestart(options: Rolling): Promise<Shown> {
   const { kind, scenario, pod, lengths, buyers, leastCalls, tell } = options;
-  const world = await openPodWorld();
+  const world = await openPodWorld({ slowestMs: lengths.slowestMs });
   const began = performance.now();
   let deployment: Deployment | undefined;
   let buying: Buying | undefined;
@@ -105,7 +105,10 @@ const BACK_MS = 60_000;
 
 /** The merchant alone ends and listens again 1.5 s later, under six buyers. */
 export async function merchantAway({ kind, scenario, pod, lengths, times, tell }: Away): Promise<Shown> {
-  const world = await openPodWorld({ merchant: merchantImage((start) => (start === 0 ? 0 : AWAY_MS)) });
+  const world = await openPodWorld({
+    slowestMs: lengths.slowestMs,
+    merchant: merchantImage((start) => (start === 0 ? 0 : AWAY_MS)),
+  });
   const began = performance.now();
   let deployment: Deployment | undefined;
   let buying: Buying | undefined;

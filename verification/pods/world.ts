@@ -15,6 +15,8 @@ import { type Service, startService } from './service.ts';
 
 /** How long a settlement takes, milliseconds. */
 const SETTLE_MS = 120;
+/** What a call may take longer than its merchant says, on a busy machine, milliseconds. */
+const SPARE_MS = 2_000;
 /** The image of the merchant. */
 export const MERCHANT_IMAGE = 'merchant:1';
 export const MERCHANT = 'merchant';
@@ -31,12 +33,17 @@ export interface PodWorld {
   close(): Promise<void>;
 }
 
-/** `merchant`: another image of the merchant, for example one that starts late. */
+/**
+ * `slowestMs`: how long a call may take. `merchant`: another image of the merchant, for example one
+ * that starts late.
+ */
 export async function openPodWorld({
+  slowestMs,
   merchant = merchantImage(() => 0),
 }: {
+  readonly slowestMs: number;
   readonly merchant?: Image;
-} = {}): Promise<PodWorld> {
+}): Promise<PodWorld> {
   const ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-pods-');
   const [redis, facilitator, service] = await Promise.all([
@@ -61,7 +68,11 @@ export async function openPodWorld({
     ...{ service, settled },
     node: {
       images: { [USUAL_OPTIONS.image]: gatewayImage, [MERCHANT_IMAGE]: merchant },
-      configMaps: { [USUAL_OPTIONS.configMap]: { 'gateway.yaml': configuration(service.url, facilitator.url) } },
+      configMaps: {
+        [USUAL_OPTIONS.configMap]: {
+          'gateway.yaml': configuration(service.url, facilitator.url, slowestMs + SPARE_MS),
+        },
+      },
       secrets: { [USUAL_OPTIONS.secret]: { ADMIN_TOKEN: OPERATOR_TOKEN, REDIS_URL: redis.url } },
       directory,
     },
@@ -113,10 +124,10 @@ export function merchantPod(): Pod {
   };
 }
 
-function configuration(publicBaseUrl: string, facilitatorUrl: string): string {
+function configuration(publicBaseUrl: string, facilitatorUrl: string, timeoutMs: number): string {
   const sold = (name: string, method: string, path: string): object => ({
     name,
-    backend: { method, path },
+    backend: { method, path, timeoutMs },
     pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD' },
     expose: ['http', 'origin'],
     inputSchema: {
