@@ -52,6 +52,7 @@ verify: $(INSTALLED) ## chaos, attack, mutants and slips at full length, one aft
 
 verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
 	@node verification/admission/main.ts $(ARGS)
+	@node verification/admission/clients.ts
 
 check: $(INSTALLED) ## types, lint, format
 	@tsc --project .
