@@ -1,17 +1,26 @@
 /** Opens AP2: trusted issuers, the challenge, the verifier and the signed receipts. */
 
 import { createIssuedCheckouts, type IssuedCheckouts } from '../mandates/ap2/checkout/checkout-mint.ts';
-import { createTrustedIssuers } from '../mandates/ap2/trust/issuers.ts';
+import { createTrustedIssuers, type IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
 import { createKeyFetcher, type KeyFetcher } from '../mandates/ap2/trust/key-fetch.ts';
 import { type Ap2Config, checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import { createChallenger } from '../mandates/ap2/verify/challenge.ts';
 import { createReceiptSigner } from '../mandates/ap2/verify/receipt.ts';
 import { createMandateVerifier } from '../mandates/ap2/verify/verify.ts';
+import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
-import type { OpenMandates } from './open-mandates.ts';
 
 /** The currency of a free resource where the profile has no other one (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
+
+/** The mandates of one configuration. */
+export interface OpenMandates {
+  readonly service: MandateService;
+  /** What readiness looks at. */
+  readonly trust: IssuerTrust;
+  /** Fetches no more keys, but for those that `next` goes on with. */
+  close(next?: OpenMandates): void;
+}
 
 /** Opens AP2 for configurations, over what all of them share. */
 interface Ap2Opener {

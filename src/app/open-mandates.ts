@@ -1,19 +1,9 @@
 /** Opens the service that checks and uses mandates, where the configuration accepts them. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import type { IssuerTrust } from '../mandates/ap2/trust/issuers.ts';
-import type { MandateService } from '../mandates/mandate-service.ts';
 import type { MandateRegister } from '../mandates/register/register.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
-
-/** The mandates of one configuration. */
-export interface OpenMandates {
-  readonly service: MandateService;
-  /** What readiness looks at. */
-  readonly trust: IssuerTrust;
-  /** Fetches no more keys, but for those that `next` goes on with. */
-  close(next?: OpenMandates): void;
-}
+import type { OpenMandates } from './open-ap2.ts';
 
 /** Opens the mandates of configurations, over what all of them share. */
 interface MandateOpener {

@@ -3,6 +3,7 @@
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Verdict } from './judge.ts';
+import type { NamedPod } from './outcome.ts';
 import {
   type Ask,
   creations,
@@ -14,7 +15,7 @@ import {
   type Report,
   withDefaults,
 } from './outcome.ts';
-import { commanded, type NamedPod, refusals, rendered } from './ways.ts';
+import { commanded, refusals, rendered } from './ways.ts';
 
 /**
  * Judges every way by what injectPod makes of the fixtures. `file`: the options, for the command.

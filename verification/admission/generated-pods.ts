@@ -7,8 +7,8 @@ import { OPT_IN_LABEL, OPT_IN_VALUE, REWRITE_PROBES } from '../../src/sidecar/in
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import type { Verdict } from './judge.ts';
+import type { NamedPod } from './outcome.ts';
 import { type Ask, creations, expectedOf, faultsOf, outcomeOf, type Report } from './outcome.ts';
-import type { NamedPod } from './ways.ts';
 
 /** Judges both ways that see each pod in a cluster. */
 export async function generatedPods(

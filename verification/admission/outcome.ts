@@ -6,7 +6,12 @@ import type { Pod } from '../../src/sidecar/injection/pod.ts';
 import { FREE } from './clusters.ts';
 import { differences } from './differences.ts';
 import type { Cluster, Review, Verdict } from './judge.ts';
-import type { NamedPod } from './ways.ts';
+
+/** A pod of a run, by the name of its case. */
+export interface NamedPod {
+  readonly name: string;
+  readonly pod: Pod;
+}
 
 /** A stored pod with its defaults, or the words of a refusal. */
 export type Outcome =

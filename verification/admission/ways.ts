@@ -7,17 +7,11 @@ import { parseAllDocuments } from 'yaml';
 import { kustomize } from '../../spec/deploy/kubectl.ts';
 import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
-import type { Outcome } from './outcome.ts';
+import type { NamedPod, Outcome } from './outcome.ts';
 
 const ACG = join(import.meta.dirname, '../../src/main.ts');
 const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024 * 1024;
-
-/** A pod of a run, by the name of its case. */
-export interface NamedPod {
-  readonly name: string;
-  readonly pod: Pod;
-}
 
 /** What `acg inject` prints for the pods that it takes; nothing of a pod may change the next. */
 export function commanded(pods: readonly NamedPod[], options: string): ReadonlyMap<string, Outcome> {

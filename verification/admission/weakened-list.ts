@@ -3,8 +3,8 @@
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import { clusterOf } from './clusters.ts';
 import { rendered } from './manifests.ts';
+import type { NamedPod } from './outcome.ts';
 import { type Ask, creations, expectedOf, faultsOf, outcomeOf, type Report } from './outcome.ts';
-import type { NamedPod } from './ways.ts';
 import { WEAKENINGS, weakened } from './weakened.ts';
 
 /** Each wrong policy must give at least one fixture something else. */

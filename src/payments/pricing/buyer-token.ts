@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, randomBytes, randomFillSync, timingSafeEqual } fr
 /**
  * Every 402 carries a token, and official clients echo it beside the proof. A proof is public
  * calldata from its block on and the token is not, so it tells the buyer from an onlooker. The MAC
- * also covers the terms of the 402, so that every process that has the key can tell what was
+ * also covers the terms offered, so that every process that has the key can tell what was
  * offered, whatever its own configuration offers now. 54 bytes, 72 characters of base64url:
  *
  * | bytes | |
