@@ -129,38 +129,72 @@ describe('a proof that is cancelled, used or for another offer', () => {
     ...ALL_CHANNELS.resources,
     market_report: { ...ALL_CHANNELS.resources['market_report'], pricing: { type: 'fixed', amount, currency: 'TUSD' } },
   });
-  attack('X7', 'signed for an earlier price or payee: a new challenge, and no money moves', async () => {
-    const proof = await testbed.proof('market_report', INPUT);
-    const changes = [
-      { resources: pricedAt('0.02') },
-      { resources: pricedAt('0.005') },
-      { payments: { x402: { payTo: '0x1111111111111111111111111111111111111111' } } },
-      { payments: { x402: { maxTimeoutSeconds: 60 } } },
-    ];
-    for (const overrides of changes) {
-      const payTo = testbed.gateway.config.x402?.payTo ?? '';
-      const { chain, backend } = testbed;
-      const gateway = await openGateway({
-        chain,
-        backendUrl: backend.url,
-        facilitator: { mode: 'local' },
-        storage,
-        payTo,
-        overrides: { ...ALL_CHANNELS, ...overrides },
+  const CHANGES = {
+    'a higher price': { resources: pricedAt('0.02') },
+    'a lower price': { resources: pricedAt('0.005') },
+    'another time to pay': { payments: { x402: { maxTimeoutSeconds: 60 } } },
+    'another payee': { payments: { x402: { payTo: '0x1111111111111111111111111111111111111111' } } },
+  };
+  /** What the changed gateway answers on each channel, and what came of money and calls. */
+  const broughtAfter = async (change: keyof typeof CHANGES, proof: string) => {
+    const payTo = testbed.gateway.config.x402?.payTo ?? '';
+    const { chain, backend } = testbed;
+    const overrides = { ...ALL_CHANNELS, ...CHANGES[change] };
+    const facilitator = { mode: 'local' } as const;
+    const gateway = await openGateway({ chain, backendUrl: backend.url, facilitator, storage, payTo, overrides });
+    try {
+      const seen: unknown[] = [];
+      const gone = await came(async () => {
+        for (const channel of CHANNELS) {
+          const { outcome, reason } = await buy(gateway.url, channel, { ...RESOURCE, proof });
+          seen.push([outcome, reason]);
+        }
       });
-      try {
-        const gone = await came(async () => {
-          for (const channel of CHANNELS) {
-            const seen = await buy(gateway.url, channel, { ...RESOURCE, proof });
-            assert.deepEqual([seen.outcome, seen.reason], ['asked', 'invalid_payment_requirements']);
-          }
-        });
-        assert.deepEqual(gone, [0n, 0]);
-      } finally {
-        await gateway.close();
-      }
+      return { seen, gone };
+    } finally {
+      await gateway.close();
     }
-    assert.equal((await bring('http', { ...RESOURCE, proof })).outcome, 'delivered', 'where the offer stands it buys');
+  };
+  const REFUSED = CHANNELS.map(() => ['asked', 'invalid_payment_requirements']);
+  const withoutToken = (proof: string): string => {
+    const bare = decode(proof);
+    delete bare.extensions;
+    return encode(bare);
+  };
+  for (const change of ['a higher price', 'a lower price', 'another time to pay', 'another payee'] as const)
+    attack('X7', `signed before ${change}, and nothing shows that it was offered: refused, and free`, async () => {
+      const proof = withoutToken(await testbed.proof('market_report', INPUT));
+      assert.deepEqual(await broughtAfter(change, proof), { seen: REFUSED, gone: [0n, 0] });
+      assert.equal(
+        (await bring('http', { ...RESOURCE, proof })).outcome,
+        'delivered',
+        'where the offer stands it buys',
+      );
+    });
+  attack('X7', 'signed before another payee, with the token of its 402: refused, and free', async () => {
+    const proof = await testbed.proof('market_report', INPUT);
+    assert.deepEqual(await broughtAfter('another payee', proof), { seen: REFUSED, gone: [0n, 0] });
+  });
+  attack(
+    'X7',
+    'signed before a higher price, with the token of its 402: bought once, for what was signed',
+    async () => {
+      const proof = await testbed.proof('market_report', INPUT);
+      const { seen, gone } = await broughtAfter('a higher price', proof);
+      assert.deepEqual(seen[0], ['delivered', undefined]);
+      assert.deepEqual(gone, [10_000n, 1]);
+    },
+  );
+  attack('X7', 'signed for the price of a cheaper resource, with its token: refused, and free', async () => {
+    const cheap = decode(await testbed.proof('greeting'));
+    delete cheap.resource;
+    const gone = await came(async () => {
+      for (const channel of CHANNELS) {
+        const { outcome, reason } = await bring(channel, { ...RESOURCE, proof: encode(cheap) });
+        assert.deepEqual([outcome, reason], ['asked', 'invalid_payment_requirements']);
+      }
+    });
+    assert.deepEqual(gone, [0n, 0]);
   });
 
   proven(
