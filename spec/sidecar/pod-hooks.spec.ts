@@ -10,7 +10,13 @@ const GRACE_MS = 20_000;
 const FINISH_MS = 70_000;
 
 /** Hooks over a lifecycle and a fence, and all that happened. */
-function opened(changes: { readonly listenAgain?: () => Promise<void>; readonly preStop?: () => Promise<void> } = {}) {
+function opened(
+  changes: {
+    readonly listenAgain?: () => Promise<void>;
+    readonly preStop?: () => Promise<void>;
+    readonly endsWithinMs?: number;
+  } = {},
+) {
   const lifecycle = createLifecycle();
   const fence = createFence();
   const notes: string[] = [];
@@ -29,6 +35,7 @@ function opened(changes: { readonly listenAgain?: () => Promise<void>; readonly 
     backendIsBack: async () => void notes.push('tried'),
     merchantGraceMs: GRACE_MS,
     podGraceMs: GRACE_MS + FINISH_MS,
+    endsWithinMs: changes.endsWithinMs,
     listenAgain: changes.listenAgain ?? (async () => void notes.push('listening')),
     note: (note) => void notes.push(note),
   });
@@ -209,6 +216,15 @@ describe('a drained process that gets no signal', () => {
     await pass(5_010 + SIGNAL_COMES_MS + GRACE_MS - 20);
     assert.equal(lifecycle.state(), 'drained');
     await pass(30);
+    assert.equal(lifecycle.state(), 'open');
+  });
+
+  it('waits for the whole grace of a pod that tells it', async () => {
+    const { hooks, lifecycle } = opened({ endsWithinMs: 3 * SIGNAL_COMES_MS });
+    void hooks.drain();
+    await pass(5_010 + 2 * SIGNAL_COMES_MS);
+    assert.equal(lifecycle.state(), 'drained');
+    await pass(SIGNAL_COMES_MS);
     assert.equal(lifecycle.state(), 'open');
   });
 

@@ -115,6 +115,9 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
       agents.replace(router);
       present = next;
       before.close(next);
+      // A token that was taken back also ends the streams that it opened; the others resume.
+      if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
+        process.stream.close();
     },
     close: () => closeProcess(process, monitor, () => presentNow().close()),
   };

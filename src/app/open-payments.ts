@@ -233,6 +233,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
   };
   const warn = reconcileLog(log);
   const reconciler = createReconciler({
+    begin: () => parts.lifecycle.begin(),
     ledger,
     settler,
     gateOpen: settlementGate(parts),

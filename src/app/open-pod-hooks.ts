@@ -33,6 +33,8 @@ interface HookParts {
   /** How long the backend's container may take to end, and its pod as a whole, milliseconds. */
   readonly merchantGraceMs: number;
   readonly podGraceMs: number;
+  /** How long after a drain began the pod ends at the latest; undefined: in no pod. */
+  readonly endsWithinMs?: number | undefined;
   readonly log: Log;
   /** How long a drained process waits for its signal; 30 s unless given. */
   readonly signalComesMs?: number;
@@ -43,7 +45,7 @@ export function openHooks(parts: HookParts): OpenedPodHooks {
   const { gateway, agents, log, merchantGraceMs, podGraceMs, backendPreStop, signalComesMs } = parts;
   const { lifecycle, fence, exchanges } = gateway;
   return openPodHooks({
-    ...{ lifecycle, fence, merchantGraceMs, podGraceMs },
+    ...{ lifecycle, fence, merchantGraceMs, podGraceMs, endsWithinMs: parts.endsWithinMs },
     ...(signalComesMs === undefined ? {} : { signalComesMs }),
     drainSteps: () => ({
       ...parts.drainLength(),

@@ -92,6 +92,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
       log.error(causeOf(error), 'config rejected');
       result = 'rejected';
     }
+    if (outdated && result === 'unchanged') log.info('config restored: the files say again what is in use');
     outdated = result === 'rejected';
     if (result !== 'unchanged') counts[result] += 1;
     return result;

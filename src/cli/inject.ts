@@ -60,7 +60,11 @@ export async function inject(words: readonly string[]): Promise<number> {
   const results = documents.map(({ object }) => injectObject(object, options));
   const injected = report(results, options);
   if (injected === undefined) return 1;
-  if (check) return checked(injected);
+  if (check)
+    return checked(
+      injected,
+      results.flatMap(({ doubts }) => doubts),
+    );
   if (component !== undefined) return writeComponent(component, injected);
   process.stdout.write(documents.map((document, index) => document.write(results[index]?.object)).join('---\n'));
   return 0;
@@ -108,16 +112,15 @@ function report(results: readonly Injected[], options: InjectionOptions): readon
   return refused ? undefined : injected;
 }
 
-function checked(injected: readonly InjectedPod[]): number {
+/** `doubts`: labels that look like a wish and are none: their pods would run without a gateway. */
+function checked(injected: readonly InjectedPod[], doubts: readonly string[]): number {
   const differing = injected.filter(({ changed }) => changed.length > 0);
   for (const { workload, changed } of differing)
     process.stderr.write(
       `not injected: ${titleOf(workload)} differs from what injection makes in ${changed.join(', ')}\n`,
     );
-  if (differing.length > 0) return 1;
-  process.stdout.write(
-    `as injection makes them: ${injected.map(({ workload }) => titleOf(workload)).join(', ') || 'no pod'}\n`,
-  );
+  if (differing.length > 0 || doubts.length > 0 || injected.length === 0) return 1;
+  process.stdout.write(`as injection makes them: ${injected.map(({ workload }) => titleOf(workload)).join(', ')}\n`);
   return 0;
 }
 

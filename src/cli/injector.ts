@@ -59,7 +59,8 @@ function settingsOf(words: readonly string[]): InjectorSettings {
     clientAuthority,
     clientName,
     namespace: label(values.namespace ?? USUAL_NAMESPACE, 'namespace'),
-    host: values.host ?? '::',
+    // None: every address, also where the machine has no IPv6.
+    host: values.host,
     port: number(values.port ?? USUAL_PORT, 'port', 0, 65_535),
     managementPort: number(values['management-port'] ?? USUAL_MANAGEMENT_PORT, 'management-port', 0, 65_535),
     drainMs: 1_000 * number(values['drain-seconds'] ?? USUAL_DRAIN_SECONDS, 'drain-seconds', 0, MAX_DRAIN_SECONDS),

@@ -12,8 +12,8 @@ const DEFAULT_DRAIN_SECONDS = 5;
 const MAX_DRAIN_SECONDS = 600;
 /** What Kubernetes gives a pod that says nothing. */
 const DEFAULT_GRACE_SECONDS = 30;
-/** A day: no hook and no grace is longer. */
-const MAX_SECONDS = 86_400;
+/** Some 23 days, which timers can still count. Injection writes no more. */
+const MAX_SECONDS = 2_000_000;
 const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
 type Environment = Readonly<Record<string, string | undefined>>;

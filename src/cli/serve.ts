@@ -167,6 +167,7 @@ async function open(
     drainLength: () => drainLengthOf(gateway.config(), settings.drainSeconds),
     merchantGraceMs: merchantGraceSeconds * 1_000,
     podGraceMs: (merchantGraceSeconds + (drainBudgetSeconds ?? drainSeconds(length))) * 1_000,
+    endsWithinMs: drainBudgetSeconds === undefined ? undefined : (merchantGraceSeconds + drainBudgetSeconds) * 1_000,
   });
   opened.push(
     () => agents.destroy(),

@@ -10,7 +10,7 @@ import { proveLinearEngine } from './patterns/linear.ts';
 import { prepareInput } from './prepare.ts';
 import type { Resource } from './resource.ts';
 import { reverseTemplate } from './reverse-template.ts';
-import { compileValidators } from './schemas/ajv.ts';
+import { createCompiler, type Validators } from './schemas/ajv.ts';
 import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
 import { MatchLengthError } from './schemas/matching.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
@@ -38,10 +38,11 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   const problems: ConfigProblem[] = [];
   const byId = new Map<string, Resource>();
   const listed: ListedResource[] = [];
+  const compile = createCompiler();
   for (const resource of config.resources) {
     const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
     listed.push(listedResource(resource, inputSchema));
-    const compiled = compileResource(resource, inputSchema);
+    const compiled = compileResource(resource, inputSchema, compile);
     if ('id' in compiled) byId.set(resource.id, compiled);
     else problems.push({ path: `${memberPath('resources', resource.id)}.${compiled.path}`, message: compiled.message });
   }
@@ -54,12 +55,12 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   };
 }
 
-function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resource | ConfigProblem {
+function compileResource(config: ResourceConfig, inputSchema: JsonObject, compile: Compile): Resource | ConfigProblem {
   const reading = readTemplate(config.backend.path);
   if (!reading.ok) return { path: 'backend.path', message: reading.message };
-  const input = compiled('inputSchema', inputSchema);
+  const input = compiled('inputSchema', inputSchema, compile);
   if ('path' in input) return input;
-  const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema);
+  const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema, compile);
   if (output !== undefined && 'path' in output) return output;
   const reversal = config.address === undefined ? undefined : reverseTemplate(config);
   if (reversal?.ok === false) return { path: 'backend.path', message: reversal.message };
@@ -77,9 +78,11 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject): Resou
   };
 }
 
-function compiled(path: string, schema: JsonObject): ReturnType<typeof compileValidators> | ConfigProblem {
+type Compile = ReturnType<typeof createCompiler>;
+
+function compiled(path: string, schema: JsonObject, compile: Compile): Validators | ConfigProblem {
   try {
-    return compileValidators(schema);
+    return compile(schema);
   } catch (error) {
     return { path, message: `does not compile: ${error instanceof Error ? error.message : 'unknown fault'}` };
   }

@@ -6,7 +6,7 @@ import { buildRequest } from './backend-request.ts';
 import { inputProblems } from './input-problems.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import type { Resource } from './resource.ts';
-import type { compileValidators } from './schemas/ajv.ts';
+import type { Validators } from './schemas/ajv.ts';
 import { MAX_MATCHED_LENGTH } from './schemas/closed-objects.ts';
 import { MatchLengthError } from './schemas/matching.ts';
 import { RESERVED_NAMES } from './schemas/reserved-members.ts';
@@ -15,8 +15,6 @@ import type { PathTemplate } from './url-template.ts';
 
 /** JSON values in an input above which only its first problem is reported, which is cheap. */
 const MAX_REPORTED_VALUES = 1_000;
-
-type Validators = ReturnType<typeof compileValidators>;
 
 export function prepareInput(
   validators: Validators,

@@ -59,6 +59,8 @@ interface PodHookParts {
   readonly merchantGraceMs: number;
   /** How long its pod may take, hooks included, milliseconds. */
   readonly podGraceMs: number;
+  /** How long after a drain began its signal may come, milliseconds; undefined: no pod tells. */
+  readonly endsWithinMs?: number | undefined;
   /** Opens again what the drain closed. */
   readonly listenAgain: () => Promise<void>;
   readonly note: (note: HandshakeNote) => void;
@@ -78,6 +80,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
   let released: Promise<void> | undefined;
   /** The backend was released for the end of its pod, and ends before the signal comes. */
   let backendEnds = false;
+  let drainingSince = 0;
   let reopening: NodeJS.Timeout | undefined;
   /** Ends the wait for the backend that was released last. */
   let watching = new AbortController();
@@ -85,6 +88,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
   const drain = (): Promise<void> => (drained ??= runDrain());
   const runDrain = async (): Promise<void> => {
     note('draining');
+    drainingSince = performance.now();
     const ended = lifecycle.drain(parts.drainSteps());
     drainBegan.resolve();
     await ended;
@@ -94,7 +98,9 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
   const awaitSignal = (): void => {
     clearTimeout(reopening);
     if (stopped) return;
-    const atMostMs = signalComesMs + (backendEnds ? parts.merchantGraceMs : 0);
+    const comesMs = signalComesMs + (backendEnds ? parts.merchantGraceMs : 0);
+    // The pod may take its whole grace: another container, or a hook of its own, may be slow.
+    const atMostMs = Math.max(comesMs, (parts.endsWithinMs ?? 0) - (performance.now() - drainingSince));
     reopening = setTimeout(() => void reopen().catch(failed.reject), atMostMs);
   };
   const reopen = async (): Promise<void> => {

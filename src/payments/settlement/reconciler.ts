@@ -44,6 +44,8 @@ interface ReconcilerParts {
   /** Delivers what is paid and has no buyer waiting, over its connection. Ends the lease. */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
+  /** Counts work that a drain waits for; the result notes its end. */
+  readonly begin?: () => () => void;
   /** Gets each failure. The record is looked at again. */
   readonly warn: (facts: { readonly payId?: string; readonly err: unknown }) => void;
   readonly time?: Time;
@@ -82,9 +84,13 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     [...active.values()].filter((one) => one.lane === lane).length < AT_ONCE[lane];
   const begin = (record: PaymentRecord): void => {
     const { payId } = record;
+    const ended = parts.begin?.();
     const work = finish(parts, record)
       .catch((err: unknown) => parts.warn({ payId, err }))
-      .finally(() => active.delete(payId));
+      .finally(() => {
+        active.delete(payId);
+        ended?.();
+      });
     active.set(payId, { lane: laneOf(record), work });
   };
   const allDone = async (): Promise<void> => void (await Promise.all([...active.values()].map(({ work }) => work)));

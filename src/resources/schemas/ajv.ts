@@ -8,28 +8,36 @@ import { matchesMetaSchema } from './compiled.ts';
 import { createEngine } from './engine.ts';
 import type { ResourceFault } from './keywords.ts';
 
-/** Stops at the first problem: a verdict that is cheap for hostile input. */
-const first = createEngine({ allErrors: false });
-/** Finds every problem: the report, for small inputs. */
-const all = createEngine({ allErrors: true });
+/** Both validators of a schema. */
+export interface Validators {
+  /** Stops at the first problem: a verdict that is cheap for hostile input. */
+  readonly first: ValidateFunction;
+  /**
+   * Finds every problem: the report, for small inputs. It is compiled when the first input is
+   * wrong, because it takes as long as the other.
+   */
+  readonly all: () => ValidateFunction;
+}
 
 /**
- * Both validators of a checked and closed schema. Throws when it cannot be compiled. The one of
- * reports is compiled when the first input is wrong: it takes as long as the other.
+ * Compiles checked and closed schemas; throws for one that cannot be compiled. An engine keeps all
+ * that it ever compiled, so each configuration has its own.
  */
-export function compileValidators(schema: JsonObject): {
-  readonly first: ValidateFunction;
-  readonly all: () => ValidateFunction;
-} {
-  if (!matchesMetaSchema(schema)) throw new Error('is not valid JSON Schema');
-  const stopping = first.compile(schema);
-  let reporting: ValidateFunction | undefined;
-  return {
-    first: stopping,
-    all() {
-      reporting ??= all.compile(schema);
-      return reporting;
-    },
+export function createCompiler(): (schema: JsonObject) => Validators {
+  const first = createEngine({ allErrors: false });
+  let all: ReturnType<typeof createEngine> | undefined;
+  return function compileValidators(schema) {
+    if (!matchesMetaSchema(schema)) throw new Error('is not valid JSON Schema');
+    const stopping = first.compile(schema);
+    let reporting: ValidateFunction | undefined;
+    return {
+      first: stopping,
+      all() {
+        all ??= createEngine({ allErrors: true });
+        reporting ??= all.compile(schema);
+        return reporting;
+      },
+    };
   };
 }
 

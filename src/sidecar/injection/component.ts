@@ -56,7 +56,8 @@ export function componentFiles(
 
 /** The operations first: their tests are about the workload as it was. */
 function patchesOf(workload: Workload, pod: Pod): readonly (ComponentPatch & { readonly workload: Workload })[] {
-  const file = `${workload.kind.toLowerCase()}-${workload.name}`;
+  // Whatever the manifest says, the file lies in the directory of the component.
+  const file = `${workload.kind}-${workload.name}`.toLowerCase().replace(/[^a-z0-9.-]/g, '-');
   const metadata = {
     labels: newMembers(workload.pod.metadata?.labels, pod.metadata?.labels),
     annotations: newMembers(workload.pod.metadata?.annotations, pod.metadata?.annotations),

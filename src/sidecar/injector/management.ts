@@ -15,7 +15,7 @@ interface ManagementParts {
 }
 
 interface ManagementServer {
-  listen(host: string, port: number): Promise<AddressInfo>;
+  listen(host: string | undefined, port: number): Promise<AddressInfo>;
   close(): void;
 }
 
@@ -47,7 +47,7 @@ export function createManagementServer({ metrics, notReady }: ManagementParts): 
     listen: (host, port) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen({ host, port }, () => {
+        server.listen({ ...(host === undefined ? {} : { host }), port }, () => {
           server.off('error', reject);
           resolve(server.address() as AddressInfo);
         });

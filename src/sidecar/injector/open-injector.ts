@@ -31,7 +31,8 @@ export interface InjectorSettings {
   readonly clientName: string | undefined;
   /** Of the injector itself. */
   readonly namespace: string;
-  readonly host: string;
+  /** Undefined: every address. */
+  readonly host: string | undefined;
   readonly port: number;
   readonly managementPort: number;
   /** How long reviews are still taken after the end began: Services need to hear of it. */

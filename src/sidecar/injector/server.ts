@@ -38,7 +38,7 @@ interface InjectorServerParts {
 }
 
 interface InjectorServer {
-  listen(host: string, port: number): Promise<AddressInfo>;
+  listen(host: string | undefined, port: number): Promise<AddressInfo>;
   /**
    * Uses other certificates from the next connection on. Connections that are open go on, unless
    * other clients are trusted.
@@ -76,6 +76,7 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     handle,
   );
   server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
+  keepRoom(server, server.maxConnections);
   server.on('drop', () => onHandshakeFailed(`There are ${server.maxConnections} connections already.`));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Gone, or refused before. On a connection that API servers hold ready an answer to nothing
@@ -100,7 +101,7 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
     listen: (host, port) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen({ host, port }, () => {
+        server.listen({ ...(host === undefined ? {} : { host }), port }, () => {
           server.off('error', reject);
           resolve(server.address() as AddressInfo);
         });
@@ -137,6 +138,40 @@ function contextOf({ identity, clientAuthority }: Serving): SecureContextOptions
     // A session that is resumed would be judged by the certificates of an earlier day.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
+}
+
+/**
+ * Closes the connections that are idle for longest when the last place is taken: clients that only
+ * hold connections open must not keep API servers out.
+ */
+function keepRoom(server: https.Server, places: number): void {
+  let open = 0;
+  // In the order in which they became idle.
+  const idle = new Set<Socket>();
+  const makeRoom = (): void => {
+    const [longest] = idle;
+    if (open >= places && longest !== undefined) longest.destroy();
+  };
+  server.on('connection', (socket) => {
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
+    makeRoom();
+  });
+  const rests = (socket: Socket): void => {
+    if (socket.destroyed) return;
+    idle.add(socket);
+    makeRoom();
+  };
+  server.on('secureConnection', (socket) => {
+    socket.once('close', () => idle.delete(socket));
+    rests(socket);
+  });
+  server.on('request', ({ socket }, res) => {
+    idle.delete(socket);
+    res.once('close', () => rests(socket));
+  });
 }
 
 /** What a fault of a connection is called. */

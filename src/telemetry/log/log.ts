@@ -42,8 +42,8 @@ export function createLog(
 
 /** The secrets that a log masks, which become more with each configuration that is loaded. */
 export class MaskedSecrets {
-  /** As JSON spells them. */
-  readonly spelled = new Set<string>();
+  /** As JSON spells them, the longest first: a new one may begin with the one before. */
+  spelled: readonly string[] = [];
 
   constructor(secrets: readonly string[]) {
     this.add(secrets);
@@ -51,7 +51,8 @@ export class MaskedSecrets {
 
   /** Earlier ones stay masked: a call that is still running may bring them into a message. */
   add(secrets: readonly string[]): void {
-    for (const secret of secrets) this.spelled.add(JSON.stringify(secret).slice(1, -1));
+    const added = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+    this.spelled = [...new Set([...this.spelled, ...added])].sort((one, other) => other.length - one.length);
   }
 }
 
@@ -60,11 +61,11 @@ function masked(
   out: DestinationStream & { flush?: () => void },
   secrets: readonly string[] | MaskedSecrets,
 ): DestinationStream {
-  const { spelled } = secrets instanceof MaskedSecrets ? secrets : new MaskedSecrets(secrets);
+  const hidden = secrets instanceof MaskedSecrets ? secrets : new MaskedSecrets(secrets);
   return {
     write(line) {
       let safe = line;
-      for (const secret of spelled) if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]');
+      for (const secret of hidden.spelled) if (safe.includes(secret)) safe = safe.replaceAll(secret, '[secret]');
       out.write(safe);
     },
     ...(out.flush === undefined ? {} : { flush: () => out.flush?.() }),
