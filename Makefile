@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips pods streams verify verify-admission check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ pods: $(INSTALLED) ## restarts of injected pods under buyers that pay: none fail
 
 streams: $(INSTALLED) ## long transfers, WebSockets and floods through the passthrough: memory and delays; ARGS="--quick"
 	@node verification/streams/main.ts $(ARGS)
+
+image: $(INSTALLED) ## builds the image over local bases and runs it as a pod would; says plainly what is missing
+	@node verification/image/main.ts $(ARGS)
 
 bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run; ARGS="--before FILE" for an earlier gateway
 	@node verification/bench/run.ts $(ARGS)

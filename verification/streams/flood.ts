@@ -85,11 +85,17 @@ async function pay(url: string, buyer: Buyer, statuses: Record<string, number>, 
   statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
 }
 
-/** Clients in a process of their own ask again as soon as they have an answer. */
-function flood(url: string, connections: number, seconds: number): Promise<Answers> {
+/**
+ * Clients in a process of their own ask again as soon as they have an answer: GET, or POST of a
+ * body.
+ */
+export function flood(url: string, connections: number, seconds: number, body?: string): Promise<Answers> {
   const child = spawn(
     process.execPath,
-    [join(import.meta.dirname, 'flood-main.ts'), url, `${connections}`, `${seconds}`],
+    [
+      join(import.meta.dirname, 'flood-main.ts'),
+      ...[url, `${connections}`, `${seconds}`, ...(body === undefined ? [] : [body])],
+    ],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

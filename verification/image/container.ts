@@ -1,0 +1,121 @@
+/** The gateway's image run as the sidecar of a pod is: read-only, without rights, in 192 MiB. */
+
+import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Chain } from '../../spec/support/chain.ts';
+import { ended } from '../../spec/support/child.ts';
+import { worldConfig, writeConfig } from '../../spec/support/config.ts';
+import { freePorts } from '../../spec/support/ports.ts';
+import type { Engine } from './engine.ts';
+
+/** The user of the Dockerfile and of the pods. */
+export const USER = 65_532;
+/** The limit of deploy/components/sidecar. */
+export const LIMIT_MIB = 192;
+const NAME = 'gateway';
+const READY_TIMEOUT_MS = 60_000;
+const POLL_MS = 20;
+const STOP_SECONDS = 20;
+const OUTPUT_TAIL_CHARS = 4_096;
+
+/** A gateway in a container. */
+export interface Container {
+  readonly baseUrl: string;
+  /** Of the gateway's process, as this one sees it. */
+  readonly pid: number;
+  /** From the call of the engine to the first answer of each, milliseconds. */
+  readonly healthMs: number;
+  readonly readyMs: number;
+  /** The HEALTHCHECK of the image, run once; resolves to what is wrong. */
+  healthcheck(): Promise<string | undefined>;
+  /** The signal of the image, and how the process ended after it. */
+  stop(): Promise<{ readonly code: number | null; readonly ms: number }>;
+}
+
+/** What a container is started with. */
+export interface Start {
+  readonly engine: Engine;
+  readonly image: string;
+  /** A folder for its configuration. */
+  readonly folder: string;
+  readonly chain: Chain;
+  readonly backendUrl: string;
+}
+
+/** Starts one and waits for /health and /ready. @throws Error with the end of its output */
+export async function startContainer({ engine, image, folder, chain, backendUrl }: Start): Promise<Container> {
+  const [agents = 0, management = 0] = await freePorts(2);
+  await configure(folder, {
+    ...{ backendUrl, chain, facilitator: { mode: 'local' }, ports: { agents, management } },
+    storage: { sqlite: { path: '/data/gateway.db' } },
+  });
+  const startedAt = performance.now();
+  const child = engine.run(...AS_A_POD, '--volume', `${folder}:/etc/agent-commerce:ro`, image);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output = `${output}${text}`.slice(-OUTPUT_TAIL_CHARS);
+    });
+  const ending = ended(child);
+  const over = new AbortController();
+  void ending.then(() => over.abort());
+  const answered = async (url: string): Promise<number> => {
+    if (!(await untilOk(url, over.signal))) throw new Error(`${url} was not answered 200\n${output}`);
+    return Math.round(performance.now() - startedAt);
+  };
+  const healthMs = await answered(`http://127.0.0.1:${management}/health`);
+  const baseUrl = `http://127.0.0.1:${agents}`;
+  const readyMs = await answered(`${baseUrl}/ready`);
+  const pid = Number(await engine.podman('inspect', '--format', '{{.State.Pid}}', NAME));
+  return {
+    ...{ baseUrl, healthMs, readyMs, pid },
+    healthcheck: () =>
+      engine.podman('healthcheck', 'run', NAME).then(
+        () => undefined,
+        (error: unknown) => String(error),
+      ),
+    stop: async () => {
+      const stoppedAt = performance.now();
+      const stopping = engine.podman('stop', '--time', String(STOP_SECONDS), NAME);
+      // The engine ends later: it removes a copy of the file system.
+      while (existsSync(`/proc/${pid}`)) await delay(POLL_MS);
+      const ms = Math.round(performance.now() - stoppedAt);
+      await stopping;
+      return { code: (await ending).code, ms };
+    },
+  };
+}
+
+const AS_A_POD: readonly string[] = [
+  ...['--rm', '--name', NAME, '--network', 'host', '--read-only', '--read-only-tmpfs=false'],
+  ...['--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
+  ...['--memory', `${LIMIT_MIB}m`, '--memory-swap', `${LIMIT_MIB}m`],
+  // Without them runc asks for more than it may have where CAP_SYS_RESOURCE is missing.
+  ...['--ulimit', 'nofile=20000:20000', '--ulimit', 'nproc=1024:1024'],
+  ...['--tmpfs', '/data:rw,size=16m,mode=1777'],
+  ...['--env', 'AGENT_COMMERCE_CONFIG=/etc/agent-commerce/gateway.yaml', '--env', 'GATEWAY_DRAIN_SECONDS=0'],
+  // The kubelet asks too; a timer of the engine's would need systemd.
+  ...['--health-interval', 'disable'],
+];
+
+async function configure(folder: string, parts: Parameters<typeof worldConfig>[0]): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, 'gateway.yaml');
+  await writeConfig(path, worldConfig(parts));
+  chmodSync(folder, 0o755);
+  for (const one of [folder, path]) chownSync(one, USER, USER);
+}
+
+async function untilOk(url: string, over: AbortSignal): Promise<boolean> {
+  for (const deadline = Date.now() + READY_TIMEOUT_MS; Date.now() < deadline && !over.aborted; await delay(POLL_MS)) {
+    try {
+      const response = await fetch(url, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
+      await response.arrayBuffer();
+      if (response.status === 200) return true;
+    } catch {
+      // Not listening yet.
+    }
+  }
+  return false;
+}
