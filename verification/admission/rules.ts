@@ -44,6 +44,44 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     },
   });
   const foreign = withGateway((gateway) => ({ ...gateway, image: 'registry.example/free:1', args: ['--free'] }));
+  const commanded = withGateway((gateway) => ({ ...gateway, command: ['/x/e'] }));
+  const healthcheck = withGateway((gateway) => ({ ...gateway, args: ['healthcheck'] }));
+  const sourced = withGateway((gateway) => ({ ...gateway, envFrom: [{ configMapRef: { name: 'x' } }] }));
+  const portless = withGateway((gateway) => ({ ...gateway, ports: [{ name: 'agent-http', containerPort: 8402 }] }));
+  const renumbered = withGateway((gateway) => ({
+    ...gateway,
+    ports: (gateway.ports ?? []).map((port) => ({ ...port, containerPort: port.containerPort + 1_000 })),
+  }));
+  const steered = withGateway((gateway) => ({
+    ...gateway,
+    env: [...(gateway.env ?? []), { name: 'NODE_OPTIONS', value: '--import=/x/e.mjs' }],
+  }));
+  const hidden = withGateway((gateway) => ({
+    ...gateway,
+    volumeMounts: [...(gateway.volumeMounts ?? []), { name: 'x', mountPath: '/etc/agent-commerce/' }],
+  }));
+  const named = podWith({ ...LABELLED, 'app.kubernetes.io/name': 'agent-commerce-injector' });
+  const unnamed: Pod = {
+    ...podWith(LABELLED, { containers: [{ ...SHOP, ports: [{ containerPort: 8080 }] }] }),
+    metadata: { name: 'shop', labels: LABELLED, annotations: { 'agent-commerce.dev/upstream-port': '' } },
+  };
+  const pulled = withGateway((gateway) => ({ ...gateway, imagePullPolicy: 'Always' }));
+  const added = withGateway((gateway) => ({
+    ...gateway,
+    imagePullPolicy: 'Always',
+    env: [
+      { name: 'AGENT_COMMERCE_CONFIG', value: '/x/other.yaml' },
+      { name: 'ADMIN_TOKEN_FILE', value: '/x/token' },
+      { name: 'TZ', value: 'UTC' },
+      { name: 'MY_NODE_NAME', value: 'a' },
+    ],
+    volumeMounts: ['/etc/agent-commerce', '/var/run/secrets/istio', '/vault/secrets', '/application'].map(
+      (mountPath) => ({
+        name: 'x',
+        mountPath,
+      }),
+    ),
+  }));
   const doubled = withGateway((gateway) => ({
     ...gateway,
     env: [
@@ -73,7 +111,7 @@ export function rules(options: InjectionOptions): readonly Rule[] {
       ],
     },
   });
-  const named = {
+  const mesh = {
     ...asked,
     metadata: { ...asked.metadata, annotations: { 'agent-commerce.dev/upstream-container': 'shop' } },
   };
@@ -105,6 +143,24 @@ export function rules(options: InjectionOptions): readonly Rule[] {
       { ...dry, review: { ...dry.review, dryRun: true } },
       created(`a pod of the system stays as it is (${cluster})`, cluster, 'kube-system', asked, { pod: asked }),
       created(`another image under the name is replaced (${cluster})`, cluster, FREE, foreign, { pod: injected }),
+      created(`a pod that calls itself the injector gets the gateway (${cluster})`, cluster, FREE, named, {
+        pod: made(named),
+      }),
+      created(`another command under the name is replaced (${cluster})`, cluster, FREE, commanded, { pod: injected }),
+      created(`envFrom under the name is replaced (${cluster})`, cluster, FREE, sourced, { pod: injected }),
+      created(`pulling that was made Always stays so (${cluster})`, cluster, FREE, pulled, { pod: pulled }),
+      created(`what meshes and secret stores add stays, its own is replaced (${cluster})`, cluster, FREE, added, {
+        pod: made(added),
+      }),
+      created(`a variable that steers Node (${cluster})`, cluster, FREE, steered, {
+        words: 'has variable NODE_OPTIONS',
+      }),
+      created(`a mount over the configuration (${cluster})`, cluster, FREE, hidden, {
+        words: 'has a mount at /etc/agent-commerce/',
+      }),
+      created(`an empty name for an unnamed port (${cluster})`, cluster, FREE, unnamed, {
+        words: 'upstream-port names port ""',
+      }),
       created(`without the label, where it is demanded (${cluster})`, cluster, ENFORCED, bare, {
         words: 'does not carry label',
       }),
@@ -131,6 +187,25 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('another image under the name, without any injection', 'guard', FREE, foreign, {
       words: 'runs image registry.example/free:1',
     }),
+    created('another command under the name, without any injection', 'guard', FREE, commanded, {
+      words: 'runs another command',
+    }),
+    created('other args under the name, without any injection', 'guard', FREE, healthcheck, {
+      words: 'runs another command',
+    }),
+    created('envFrom under the name, without any injection', 'guard', FREE, sourced, { words: 'remove envFrom' }),
+    created('a port is missing under the name, without any injection', 'guard', FREE, portless, {
+      words: 'agent-http 8402 and agent-admin 8403',
+    }),
+    created('other ports under the name, without any injection', 'guard', FREE, renumbered, {
+      words: 'agent-http 8402 and agent-admin 8403',
+    }),
+    created('a variable that steers Node, without any injection', 'guard', FREE, steered, {
+      words: 'has variable NODE_OPTIONS',
+    }),
+    created('a mount over the configuration, without any injection', 'guard', FREE, hidden, {
+      words: 'has a mount at /etc/agent-commerce/',
+    }),
     created('no sidecar under the name, without any injection', 'guard', FREE, ordinary, {
       words: 'is no native sidecar',
     }),
@@ -141,7 +216,7 @@ export function rules(options: InjectionOptions): readonly Rule[] {
     created('a pod on the network of its node', 'guard', FREE, podWith(LABELLED, { hostNetwork: true }), {
       words: "its ports would be the node's; remove hostNetwork",
     }),
-    created('another policy changes the pod in between', 'another policy', FREE, named, {
+    created('another policy changes the pod in between', 'another policy', FREE, mesh, {
       pod: withGateway(
         (gateway) => ({ ...gateway, env: [...(gateway.env ?? []), { name: 'MESH', value: 'on' }] }),
         meshed,

@@ -30,6 +30,9 @@ const SAID: Readonly<Record<string, readonly string[]>> = {
     'kubectl.kubernetes.io/default-container names "gone", which is no container of the pod; it has shop, of which agent-commerce.dev/upstream-container names one',
   ],
   'refused-drain-seconds': ['agent-commerce.dev/drain-seconds is "90s"; write whole seconds, such as "75"'],
+  'refused-empty-port-name': [
+    'agent-commerce.dev/upstream-port names port "", which container shop does not declare; declare it or write the number',
+  ],
   'refused-header-lines': [
     'the readinessProbe of container shop sends header "X-A" with a line break; a header is one line',
   ],
@@ -42,6 +45,15 @@ const SAID: Readonly<Record<string, readonly string[]>> = {
   'refused-lost-probe': [
     "the livenessProbe of container shop already asks the gateway, and what it asked before is lost; write the merchant's own",
   ],
+  'refused-mount-by-steps': [
+    'container agent-commerce-gateway has a mount at /data/../app, over files of the gateway or with .. in it; use another path',
+  ],
+  'refused-mount-over-code': [
+    'container agent-commerce-gateway has a mount at //app/gateway.mjs, over files of the gateway or with .. in it; use another path',
+  ],
+  'refused-mount-over-configuration': [
+    'container agent-commerce-gateway has a mount at /etc/agent-commerce/, over files of the gateway or with .. in it; use another path',
+  ],
   'refused-port-clash': ['container shop declares port 8402, on which the gateway listens; use another port'],
   'refused-port-name-clash': [
     'container shop names a port agent-http, which is a port of the gateway; use another name',
@@ -53,6 +65,9 @@ const SAID: Readonly<Record<string, readonly string[]>> = {
   'refused-rewrite-probes': ['agent-commerce.dev/rewrite-probes is "no"; write "true" or "false"'],
   'refused-sidecar-port-clash': [
     'container metrics declares port 8403, on which the gateway listens; use another port',
+  ],
+  'refused-steering-variable': [
+    'container agent-commerce-gateway has variable NODE_OPTIONS, which could change what its image runs or whom it asks; remove it',
   ],
   'refused-unknown-container': [
     'agent-commerce.dev/upstream-container names "shopp", which is no container of the pod; it has shop, of which agent-commerce.dev/upstream-container names one',

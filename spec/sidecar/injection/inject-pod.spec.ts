@@ -92,6 +92,99 @@ describe('injectPod', () => {
     );
   });
 
+  const gatewayWith = (parts: Partial<Container>): Injection => {
+    const { pod } = injected(podOf());
+    const joined = (gateway: Container): Container => ({
+      ...gateway,
+      env: [...(gateway.env ?? []), ...(parts.env ?? [])],
+      volumeMounts: [...(gateway.volumeMounts ?? []), ...(parts.volumeMounts ?? [])],
+    });
+    return injectPod(withGateway(pod, joined), USUAL_OPTIONS);
+  };
+
+  it('refuses a gateway with variables that change what its image runs or whom it asks', () => {
+    for (const name of [
+      ...['NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS', 'LD_PRELOAD', 'SSL_CERT_FILE', 'OPENSSL_CONF', 'PATH'],
+      ...['HTTPS_PROXY', 'https_proxy', 'NO_PROXY'],
+    ])
+      assert.deepEqual(gatewayWith({ env: [{ name, value: 'x' }] }), {
+        kind: 'refused',
+        message: `container agent-commerce-gateway has variable ${name}, which could change what its image runs or whom it asks; remove it`,
+      });
+    for (const name of [
+      'TZ',
+      'MY_NODE_NAME',
+      'OLD_',
+      'PROXY',
+      'ISTIO_META_PROXY_CONFIG',
+      'MY_PATH',
+      'AGENT_COMMERCE_CONFIG',
+    ])
+      assert.equal(gatewayWith({ env: [{ name, value: 'x' }] }).kind, 'injected', name);
+  });
+
+  it('refuses a gateway with mounts over its own files, above them or below', () => {
+    for (const mountPath of [
+      ...['/', '', '.', '/etc', '/run', '/var', '/var/run', '/var/run/secrets', '/run/secrets/kubernetes.io'],
+      ...[
+        '/app',
+        'app',
+        '/app/',
+        '//app',
+        '/./app/chunks',
+        '/x/../app',
+        '..',
+        '/nodejs/bin/node',
+        '/usr/lib',
+        '/lib64',
+      ],
+      ...['/etc/agent-commerce/', '/etc//agent-commerce', '/etc/agent-commerce/gateway.yaml', '/etc/ld.so.preload'],
+      ...[
+        '/run/agent-commerce/ADMIN_TOKEN',
+        '/var/run/agent-commerce',
+        '/run/secrets/kubernetes.io/serviceaccount/token',
+      ],
+    ])
+      assert.deepEqual(gatewayWith({ volumeMounts: [{ name: 'x', mountPath }] }), {
+        kind: 'refused',
+        message: `container agent-commerce-gateway has a mount at ${mountPath}, over files of the gateway or with .. in it; use another path`,
+      });
+    for (const mountPath of [
+      ...['/application', '/data/app', '/etc/ssl/extra', '/etc/agent-commerce-more', '/var/run/secrets/istio'],
+      ...['/vault/secrets', '/run/agent', '/tmp', '/x/..data', '/libexec'],
+    ])
+      assert.equal(gatewayWith({ volumeMounts: [{ name: 'x', mountPath }] }).kind, 'injected', mountPath);
+  });
+
+  it('keeps pulling the image always where the cluster wrote that', () => {
+    const { pod } = injected(podOf());
+    const pulled = (imagePullPolicy: string): Pod => withGateway(pod, (gateway) => ({ ...gateway, imagePullPolicy }));
+    assert.deepEqual(injected(pulled('Always')).patch, []);
+    assert.deepEqual(injected(pulled('Never')).pod, pod);
+  });
+
+  it('tells the first unknown annotations one by one, and how many more there are', () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 33_000 }, (_, index) => [`agent-commerce.dev/drain-second-${index}`, '1']),
+    );
+    const { warnings } = injected(podOf({}, {}, many));
+    assert.equal(warnings.length, 9);
+    assert.match(warnings[7] ?? '', /^annotation "agent-commerce.dev\/drain-second-7" is not read; did you mean /);
+    assert.equal(warnings[8], '32992 more annotations of agent-commerce.dev/ are not read');
+    const eight = Object.fromEntries(Object.entries(many).slice(0, 8));
+    assert.equal(injected(podOf({}, {}, eight)).warnings.length, 8);
+  });
+
+  it('takes no unnamed port for the one that an empty name names', () => {
+    for (const port of [{ containerPort: 8080 }, { name: '', containerPort: 8080 }]) {
+      const injection = injectPod(
+        podOf({ ports: [port] }, {}, { 'agent-commerce.dev/upstream-port': '' }),
+        USUAL_OPTIONS,
+      );
+      assert.match(injection.kind === 'refused' ? injection.message : '', /upstream-port names port ""/);
+    }
+  });
+
   it('never lowers the grace period', () => {
     const { pod } = injected(podOf({}, { terminationGracePeriodSeconds: 60 }));
     const shorter = {

@@ -1,5 +1,6 @@
 /** The gateway's container and volumes in an injected pod, with every default spelled out. */
 
+import { foreignMounts, foreignVariables } from './additions.ts';
 import { variable } from './env-value.ts';
 import * as names from './names.ts';
 import type { InjectionOptions } from './options.ts';
@@ -16,7 +17,7 @@ export interface Placement {
   readonly ownGrace: number;
 }
 
-/** `existing` keeps the variables, mounts and resources that others added to it. */
+/** `existing` keeps the variables, mounts, resources and the pulling that others added to it. */
 export function gatewayContainer(
   options: InjectionOptions,
   placement: Placement,
@@ -28,7 +29,8 @@ export function gatewayContainer(
   return {
     name: names.GATEWAY_CONTAINER,
     image,
-    imagePullPolicy,
+    // The plugin AlwaysPullImages writes Always, and refuses a pod that lost it in a second pass.
+    imagePullPolicy: existing?.imagePullPolicy === 'Always' ? 'Always' : imagePullPolicy,
     // In initContainers this makes a native sidecar: it starts before the merchant and outlives it.
     restartPolicy: 'Always',
     args: ['serve'],
@@ -50,7 +52,7 @@ export function gatewayContainer(
     securityContext: RESTRICTED,
     terminationMessagePath: '/dev/termination-log',
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    volumeMounts: [...MOUNTS, ...(existing?.volumeMounts ?? []).filter(isForeignMount)],
+    volumeMounts: [...MOUNTS, ...foreignMounts(existing?.volumeMounts ?? [])],
   };
 }
 
@@ -70,10 +72,6 @@ const MOUNTS = [
   // Hides the service-account token from the container that faces the internet.
   { name: names.NO_TOKEN_VOLUME, mountPath: names.TOKEN_DIRECTORY, readOnly: true },
 ];
-
-function isForeignMount({ mountPath }: { readonly mountPath: string }): boolean {
-  return !MOUNTS.some((mount) => mount.mountPath === mountPath);
-}
 
 function probe(httpGet: HttpGet, timings: Probe): Probe {
   return { httpGet, successThreshold: 1, ...timings };
@@ -105,22 +103,6 @@ function requestVariables(
   if (request === undefined) return [];
   const { url, headers } = request;
   return [variable(name, url), ...(headers === undefined ? [] : [variable(`${name}${names.ENV_HEADERS}`, headers)])];
-}
-
-/** Names that belong to injection, also where it does not write them this time. */
-function foreignVariables(env: readonly EnvVar[], { secretKeys }: InjectionOptions): readonly EnvVar[] {
-  const requests = [...names.PROBES.map(({ env: name }) => name), names.ENV_PRESTOP];
-  const own = new Set([
-    'AGENT_COMMERCE_CONFIG',
-    ...secretKeys.map((key) => `${key}_FILE`),
-    names.ENV_MERCHANT,
-    names.ENV_DRAIN_SECONDS,
-    names.ENV_DRAIN_BUDGET,
-    names.ENV_MERCHANT_GRACE,
-    names.ENV_PRESTOP_SECONDS,
-    ...requests.flatMap((name) => [name, `${name}${names.ENV_HEADERS}`]),
-  ]);
-  return env.filter(({ name }) => !own.has(name));
 }
 
 /** What kustomize appends to the name of a generated ConfigMap or Secret. */

@@ -47,7 +47,8 @@ function upstreamPort(container: Container, wanted: string | undefined): number 
  * @throws Refusal
  */
 export function namedPort(container: Container, name: string, asked: string): number {
-  const found = container.ports?.find((port) => port.name === name);
+  // An API server sends an empty name as none.
+  const found = name === '' ? undefined : container.ports?.find((port) => port.name === name);
   if (found !== undefined) return found.containerPort;
   throw new Refusal(
     `${asked} names port ${quoted(name)}, which container ${container.name} does not declare; declare it or write the number`,

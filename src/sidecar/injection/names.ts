@@ -38,6 +38,23 @@ export const CONFIG_DIRECTORY = '/etc/agent-commerce';
 export const CONFIG_KEY = 'gateway.yaml';
 export const SECRET_DIRECTORY = '/run/agent-commerce';
 export const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** What no mount of others may hide; `/var/run` is a link to `/run` in most images. */
+export const GUARDED_PATHS: readonly string[] = [
+  '/app',
+  '/nodejs',
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib64',
+  '/etc/ld.so.cache',
+  '/etc/ld.so.preload',
+  CONFIG_DIRECTORY,
+  SECRET_DIRECTORY,
+  '/var/run/agent-commerce',
+  TOKEN_DIRECTORY,
+  '/run/secrets/kubernetes.io/serviceaccount',
+];
 
 /** Environment variables of the gateway container. */
 export const ENV_MERCHANT = 'MERCHANT_BASE_URL';

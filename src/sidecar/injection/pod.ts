@@ -45,7 +45,7 @@ export interface EnvVar {
   readonly valueFrom?: object;
 }
 
-interface VolumeMount {
+export interface VolumeMount {
   readonly name: string;
   readonly mountPath: string;
   readonly readOnly?: boolean;

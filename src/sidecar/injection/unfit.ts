@@ -1,6 +1,7 @@
 /** Finds what keeps a pod from taking the gateway, whatever its merchant. */
 
 import { isDeepStrictEqual } from 'node:util';
+import { additionFault } from './additions.ts';
 import { gatewayVolumes } from './gateway-container.ts';
 import { AGENTS_PORT, GATEWAY_CONTAINER, MANAGEMENT_PORT } from './names.ts';
 import type { InjectionOptions } from './options.ts';
@@ -24,6 +25,7 @@ export function refuseUnfit(pod: Pod, options: InjectionOptions): void {
     throw new Refusal(`a container is named ${GATEWAY_CONTAINER}, which is the gateway's name; rename it`);
   refusePorts(spec, options);
   refuseVolumes(spec, options);
+  refuseAdditions(spec, options);
 }
 
 function refusePorts({ initContainers = [], containers }: PodSpec, { ports }: InjectionOptions): void {
@@ -51,4 +53,11 @@ function refuseVolumes({ initContainers = [], volumes = [] }: PodSpec, options: 
     if (clash !== undefined && !isDeepStrictEqual(clash, own))
       throw new Refusal(`the pod has a volume ${own.name} of its own, which is the gateway's name; rename it`);
   }
+}
+
+/** The image is right, and would run or read what is not the gateway's. */
+function refuseAdditions({ initContainers = [] }: PodSpec, options: InjectionOptions): void {
+  const gateway = initContainers.find(({ name }) => name === GATEWAY_CONTAINER);
+  const fault = gateway === undefined ? undefined : additionFault(gateway, options);
+  if (fault !== undefined) throw new Refusal(fault);
 }

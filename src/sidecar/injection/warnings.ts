@@ -8,6 +8,9 @@ import type { InjectionOptions } from './options.ts';
 import type { Pod } from './pod.ts';
 import { quoted, sentence } from './refusal.ts';
 
+/** Unknown annotations that are told one by one: each is compared with those that are known. */
+const MAX_UNKNOWN = 8;
+
 /** Each within the 256 characters that Kubernetes shows. */
 export function warningsFor(
   pod: Pod,
@@ -26,21 +29,26 @@ export function warningsFor(
 }
 
 function annotationWarnings(pod: Pod): readonly string[] {
-  return Object.keys(pod.metadata?.annotations ?? {})
-    .filter((key) => key.startsWith(names.KEY_PREFIX) && !names.KNOWN_ANNOTATIONS.includes(key))
-    .map((key) => {
-      if (key === names.OPT_IN_LABEL || key === names.INJECTED_LABEL)
-        return `${key} is a label; as an annotation it means nothing`;
-      const near = nearest(
-        key.slice(names.KEY_PREFIX.length),
-        names.KNOWN_ANNOTATIONS.map((known) => known.slice(names.KEY_PREFIX.length)),
-      );
-      const meant =
-        near === undefined
-          ? `known are ${names.KNOWN_ANNOTATIONS.join(', ')}`
-          : `did you mean ${names.KEY_PREFIX}${near}?`;
-      return `annotation ${quoted(key)} is not read; ${meant}`;
-    });
+  const unknown = Object.keys(pod.metadata?.annotations ?? {}).filter(
+    (key) => key.startsWith(names.KEY_PREFIX) && !names.KNOWN_ANNOTATIONS.includes(key),
+  );
+  const more = unknown.length - MAX_UNKNOWN;
+  return [
+    ...unknown.slice(0, MAX_UNKNOWN).map(unknownWarning),
+    ...(more > 0 ? [`${more} more annotations of ${names.KEY_PREFIX} are not read`] : []),
+  ];
+}
+
+function unknownWarning(key: string): string {
+  if (key === names.OPT_IN_LABEL || key === names.INJECTED_LABEL)
+    return `${key} is a label; as an annotation it means nothing`;
+  const near = nearest(
+    key.slice(names.KEY_PREFIX.length),
+    names.KNOWN_ANNOTATIONS.map((known) => known.slice(names.KEY_PREFIX.length)),
+  );
+  const meant =
+    near === undefined ? `known are ${names.KNOWN_ANNOTATIONS.join(', ')}` : `did you mean ${names.KEY_PREFIX}${near}?`;
+  return `annotation ${quoted(key)} is not read; ${meant}`;
 }
 
 function merchantWarnings({ container, port }: Merchant): readonly string[] {

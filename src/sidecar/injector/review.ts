@@ -9,9 +9,6 @@ import type { AdmissionRequest } from './admission-request.ts';
 const CLUSTER_NAMESPACES: ReadonlySet<string> = new Set(['kube-system', 'kube-node-lease', 'kube-public']);
 /** What the label of a pod that asks for the gateway says. */
 const OPTED_IN = 'enabled';
-/** The label by which the injector's own pods are known, wherever they run. */
-const NAME_LABEL = 'app.kubernetes.io/name';
-const INJECTOR_NAME = 'agent-commerce-injector';
 
 /** Bounds of the API server: it cuts what is longer, characters. */
 const MAX_WARNING = 256;
@@ -76,9 +73,8 @@ export function review(request: AdmissionRequest, { inject, namespace }: ReviewP
 
 /** The selectors of the webhook say the same; they can be changed by mistake. */
 function isWanted({ namespace }: AdmissionRequest, { metadata = {} }: Pod, own: string): boolean {
-  const labels = metadata.labels ?? {};
   if (CLUSTER_NAMESPACES.has(namespace) || namespace === own) return false;
-  return labels[OPT_IN_LABEL] === OPTED_IN && labels[NAME_LABEL] !== INJECTOR_NAME;
+  return metadata.labels?.[OPT_IN_LABEL] === OPTED_IN;
 }
 
 type Additions = Pick<AdmissionResponse, 'patchType' | 'patch' | 'warnings'>;
