@@ -4,6 +4,7 @@ import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { GATEWAY_CONTAINER, INJECTED_LABEL, OPT_IN_LABEL } from '../../src/sidecar/injection/names.ts';
 import type { InjectionOptions } from '../../src/sidecar/injection/options.ts';
 import type { Container, Pod } from '../../src/sidecar/injection/pod.ts';
+import { additionRules } from './addition-rules.ts';
 import { ENFORCED, FREE } from './clusters.ts';
 import type { Review } from './judge.ts';
 
@@ -253,6 +254,7 @@ export function rules(options: InjectionOptions): readonly Rule[] {
       words: 'a debug container would reach the merchant past it',
     }),
     debugging('a debug container elsewhere', FREE, injected, debugged, { pod: debugged }),
+    ...additionRules(injected, options),
   ];
 }
 
