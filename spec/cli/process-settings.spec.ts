@@ -60,7 +60,7 @@ describe('the settings of the process', () => {
       assert.throws(() => processSettings({ GATEWAY_DRAIN_SECONDS: drain }), /GATEWAY_DRAIN_SECONDS: must be a number/);
     assert.deepEqual(processSettings({ GATEWAY_DRAIN_SECONDS: '600' }).drainSeconds, 600);
     assert.deepEqual(refused({ GATEWAY_DRAIN_BUDGET_SECONDS: '1 day' }), ['GATEWAY_DRAIN_BUDGET_SECONDS']);
-    assert.deepEqual(refused({ GATEWAY_MERCHANT_GRACE_SECONDS: '86401' }), ['GATEWAY_MERCHANT_GRACE_SECONDS']);
+    assert.deepEqual(refused({ GATEWAY_MERCHANT_GRACE_SECONDS: '2000001' }), ['GATEWAY_MERCHANT_GRACE_SECONDS']);
     for (const url of ['/stop', 'http://10.0.0.1/stop', 'ftp://127.0.0.1/', 'http://127.0.0.1.example/', ''])
       assert.deepEqual(refused({ GATEWAY_APP_PRESTOP: url }), ['GATEWAY_APP_PRESTOP'], url);
     const call = { GATEWAY_APP_PRESTOP: 'http://127.0.0.1:1/' };
