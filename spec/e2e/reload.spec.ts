@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type Published, type Replica, startReplica } from './reload-replicas.ts';
 
 /** Changes of the configuration under load; RELOADS in the environment asks for more. */
-const CHANGES = Number(process.env['RELOADS'] ?? 24);
+const CHANGES = Number(process.env['RELOADS'] ?? 12);
 const BUYERS = 4;
 /** How far apart the replicas are, and how long a buyer takes to sign, milliseconds at most. */
 const APART_MS = 300;
