@@ -66,6 +66,18 @@ describe('a gateway whose configuration is replaced', () => {
     assert.ok((await running.text()).length > 0, 'to its end');
   });
 
+  it('ends the event streams of an operator token that is taken back', async () => {
+    await open({});
+    const opened = await fetch(`${gateway.url}/api/events/stream`, {
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, accept: 'text/event-stream' },
+    });
+    assert.equal(opened.status, 200);
+    gateway.reload(priced('0.07'));
+    gateway.reload({ server: { adminToken: NEXT_TOKEN } });
+    // It ends: the stream of a token that stays would not.
+    assert.match(await opened.text(), /^:/);
+  });
+
   it('accepts the new operator token and not the one before, and goes on counting wrong ones', async () => {
     await open({});
     for (let n = 0; n < 10; n += 1) assert.equal(await operator('a-wrong-operator-token'), 401);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
-import { createLog, failureLog, reconcileLog } from '../../../src/telemetry/log/log.ts';
+import { createLog, failureLog, MaskedSecrets, reconcileLog } from '../../../src/telemetry/log/log.ts';
 
 function logged(secrets: readonly string[], write: (log: ReturnType<typeof createLog>) => void): string {
   const lines: string[] = [];
@@ -10,6 +10,15 @@ function logged(secrets: readonly string[], write: (log: ReturnType<typeof creat
 }
 
 describe('the log', () => {
+  it('hides a secret that begins with an earlier one as a whole', () => {
+    const lines: string[] = [];
+    const secrets = new MaskedSecrets(['prod-password-2026']);
+    const log = createLog('info', secrets, { write: (line) => void lines.push(line) });
+    secrets.add(['prod-password-2026-11-rotated']);
+    log.info('a peer said prod-password-2026-11-rotated');
+    assert.match(lines.join(''), /a peer said \[secret\]"/);
+  });
+
   it('writes of an error its type, code and message along its causes; no stack and no property', () => {
     const inner = Object.assign(new TypeError('inner'), { code: 'ECONNREFUSED', request: { headers: 'leaky' } });
     const line = logged([], (log) => log.warn({ err: new Error('outer', { cause: inner }) }, 'what'));
