@@ -69,6 +69,7 @@ describe('the text of manifests', () => {
         '#',
         'a: b',
       ),
+      fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a') }),
       fc.string({ unit: fc.constantFrom('$', '"', "'", '\\', '\n', ' ', ':', '-', '#', '{', '%', '@') }),
     );
     const values = fc.letrec((tie) => ({

@@ -31,8 +31,11 @@ const INTEGER_TAGS: readonly ScalarTag[] = INTEGERS.map(({ written, base }) => (
 }));
 const READING: SchemaOptions = { customTags: (tags) => [...INTEGER_TAGS, ...tags], merge: true };
 
-/** Plain texts that some reader of YAML takes for a number, a date, a truth value or nothing. */
-const AMBIGUOUS = /^(?:[-+.\d~<=].*|y|n|yes|no|on|off|true|false|null)$/is;
+/**
+ * Texts that some reader of YAML takes for a number, a date, a truth value or nothing when they
+ * stand plain, or whose leading space it takes for indentation when they stand in a block.
+ */
+const AMBIGUOUS = /^(?:[-+.\d~<=\s].*|y|n|yes|no|on|off|true|false|null)$/is;
 
 /** @throws ManifestError */
 export function readManifests(text: string): readonly ManifestDocument[] {
