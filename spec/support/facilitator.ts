@@ -88,6 +88,7 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
     transport: http(chain.rpcUrl),
     pollingInterval: RECEIPT_POLL_MS,
   }).extend(publicActions);
+  const inTurn = oneAtATime();
   return toFacilitatorEvmSigner(
     {
       address: account.address,
@@ -96,10 +97,23 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
       // The package keeps the typed data loose on purpose, viem infers it from literals: the same
       // object for both.
       verifyTypedData: (args) => client.verifyTypedData(args as VerifyTypedDataParameters),
-      writeContract: (args) => client.writeContract(args),
-      sendTransaction: (args) => client.sendTransaction(args),
+      writeContract: (args) => inTurn(() => client.writeContract(args)),
+      sendTransaction: (args) => inTurn(() => client.sendTransaction(args)),
       waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
     },
     { confirmationTimeoutMs: CONFIRMATION_TIMEOUT_MS },
   );
+}
+
+/**
+ * Runs each send after the one before has ended. The nonce manager gives two sends that overlap one
+ * nonce now and then, and the node refuses the second.
+ */
+function oneAtATime(): <T>(send: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (send) => {
+    const sent = last.then(send);
+    last = sent.catch(() => undefined);
+    return sent;
+  };
 }
