@@ -32,12 +32,22 @@ export function createLog(
   secrets: readonly string[] | MaskedSecrets,
   destination?: DestinationStream,
 ): Log {
-  const out =
-    destination ?? pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
+  const out = destination ?? standardOutput();
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFields } },
     masked(out, secrets),
   );
+}
+
+/**
+ * Written by a thread of Node's pool, which waits while a pipe is full. Node makes the pipe
+ * non-blocking as soon as anything asks for `process.stdout`, as each `stream.pipe()` does; pino
+ * would then wait 100 ms for a pipe that is free after one, and a busy log end seconds late.
+ */
+function standardOutput(): DestinationStream {
+  const { _handle } = process.stdout as { readonly _handle?: { setBlocking?(on: boolean): void } };
+  _handle?.setBlocking?.(true);
+  return pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
 }
 
 /** The secrets that a log masks, which become more with each configuration that is loaded. */

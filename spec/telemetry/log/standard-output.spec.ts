@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+
+/** O_NONBLOCK of Linux. */
+const NON_BLOCKING = 0o4000;
+/** More than a pipe holds: the last line leaves only after its reader has made room many times. */
+const LINES = 20_000;
+
+/** Logs, with all that opens `process.stdout`, until a line arrives on stdin; then ends. */
+const PROGRAM = `
+  import { PassThrough, Readable } from 'node:stream';
+  import { createLog } from ${JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href)};
+  const log = createLog('info', []);
+  Readable.from(['']).pipe(new PassThrough());
+  log.info('first');
+  log.flush();
+  process.stdin.once('data', () => {
+    for (let at = 1; at <= ${LINES}; at += 1) log.info({ at }, 'one of many');
+    log.flush();
+    process.stdin.destroy();
+  });
+`;
+
+describe('the log on stdout', () => {
+  it('waits for a full pipe instead of trying again later, and is complete when the process ends', async (t) => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    t.after(() => child.kill());
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    while (!output.includes('first')) await once(child.stdout, 'data');
+    const flags = /^flags:\s+(\d+)$/m.exec(readFileSync(`/proc/${child.pid}/fdinfo/1`, 'utf8'))?.[1] ?? assert.fail();
+    assert.equal(Number.parseInt(flags, 8) & NON_BLOCKING, 0, 'stdout blocks');
+    child.stdin.write('go\n');
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    const lines = output.trimEnd().split('\n').slice(1);
+    assert.deepEqual(
+      lines.map((line) => (JSON.parse(line) as { readonly at: number }).at),
+      Array.from({ length: LINES }, (_, index) => index + 1),
+    );
+  });
+});
