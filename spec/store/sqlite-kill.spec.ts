@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
@@ -22,10 +23,14 @@ const MOST_WRITES = 400;
 const LIMITS = { eventsMaxLength: 1_000_000, receiptsMaxLength: 1_000_000 };
 const PURCHASES = fileURLToPath(import.meta.resolve('./purchases-main.ts'));
 const directory = temporaryDirectory();
+/** Where SQLite makes its temporary files. */
+const TEMPORARY_FILES = join(directory, 'temporary');
 
 describe('the embedded store under kill -9', () => {
   it(`keeps all it acknowledged, and no half transition, over ${KILLS} processes of one file`, async () => {
     const path = join(directory, 'gateway.db');
+    mkdirSync(TEMPORARY_FILES);
+    const untouched = statSync(TEMPORARY_FILES, { bigint: true }).mtimeNs;
     const acknowledged = new Map<string, Stage>();
     for (let run = 0; run < KILLS; run += 1) {
       await payUntilKilled(path, `run-${run}`, 1 + randomInt(MOST_WRITES), acknowledged);
@@ -36,6 +41,8 @@ describe('the embedded store under kill -9', () => {
     // The kills hit payments in every state.
     const reached = new Set(acknowledged.values());
     assert.deepEqual(reached, new Set(STATES));
+    // In the read-only container nothing can be written beside the file.
+    assert.equal(statSync(TEMPORARY_FILES, { bigint: true }).mtimeNs, untouched, 'no temporary file');
   });
 });
 
@@ -48,6 +55,7 @@ async function payUntilKilled(
 ): Promise<void> {
   const child = spawn(process.execPath, [PURCHASES, path, name, `${CALLERS}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, SQLITE_TMPDIR: TEMPORARY_FILES },
   });
   leash(child);
   const ending = new Promise<NodeJS.Signals | null>((resolve) =>

@@ -1,6 +1,7 @@
 /** What is asked of the image and of the gateway that runs from it: a row each. */
 
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 import { buy } from '../../spec/support/purchase.ts';
@@ -17,6 +18,9 @@ const MOST_MB = 40;
 const MB = 1_000_000;
 /** A whole start, with an engine that copies its file system first. */
 const MOST_START_MS = 10_000;
+/** How long a delivery may take to be written, and how often it is looked for, milliseconds. */
+const MOST_WRITE_MS = 3_000;
+const WRITE_POLL_MS = 50;
 /** Without a load balancer to wait for. */
 const MOST_STOP_MS = 3_000;
 
@@ -53,6 +57,7 @@ export async function runRows(container: Container, chain: ChainAccess, seconds:
     await healthRow('its health check', container),
     memoryRow('memory, idle', memoryOf(pid)),
     row('a paid call', await paidCall(baseUrl, await createBuyer(chain)), '200'),
+    row('what its store holds of it', await stored(container), DELIVERED),
     ...(await floodRows(container, 'free_greeting', '200', seconds)),
     ...(await floodRows(container, 'greeting', '402', seconds)),
     await healthRow('its health check after that', container),
@@ -103,6 +108,20 @@ function memoryRow(what: string, { rss, rssPeak, counted, countedPeak, limit, ki
 
 async function paidCall(baseUrl: string, buyer: Buyer): Promise<string> {
   return String((await buy(buyer, baseUrl, 'greeting', '{}')).status);
+}
+
+const DELIVERED = '1 payment delivered, none open';
+
+/** What becomes of a payment once its answer is out: its delivery is written after that. */
+async function stored({ managementUrl }: Container): Promise<string> {
+  for (const deadline = performance.now() + MOST_WRITE_MS; ; await delay(WRITE_POLL_MS)) {
+    const metrics = await (await fetch(`${managementUrl}/metrics`)).text();
+    const count = (metric: RegExp): number => Number(metric.exec(metrics)?.[1] ?? 0);
+    const open = count(/^acg_payments_open (\d+)$/m);
+    const delivered = count(/^acg_payments_total\{[^}]*state="delivered"\} (\d+)$/m);
+    const found = `${delivered} payment delivered, ${open === 0 ? 'none' : open} open`;
+    if (found === DELIVERED || performance.now() > deadline) return found;
+  }
 }
 
 /** What the kernel lets the process do. */

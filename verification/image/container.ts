@@ -22,6 +22,7 @@ const OUTPUT_TAIL_CHARS = 4_096;
 /** A gateway in a container. */
 export interface Container {
   readonly baseUrl: string;
+  readonly managementUrl: string;
   /** Of the gateway's process, as this one sees it. */
   readonly pid: number;
   /** From the call of the engine to the first answer of each, milliseconds. */
@@ -64,12 +65,13 @@ export async function startContainer({ engine, image, folder, chain, backendUrl 
     if (!(await untilOk(url, over.signal))) throw new Error(`${url} was not answered 200\n${output}`);
     return Math.round(performance.now() - startedAt);
   };
-  const healthMs = await answered(`http://127.0.0.1:${management}/health`);
+  const managementUrl = `http://127.0.0.1:${management}`;
+  const healthMs = await answered(`${managementUrl}/health`);
   const baseUrl = `http://127.0.0.1:${agents}`;
   const readyMs = await answered(`${baseUrl}/ready`);
   const pid = Number(await engine.podman('inspect', '--format', '{{.State.Pid}}', NAME));
   return {
-    ...{ baseUrl, healthMs, readyMs, pid },
+    ...{ baseUrl, managementUrl, healthMs, readyMs, pid },
     healthcheck: () =>
       engine.podman('healthcheck', 'run', NAME).then(
         () => undefined,

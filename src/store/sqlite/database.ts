@@ -97,8 +97,11 @@ function openFile(path: string): DatabaseSync {
   try {
     const shrinks = prepareForGivingBack(db);
     // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
-    // commit.
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
+    // commit. MEMORY: a statement that changes several rows keeps what it may have to undo, and the
+    // container has no other place to write to than the directory of this file.
+    db.exec(
+      'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY',
+    );
     migrate(db);
     if (!shrinks) rebuildForGivingBack(db);
     return db;
@@ -116,14 +119,16 @@ function prepareForGivingBack(db: DatabaseSync): boolean {
 
 /**
  * Writes an older file anew once: some seconds for a million receipts, and as much free space as
- * the file takes. Without that space, or while another process has the file open, the file stays as
- * it is and never shrinks.
+ * the file takes, not in memory. Without that space, without a directory for temporary files, or
+ * while another process has the file open, the file stays as it is and never shrinks.
  */
 function rebuildForGivingBack(db: DatabaseSync): void {
   try {
-    db.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
+    db.exec('PRAGMA temp_store = FILE; PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
   } catch {
     // The next start tries again.
+  } finally {
+    db.exec('PRAGMA temp_store = MEMORY');
   }
 }
 
@@ -135,5 +140,13 @@ function freePages(db: DatabaseSync): number {
 function rethrown(thrown: unknown): never {
   if (OWN_ERRORS.some((own) => thrown instanceof own)) throw thrown;
   // A transaction that fails is rolled back, also one that fails in its commit.
-  throw new StoreError(thrown, false);
+  throw new StoreError(withResultCode(thrown), false);
+}
+
+/** The extended result code tells the causes of one text apart: a disk I/O error has over thirty. */
+function withResultCode(thrown: unknown): unknown {
+  if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown;
+  return Object.assign(new Error(`${thrown.message} (SQLite result code ${thrown.errcode})`), {
+    code: 'ERR_SQLITE_ERROR',
+  });
 }
