@@ -192,7 +192,8 @@ describe('a work in a shared commit', () => {
     const outcomes = await Promise.allSettled(texts.map(write));
     const rejected = outcomes.filter(({ status }) => status === 'rejected');
     assert.ok(rejected.length > 0);
-    for (const outcome of rejected) assert.match(String((reason(outcome) as StoreError).cause), /full \(SQLite result code 13\)/);
+    for (const outcome of rejected)
+      assert.match(String((reason(outcome) as StoreError).cause), /full \(SQLite result code 13\)/);
     assert.deepEqual(
       await written(),
       texts.filter((_, i) => outcomes[i]?.status === 'fulfilled'),
