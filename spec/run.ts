@@ -102,7 +102,8 @@ async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<st
   const tally = new Tally(processes);
   const events = run({
     files: processes.map(({ file }) => file),
-    concurrency: Math.max(2, availableParallelism()),
+    // One more than there are cores: many specs wait for deadlines and restarts most of their time.
+    concurrency: availableParallelism() + 1,
     timeout: PROCESS_TIMEOUT_MS,
   });
   events.on('test:pass', (event) => tally.passed(event));

@@ -143,7 +143,7 @@ function rethrown(thrown: unknown): never {
   throw new StoreError(withResultCode(thrown), false);
 }
 
-/** The extended result code tells the causes of one text apart: a disk I/O error has over thirty. */
+/** The extended result code tells causes of one text apart: a disk I/O error has over thirty. */
 function withResultCode(thrown: unknown): unknown {
   if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown;
   return Object.assign(new Error(`${thrown.message} (SQLite result code ${thrown.errcode})`), {
