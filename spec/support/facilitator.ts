@@ -16,6 +16,7 @@ import {
   type VerifyTypedDataParameters,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { turns } from '../../src/payments/x402/local/turns.ts';
 import type { ChainAccess } from './chain.ts';
 
 /** A remote facilitator: POST /verify and /settle, GET /supported. */
@@ -88,7 +89,9 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
     transport: http(chain.rpcUrl),
     pollingInterval: RECEIPT_POLL_MS,
   }).extend(publicActions);
-  const inTurn = oneAtATime();
+  // The nonce manager gives two sends that overlap one nonce now and then, and the node refuses the
+  // second.
+  const inTurn = turns();
   return toFacilitatorEvmSigner(
     {
       address: account.address,
@@ -103,17 +106,4 @@ function signer(chain: ChainAccess, account: ReturnType<typeof privateKeyToAccou
     },
     { confirmationTimeoutMs: CONFIRMATION_TIMEOUT_MS },
   );
-}
-
-/**
- * Runs each send after the one before has ended. The nonce manager gives two sends that overlap one
- * nonce now and then, and the node refuses the second.
- */
-function oneAtATime(): <T>(send: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (send) => {
-    const sent = last.then(send);
-    last = sent.catch(() => undefined);
-    return sent;
-  };
 }

@@ -9,6 +9,7 @@ import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
 import { createSentTransactions, type Exclusion, exclusionOf, isKnown } from './sent-transactions.ts';
+import { turns } from './turns.ts';
 
 /** Offered to the block producer when the node suggests nothing, wei. */
 const DEFAULT_TIP_WEI = 1_000_000_000n;
@@ -127,14 +128,4 @@ async function suggestedTip(client: Client): Promise<bigint> {
     if (error instanceof RpcRefusal) return DEFAULT_TIP_WEI;
     throw error;
   }
-}
-
-/** Runs tasks one after another, each when the one before has ended, also with an error. */
-function turns(): <T>(task: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return function inTurn(task) {
-    const mine = last.then(task, task);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
 }
