@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../spec/support/buyer.ts';
 import type { ChainAccess } from '../../spec/support/chain.ts';
 import { buy } from '../../spec/support/purchase.ts';
+import { scrape } from '../../spec/telemetry/scrape.ts';
 import { flood } from '../streams/flood.ts';
 import type { Row } from '../streams/row.ts';
 import { type Container, LIMIT_MIB, USER } from './container.ts';
@@ -115,10 +116,9 @@ const DELIVERED = '1 payment delivered, none open';
 /** What becomes of a payment once its answer is out: its delivery is written after that. */
 async function stored({ managementUrl }: Container): Promise<string> {
   for (const deadline = performance.now() + MOST_WRITE_MS; ; await delay(WRITE_POLL_MS)) {
-    const metrics = await (await fetch(`${managementUrl}/metrics`)).text();
-    const count = (metric: RegExp): number => Number(metric.exec(metrics)?.[1] ?? 0);
-    const open = count(/^acg_payments_open (\d+)$/m);
-    const delivered = count(/^acg_payments_total\{[^}]*state="delivered"\} (\d+)$/m);
+    const series = await scrape(managementUrl);
+    const open = series.get('acg_payments_open') ?? 0;
+    const delivered = series.get('acg_payments_total{resource="greeting",channel="http",state="delivered"}') ?? 0;
     const found = `${delivered} payment delivered, ${open === 0 ? 'none' : open} open`;
     if (found === DELIVERED || performance.now() > deadline) return found;
   }
