@@ -97,8 +97,8 @@ describe('a probe of the merchant, repeated', () => {
     assert.equal(asked[1]?.headers.accept, '*/*');
   });
 
-  it('speaks TLS to a merchant whose certificate nobody knows', async () => {
-    const { certificate, key } = createAuthority('nobody').issue();
+  it('speaks TLS to a merchant whose certificate no known authority signed', async () => {
+    const { certificate, key } = createAuthority('unknown').issue();
     const server = createTlsServer({ cert: certificate, key }, (_, response) => void response.writeHead(202).end());
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

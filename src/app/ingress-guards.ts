@@ -36,7 +36,7 @@ interface IngressCounts {
   close(): void;
 }
 
-/** Without a rate nobody is limited; the buckets are not asked then. */
+/** Without a rate no caller is limited; the buckets are not asked then. */
 const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_INFINITY };
 
 /**

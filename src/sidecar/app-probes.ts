@@ -58,7 +58,7 @@ interface Answer {
 /**
  * `/app-probe/{liveness,readiness,startup}`, of which only those exist that the merchant has. Its
  * status is passed on, its body never. Requests of one kind that come while one is under way share
- * its answer, so that nobody can multiply them. `isSold`: whether a target of the merchant is
+ * its answer, so that callers cannot multiply them. `isSold`: whether a target of the merchant is
  * something that is paid for; it is never asked, because it would be sold for nothing.
  */
 export function appProbes(probes: AppProbeSettings, isSold: (target: string) => boolean): Router {

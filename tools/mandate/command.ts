@@ -23,7 +23,7 @@ const MANDATE_USAGE = `acg mandate <command>: AP2 mandates with TEST keys, for d
 
 A challenge is the body of the 402 or 403 with which a resource asks for a mandate; it may stand in an answer of MCP or A2A.
 --payer is the address that signs the payment, 0x...: direct and close name it in a payment mandate; open, where it stands with its
-network (eip155:84532:0x...), lets nobody else pay.
+network (eip155:84532:0x...), lets no other account pay.
 AMOUNT is in units of the currency, such as 0.03. FREQUENCY is one of
 ${FREQUENCIES.join(', ')}.
 

@@ -91,7 +91,7 @@ interface Validating {
   readonly validations?: readonly { readonly message: string }[];
 }
 
-/** What is applied where one validation is missing; named by the words that nobody is told then. */
+/** What is applied where one validation is missing; named by the words that are not said then. */
 interface Unguarded {
   readonly name: string;
   readonly objects: readonly ClusterObject[];

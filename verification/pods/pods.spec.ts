@@ -9,7 +9,7 @@ import { merchantPod } from './world.ts';
 const BUYERS = 24;
 
 const pod = injected(merchantPod());
-/** Runs, and shows with a broken promise what the pods wrote: nobody can ask them afterwards. */
+/** Runs, and shows with a broken promise what the pods wrote: they cannot be asked afterwards. */
 async function kept(run: (tell: Tell) => Promise<Shown>): Promise<Shown> {
   let told = '';
   const shown = await run((text) => {

@@ -52,7 +52,7 @@ function leafOf(certificate: string): X509Certificate {
 
 /** Reads the file of authorities whose clients may call. @throws Error */
 export function readClientAuthority(pem: string): string {
-  // TLS takes a file without any certificate, and then trusts nobody.
+  // TLS takes a file without any certificate, and then trusts no client.
   if (!pem.includes('-----BEGIN CERTIFICATE-----'))
     throw new Error('the file of the client authority holds no certificate in PEM');
   assertServable({ ca: pem }, 'the client authority');

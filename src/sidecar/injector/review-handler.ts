@@ -41,7 +41,7 @@ interface HandlerParts {
 /** `fault`: what was thrown, where it is a bug. */
 export type RefusalListener = (status: RefusalStatus, message: string, fault?: unknown) => void;
 
-/** A refusal as API servers read it: they show the message to whoever created the pod. */
+/** A refusal as API servers read it: they show the message to the user who creates the pod. */
 export function refusalText(status: RefusalStatus, message: string): string {
   const reason = REASONS[status];
   return JSON.stringify({

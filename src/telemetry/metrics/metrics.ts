@@ -14,7 +14,7 @@ const EVENT_LOOP_LOOK_MS = 20;
 let registry: Registry | undefined;
 
 /**
- * CPU, memory, garbage collection, event loop and descriptors, under the names that everybody's
+ * CPU, memory, garbage collection, event loop and descriptors, under the names that most
  * dashboards know. One registry a process, whatever the number of gateways in it: the observers
  * behind it cannot be stopped. They keep no process alive.
  */
