@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
+import { sources, texts } from './sources.ts';
 
 /**
  * The folders that a folder of src may import from. Arrows point one way: adapters and the pipeline
@@ -324,47 +324,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** The wiring and the commands may import everything. */
 const ROOTS: ReadonlySet<string> = new Set(['app', 'cli', 'main']);
 
-/** Words of an older vocabulary, and what stands for them (docs/glossary.md). */
-const REPLACED: Readonly<Record<string, string>> = {
-  backlog: 'write queue',
-  cashier: 'settler',
-  doorway: 'load shedder',
-  NothingOwed: 'SafeToRechallenge',
-  presenter: 'response writer',
-  vitalSigns: 'processGauges',
-};
-
-/** What comments cite, and where its headings are. */
-const CITED: Readonly<Record<string, string>> = {
-  contract: 'docs/contract.md',
-  specification: 'docs/specification.md',
-  a2a: 'docs/protocols/a2a.md',
-  acp: 'docs/protocols/acp.md',
-  ap2: 'docs/protocols/ap2.md',
-  mcp: 'docs/protocols/mcp.md',
-  x402: 'docs/protocols/x402.md',
-};
-const CITATION = new RegExp(
-  `\\b(${Object.keys(CITED).join('|')}) (\\d+(?:\\.\\d+)?(?:(?:, | and | to )\\d+(?:\\.\\d+)?)*)`,
-  'g',
-);
-/** A comment goes on over the ends of its lines. */
-const LINE_OF_COMMENT = /\n\s*(?:\*|\/\/|#|--) ?/g;
-
-const COMMENT_LINE = /^\s*(?:\/\*\*|\*|\/\/)(?!.*biome-ignore)/;
-/** Columns. */
-const WIDEST_COMMENT = 100;
-
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
-const EXPORT = /^export (?:async )?(?:abstract )?(?:function\*?|const|interface|type|class) ([A-Za-z0-9_]+)/gm;
-const WORD = /[A-Za-z_$][\w$]*/g;
-
-const texts = new Map(
-  globSync(['{src,tools,spec,verification,deploy}/**/*.{ts,js}', '*.ts'], { exclude: ['**/node_modules/**'] })
-    .sort()
-    .map((file) => [file, readFileSync(file, 'utf8')] as const),
-);
-const sources = [...texts.keys()].filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
 
 function importsOf(file: string): readonly string[] {
   return [...(texts.get(file) ?? '').matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? '');
@@ -422,102 +382,4 @@ describe('the rooms of src', () => {
     ))
       for (const target of importsOf(file)) assert.notEqual(target, 'express', file);
   });
-});
-
-describe('the citations', () => {
-  const headings = new Map(
-    Object.entries(CITED).map(([name, file]) => {
-      const found = [...readFileSync(file, 'utf8').matchAll(/^#+ (\d+(?:\.\d+)?)\.? /gm)];
-      return [name, new Set(found.map(([, number]) => number))] as const;
-    }),
-  );
-  const pages = globSync(['{src,tools,spec,verification,deploy,docs}/**/*.{ts,js,lua,md,yaml}', '*.md'], {
-    exclude: ['**/node_modules/**'],
-  });
-
-  it('name headings of documents of this repository', () => {
-    const lost: string[] = [];
-    let seen = 0;
-    for (const file of pages)
-      for (const [citation, name = '', numbers = ''] of readFileSync(file, 'utf8')
-        .replace(LINE_OF_COMMENT, ' ')
-        .matchAll(CITATION))
-        for (const number of numbers.match(/\d+(?:\.\d+)?/g) ?? []) {
-          seen += 1;
-          if (headings.get(name)?.has(number) !== true) lost.push(`${file}: ${citation}`);
-        }
-    assert.deepEqual(lost, []);
-    assert.ok(seen > 300, `${seen} citations`);
-  });
-
-  it('name no document that stands elsewhere', () => {
-    const elsewhere =
-      /\b(?:CONTRACT|SPEC|DESIGN|HOUSE)\b(?:\.md)? (?:part )?\d|reference\/[a-z0-9-]+\.md|\b(?:security|corrections|style)\.md\b/;
-    assert.deepEqual(
-      pages.filter((file) => file !== 'spec/tidy.spec.ts' && elsewhere.test(readFileSync(file, 'utf8'))),
-      [],
-    );
-  });
-
-  it('of documents link to files that are there', () => {
-    const broken = pages
-      .filter((file) => file.endsWith('.md'))
-      .flatMap((file) =>
-        [...readFileSync(file, 'utf8').matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
-          .map(([, target = '']) => target)
-          .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(path.join(path.dirname(file), target)))
-          .map((target) => `${file}: ${target}`),
-      );
-    assert.deepEqual(broken, []);
-  });
-});
-
-describe('the sources', () => {
-  it('export nothing that no other file names', () => {
-    const named = new Map([...texts].map(([file, text]) => [file, new Set(text.match(WORD))] as const));
-    const unused = [...texts.keys()]
-      .filter((file) => /^(?:src|tools)\/.*\.ts$/.test(file))
-      .flatMap((file) =>
-        [...(texts.get(file) ?? '').matchAll(EXPORT)]
-          .map(([, name = '']) => name)
-          .filter((name) => ![...named].some(([other, words]) => other !== file && words.has(name)))
-          .map((name) => `${file}: ${name}`),
-      );
-    assert.deepEqual(unused, []);
-  });
-
-  it('begin each module with what it is for', () => {
-    const silent = sources.filter((file) => !/^(?:#![^\n]*\n)?\/\*\*/.test(texts.get(file) ?? ''));
-    assert.deepEqual(silent, []);
-  });
-
-  it('have no comment wider than a reader wants it', () => {
-    const wide = [...texts].flatMap(([file, text]) =>
-      text
-        .split('\n')
-        .map((line, index) => ({ line, at: `${file}:${index + 1}` }))
-        .filter(({ line }) => COMMENT_LINE.test(line) && line.length > WIDEST_COMMENT)
-        .map(({ at }) => at),
-    );
-    assert.deepEqual(wide, []);
-  });
-
-  it('open gateways in spec/support alone', () => {
-    const opening = [...texts.keys()].filter(
-      (file) => /^(?:spec|verification)\//.test(file) && /\bcreateGateway\(/.test(texts.get(file) ?? ''),
-    );
-    assert.deepEqual(
-      opening.filter((file) => file !== 'spec/tidy.spec.ts'),
-      ['spec/support/gateway.ts'],
-    );
-  });
-
-  for (const [word, instead] of Object.entries(REPLACED))
-    it(`say ${instead} where they said ${word}`, () => {
-      const spelled = new RegExp(`\\b${word}\\b`, 'i');
-      assert.deepEqual(
-        sources.filter((file) => spelled.test(texts.get(file) ?? '')),
-        [],
-      );
-    });
 });
