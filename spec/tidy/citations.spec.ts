@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
+import { pages } from './sources.ts';
 
 /** What comments cite, and where its headings are. */
 const CITED: Readonly<Record<string, string>> = {
@@ -27,9 +28,6 @@ describe('the citations', () => {
       return [name, new Set(found.map(([, number]) => number))] as const;
     }),
   );
-  const pages = globSync(['{src,tools,spec,verification,deploy,docs}/**/*.{ts,js,lua,md,yaml}', '*.md'], {
-    exclude: ['**/node_modules/**'],
-  });
 
   it('name headings of documents of this repository', () => {
     const lost: string[] = [];

@@ -10,3 +10,7 @@ export const texts = new Map(
 );
 /** The files of the gateway itself. */
 export const sources = [...texts.keys()].filter((file) => file.startsWith('src/') && file.endsWith('.ts'));
+/** Paths of all that is read: code, scripts, manifests and documents. */
+export const pages = globSync(['{src,tools,spec,verification,deploy,docs}/**/*.{ts,js,lua,md,yaml}', '*.md'], {
+  exclude: ['**/node_modules/**'],
+});
