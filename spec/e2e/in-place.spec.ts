@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { x402Client as AxiosClient, wrapAxiosWithPayment } from '@x402/axios';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import axios from 'axios';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { CURRENCY } from '../support/config.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { callInPlace, soldInPlace } from '../support/in-place.ts';
+import { soldInPlace } from '../support/in-place.ts';
 import { eventsUntil, metadataOf, receiptWhen } from '../support/records.ts';
-import { DOCUMENT_HEADERS } from '../support/sample-backend.ts';
 import { openTestbed, quoteOf, type Testbed } from '../support/testbed.ts';
 import { type Answered, ask, assertEnvelope } from './ask.ts';
-import { type Brought, bring, failure, read, replayed } from './bring.ts';
+import { bring, failure, replayed } from './bring.ts';
+import { bringInPlace, proofInPlace } from './in-place.ts';
 import { found } from './proofs.ts';
 
 /** `market_report` costs 0.01, most others 0.001 of a token with six decimals. */
@@ -22,24 +18,6 @@ const REPORT_UNITS = 10_000n;
 const UNITS = 1_000n;
 const BERLIN = { city: 'Berlin' };
 const PROTOCOLS = { mcp: { enabled: true }, a2a: { enabled: true } };
-
-/** A fresh proof for a resource, made from the 402 of its own address. */
-async function proofInPlace({ gateway, buyer }: Pick<Testbed, 'gateway' | 'buyer'>, id: string, input: unknown) {
-  const answer = await callInPlace(gateway, id, input);
-  assert.equal(answer.status, 402);
-  const { payment } = (await answer.json()) as { readonly payment: { readonly envelope: unknown } };
-  return buyer.pay(payment.envelope);
-}
-
-/** A call in place with a proof. */
-async function bringInPlace(
-  gateway: Pick<TestGateway, 'url'>,
-  id: string,
-  input: unknown,
-  { proof, headers = {} }: { readonly proof: string; readonly headers?: Readonly<Record<string, string>> },
-): Promise<Brought> {
-  return read(await callInPlace(gateway, id, input, { 'payment-signature': proof, ...headers }));
-}
 
 describe('a resource that is sold in place', () => {
   let testbed: Testbed;
@@ -261,184 +239,5 @@ describe('a resource that is sold in place', () => {
     const log = testbed.gateway.logLines.join('');
     assert.ok(log.includes('"path":"/reports/{city}"'));
     assert.doesNotMatch(log, /Secret/);
-  });
-});
-
-describe('headers of the caller that are part of what is bought in place', () => {
-  let testbed: Testbed;
-  before(async () => {
-    const overrides = { backend: { originHeaders: ['cookie', 'authorization'] }, resources: soldInPlace(CURRENCY) };
-    testbed = await openTestbed({ overrides });
-  });
-  after(() => testbed.close());
-  const sent = () => testbed.backend.requests.at(-1)?.headers;
-
-  it('go to the backend, and an answer to one cookie is never collected with another', async () => {
-    const { gateway } = testbed;
-    const proof = await proofInPlace(testbed, 'market_report', BERLIN);
-    const mine = { cookie: 'session=mine', authorization: 'Bearer of the merchant' };
-    const bought = await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers: mine });
-    assert.equal(bought.status, 200);
-    assert.deepEqual([sent()?.cookie, sent()?.authorization], [mine.cookie, mine.authorization]);
-    await receiptWhen(gateway, bought.requestId, true);
-    for (const headers of [{ ...mine, cookie: 'session=other' }, { cookie: mine.cookie }, {}])
-      replayed(await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers }), 'used');
-    replayed(await bring(gateway, 'market_report', BERLIN, { proof }), 'used');
-    const again = await bringInPlace(gateway, 'market_report', BERLIN, { proof, headers: mine });
-    assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [200, 'true']);
-    assert.doesNotMatch(gateway.logLines.join(''), /session=|of the merchant/);
-  });
-
-  it('are sent again when what failed is collected', async () => {
-    const headers = { cookie: 'session=again' };
-    const proof = await proofInPlace(testbed, 'flaky', { failures: 1 });
-    const input = { failures: 1 };
-    failure(await bringInPlace(testbed.gateway, 'flaky', input, { proof, headers }), 502, 'BACKEND_ERROR');
-    replayed(await bringInPlace(testbed.gateway, 'flaky', input, { proof }), 'used');
-    assert.equal((await bringInPlace(testbed.gateway, 'flaky', input, { proof, headers })).status, 200);
-    assert.equal(sent()?.cookie, 'session=again');
-  });
-
-  it('stay on this channel: invoke forwards none of them', async () => {
-    const answer = await testbed.gateway.invoke('free_request_headers', {}, { cookie: 'session=mine' });
-    assert.equal(answer.status, 200);
-    assert.equal(sent()?.cookie, undefined);
-  });
-});
-
-describe('a gateway that ends after the settlement of a call in place', () => {
-  let testbed: Testbed;
-  const home = mkdtempSync(join(tmpdir(), 'acg-in-place-'));
-  const storage = { sqlite: { path: join(home, 'payments.db') } };
-  const sold = { resources: soldInPlace(CURRENCY) };
-  before(async () => {
-    testbed = await openTestbed({ storage, overrides: sold });
-  });
-  after(async () => {
-    await testbed?.close();
-    rmSync(home, { recursive: true, force: true });
-  });
-
-  for (const [where, overrides, collect] of [
-    ['in place', sold, bringInPlace],
-    ['on invoke', sold, bring],
-    ['on invoke, after the resource was removed', { resources: { held: undefined } }, bring],
-  ] as const)
-    it(`leaves an answer that the next one delivers ${where}: paid once`, async () => {
-      const { backend, chain, buyer, gateway: config } = testbed;
-      const payTo = config.config.x402?.payTo ?? '';
-      const parts = { chain, backendUrl: backend.url, facilitator: { mode: 'local' }, storage, payTo } as const;
-      const first = await openGateway({ ...parts, overrides: sold });
-      const proof = await proofInPlace({ gateway: first, buyer }, 'held', {});
-      const income = await testbed.income();
-      backend.hold();
-      const arrived = backend.nextRequest('/held');
-      const lost = callInPlace(first, 'held', {}, { 'payment-signature': proof }).catch(() => undefined);
-      await arrived;
-      await first.close();
-      await lost;
-      backend.release();
-      const second = await openGateway({ ...parts, overrides });
-      try {
-        const answer = await collect(second, 'held', {}, { proof });
-        assert.deepEqual([answer.status, answer.bytes.toString()], [200, '{"held":true}']);
-        assert.equal((await testbed.income()) - income, UNITS);
-      } finally {
-        await second.close();
-      }
-    });
-});
-
-describe('a free resource in place', () => {
-  let testbed: Testbed;
-  const DOCUMENT = {
-    name: 'Document',
-    backend: { method: 'GET', path: '/document' },
-    pricing: { type: 'free' },
-    expose: ['origin'],
-  };
-  before(async () => {
-    const server = { allowedOrigins: ['https://page.example'] };
-    testbed = await openTestbed({ overrides: { resources: { document: DOCUMENT }, server } });
-  });
-  after(() => testbed?.close());
-  const get = (headers: Readonly<Record<string, string>>, method = 'GET'): Promise<Answered> =>
-    ask(testbed.gateway.url, { method, path: '/document', headers });
-
-  for (const [what, headers, status, text, range] of [
-    ['whole', {}, 200, '0123456789', undefined],
-    ['unchanged', { 'if-none-match': DOCUMENT_HEADERS.etag }, 304, '', undefined],
-    ['in part', { range: 'bytes=2-4' }, 206, '234', 'bytes 2-4/10'],
-    ['outside', { range: 'bytes=20-21' }, 416, '', 'bytes */10'],
-    ['changed', { 'if-match': '"2"' }, 412, '', undefined],
-  ] as const)
-    it(`${what}: ${status}`, async () => {
-      const answer = await get(headers);
-      assert.deepEqual([answer.status, answer.text, answer.headers['content-range']], [status, text, range]);
-      assert.partialDeepStrictEqual(answer.headers, DOCUMENT_HEADERS);
-    });
-
-  it('HEAD: the head of the whole answer', async () => {
-    const answer = await get({ range: 'bytes=2-4' }, 'HEAD');
-    assert.deepEqual([answer.status, answer.text, answer.headers['content-length']], [200, '', '10']);
-  });
-
-  it('shows the payment headers to pages that are listed, and takes their preflights', async () => {
-    const page = { origin: 'https://page.example' };
-    const { headers } = await get(page);
-    assert.equal(headers['access-control-allow-origin'], page.origin);
-    assert.match(String(headers['access-control-expose-headers']), /payment-required, payment-response/);
-    const preflight = await get({ ...page, 'access-control-request-method': 'GET' }, 'OPTIONS');
-    assert.deepEqual(
-      [preflight.status, preflight.headers['access-control-allow-methods']],
-      [204, 'GET, HEAD, OPTIONS'],
-    );
-    assert.equal((await get({ origin: 'https://evil.test' })).status, 403);
-  });
-});
-
-describe('a resource that is sold in place, where the rest passes', () => {
-  let testbed: Testbed;
-  before(async () => {
-    const overrides = { backend: { passthrough: { enabled: true } }, resources: soldInPlace(CURRENCY) };
-    testbed = await openTestbed({ overrides });
-  });
-  after(() => testbed.close());
-
-  it('is refused with its reason in another spelling', async () => {
-    for (const [path, reason] of [
-      ['/Reports/Berlin', 'path_spelling'],
-      ['/reports/Berlin/', 'path_spelling'],
-      ['//reports/Berlin', 'ambiguous_path'],
-      ['/reports/a%2fb', 'ambiguous_path'],
-    ] as const) {
-      const answer = await ask(testbed.gateway.url, { method: 'GET', path, headers: {} });
-      assert.deepEqual(assertEnvelope(answer, 'INPUT_INVALID')['details'], { reason }, path);
-    }
-    assert.equal((await callInPlace(testbed.gateway, 'market_report', BERLIN)).status, 402);
-    assert.equal(testbed.backend.requests.length, 0);
-  });
-});
-
-describe('the rate limit of calls in place', () => {
-  let testbed: Testbed;
-  before(async () => {
-    const overrides = { limits: { rate: { perSecond: 1, burst: 1 } }, resources: soldInPlace(CURRENCY) };
-    testbed = await openTestbed({ overrides });
-  });
-  after(() => testbed?.close());
-
-  it('is the one of all channels: what is not paid counts, HEAD as well', async () => {
-    const path = '/reports/Berlin';
-    const answers = await Promise.all(
-      ['GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD', 'GET', 'HEAD'].map((method) =>
-        ask(testbed.gateway.url, { method, path, headers: {} }),
-      ),
-    );
-    for (const { status, headers } of answers) {
-      assert.ok(status === 402 || status === 429, `${status}`);
-      assert.equal(headers['ratelimit-policy'], '"ip";q=1;w=1');
-    }
-    assert.ok(answers.some(({ status }) => status === 429));
   });
 });
