@@ -7,7 +7,7 @@ import { type Chain, startChain } from '../support/chain.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { startRedis } from '../support/redis.ts';
-import { startSampleBackend } from '../support/sample-backend.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */
@@ -15,6 +15,7 @@ export interface Replicas {
   readonly gateways: readonly GatewayProcess[];
   readonly token: string;
   readonly chain: Chain;
+  readonly backend: SampleBackend;
   /** A connection of the spec to the store of the gateways. */
   readonly store: Store;
   stop(): Promise<void>;
@@ -44,5 +45,5 @@ export async function startReplicas(
     }),
   );
   const started = ends.move();
-  return { gateways, token, chain, store, stop: () => started.disposeAsync() };
+  return { gateways, token, chain, backend, store, stop: () => started.disposeAsync() };
 }

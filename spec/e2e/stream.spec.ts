@@ -97,19 +97,25 @@ describe('the event stream of two processes over one Redis', () => {
   });
 
   it('SIGTERM with an open stream and a paid call: the call is delivered, the stream ended, exit 0', async () => {
+    const { backend, chain, token } = replicas;
     const [gateway] = replicas.gateways;
     assert.ok(gateway);
-    const client = await readStream(gateway.baseUrl, { token: replicas.token });
-    const buyer = await createBuyer(replicas.chain);
-    const paid = buyer.fetch(`${gateway.baseUrl}/api/resources/market_report/invoke`, {
+    const client = await readStream(gateway.baseUrl, { token });
+    const buyer = await createBuyer(chain);
+    // Once it waits for the merchant it is paid: a drain begins no settlement.
+    backend.hold();
+    const arrived = backend.nextRequest('/held');
+    const paid = buyer.fetch(`${gateway.baseUrl}/api/resources/held/invoke`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ city: 'Berlin' }),
+      body: '{}',
     });
+    await arrived;
     await client.until(({ text }) => text().includes('"type":"payment.verified"'), 'a payment');
     process.kill(gateway.pid, 'SIGTERM');
     await client.ended;
     assert.ok(client.text().endsWith(': draining\n\n'));
+    backend.release();
     assert.equal((await paid).status, 200);
     assert.deepEqual(await gateway.ended, { code: 0, signal: null });
   });
