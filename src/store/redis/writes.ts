@@ -17,7 +17,7 @@ export interface PaymentChange {
 }
 
 /** Changes that leave together. Each gets its own reply. */
-export interface PaymentWrites {
+interface PaymentWrites {
   /**
    * `later`: waits for others up to 10 ms instead of for the end of this turn.
    * @throws StoreError
