@@ -1,7 +1,6 @@
 /** A gateway in this process, wired as the command `serve` wires it. */
 
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { stringify } from 'yaml';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
 import { openHooks } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
@@ -138,7 +137,7 @@ async function openParts({
   const payTo = parts.payTo ?? privateKeyToAddress(generatePrivateKey());
   const first = { adminToken: OPERATOR_TOKEN, ...parts, payTo, storage, ports };
   const configOf = (world: WorldParts): GatewayConfig =>
-    parseConfig(stringify(worldConfig(world), { aliasDuplicateObjects: false }), {});
+    parseConfig(JSON.stringify(worldConfig(world)), {});
   const config = configOf(first);
   const logLines: string[] = [];
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
