@@ -310,7 +310,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/port',
     'time',
   ],
-  workers: ['config/document', 'sidecar', 'telemetry/health'],
+  workers: ['config/document', 'part-of', 'sidecar', 'telemetry/health'],
   'telemetry/traces': ['backend', 'payments', 'pipeline', 'pipeline/middleware', 'problems', 'server/http'],
   'telemetry/log': ['errors', 'pipeline', 'pipeline/middleware', 'server/http', 'telemetry/health', 'telemetry/traces'],
   'telemetry/metrics': [
