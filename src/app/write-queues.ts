@@ -1,9 +1,10 @@
 /** Opens the queues of entries that are written to the store off the request path. */
 
 import type { EventDraft } from '../events/event.ts';
+import { partOf } from '../part-of.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
-import { createWriteBehind, type WriteBehind } from '../store/port/write-behind.ts';
+import { createWriteBehind, MAX_WAITING, type WriteBehind } from '../store/port/write-behind.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
@@ -17,16 +18,22 @@ export interface WriteQueues {
   close(): Promise<void>;
 }
 
+/** `processes`: those that share what may wait. */
 export function openWriteQueues(
   { feed, receipts: book }: Pick<Store, 'feed' | 'receipts'>,
   log: Log,
   metrics: Metrics,
+  processes: number,
 ): WriteQueues {
-  const events = createWriteBehind<EventDraft>(
-    (batch, id) => feed.append(batch, id),
-    lossReports(log, metrics, 'event'),
-  );
-  const receipts = createWriteBehind<Receipt>((batch) => book.write(batch), lossReports(log, metrics, 'receipt'));
+  const maxWaiting = partOf(MAX_WAITING, processes);
+  const events = createWriteBehind<EventDraft>((batch, id) => feed.append(batch, id), {
+    ...lossReports(log, metrics, 'event'),
+    maxWaiting,
+  });
+  const receipts = createWriteBehind<Receipt>((batch) => book.write(batch), {
+    ...lossReports(log, metrics, 'receipt'),
+    maxWaiting,
+  });
   return {
     events,
     receipts,

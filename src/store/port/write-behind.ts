@@ -8,7 +8,7 @@ const BATCH_DELAY_MS = 25;
 /** Entries in one batch. */
 const BATCH_SIZE = 100;
 /** Entries that wait while the store is away; above it the oldest are dropped. */
-const MAX_WAITING = 10_000;
+export const MAX_WAITING = 10_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
