@@ -122,11 +122,20 @@ export function httpLog(
     customAttributeKeys: { responseTime: 'ms' },
     customSuccessObject: (req, res, { ms }: { ms: number }) => requestLine(req, res, ms),
     customErrorObject: (req, res, _error, { ms }: { ms: number }) => requestLine(req, res, ms),
-    // An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200.
-    customLogLevel: (_req, res) =>
-      res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res)) ? 'warn' : 'info',
-    customErrorMessage: (_req, res) => (res.writableFinished ? 'request completed' : 'request aborted'),
+    customLogLevel: (_req, res) => (isTrouble(res) ? 'warn' : 'info'),
+    customSuccessMessage: (_req, res) => messageOf(res),
+    customErrorMessage: (_req, res) => messageOf(res),
   });
+}
+
+/** An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200. */
+export function isTrouble(res: Response): boolean {
+  return res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res));
+}
+
+/** The message of the line of a request. */
+export function messageOf({ writableFinished }: Response): string {
+  return writableFinished ? 'request completed' : 'request aborted';
 }
 
 /**
