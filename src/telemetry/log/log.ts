@@ -9,16 +9,14 @@ import type { Failure } from '../../pipeline/middleware/error-handler.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';
 import { type CallIds, callIdOf } from '../../server/http/request-id.ts';
 import { rawPath } from '../../server/http/target.ts';
+import { isoTime } from '../../time/iso-time.ts';
 import type { CheckState } from '../health/readiness.ts';
 import type { Tracing } from '../traces/tracing.ts';
 import { throttled } from './log-throttle.ts';
+import { standardOutput } from './standard-output.ts';
 
 export type Log = Logger;
 
-/** Bytes collected before a write, so that a line costs no system call of its own. */
-const BUFFER_BYTES = 4_096;
-/** Longest time a line waits in that buffer, milliseconds. */
-const FLUSH_EVERY_MS = 500;
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
 
@@ -32,22 +30,12 @@ export function createLog(
   secrets: readonly string[] | MaskedSecrets,
   destination?: DestinationStream,
 ): Log {
-  const out = destination ?? standardOutput();
-  return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFields } },
+  const out = destination ?? standardOutput((lost) => log.error({ lost }, 'log lines were lost: nothing read them'));
+  const log = pino(
+    { level, base: null, timestamp: () => `,"time":"${isoTime()}"`, serializers: { err: errorFields } },
     masked(out, secrets),
   );
-}
-
-/**
- * Written by a thread of Node's pool, which waits while a pipe is full. Node makes the pipe
- * non-blocking as soon as anything asks for `process.stdout`, as each `stream.pipe()` does; pino
- * would then wait 100 ms for a pipe that is free after one, and a busy log end seconds late.
- */
-function standardOutput(): DestinationStream {
-  const { _handle } = process.stdout as { readonly _handle?: { setBlocking?(on: boolean): void } };
-  _handle?.setBlocking?.(true);
-  return pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
+  return log;
 }
 
 /** The secrets that a log masks, which become more with each configuration that is loaded. */
