@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { closes, Framer, headerOf, type Message } from './framing.ts';
 import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
-import { type Challenge, freshPayers, signProofs } from './proofs.ts';
+import { challengeOf, freshPayers, signProofs } from './proofs.ts';
 
 /** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
@@ -33,6 +33,8 @@ class Lane {
   #framer = new Framer();
   #round: Round | undefined;
   #sentAt = 0;
+  /** Which request of its round this connection waits for. */
+  #asked = 0;
   #asking = false;
 
   constructor(port: number) {
@@ -66,10 +68,11 @@ class Lane {
       round.leave();
       return;
     }
+    this.#asked = request.at;
     const send = (): void => {
       this.#sentAt = performance.now();
       this.#asking = true;
-      this.#socket?.write(request);
+      this.#socket?.write(request.bytes);
     };
     if (this.#socket === undefined) this.#connect(send);
     else send();
@@ -105,7 +108,7 @@ class Lane {
   #answered(message: Message, bytes: Buffer): void {
     if (!this.#asking) return;
     this.#asking = false;
-    this.#round?.count(performance.now() - this.#sentAt, message, bytes);
+    this.#round?.count(performance.now() - this.#sentAt, this.#asked, message, bytes);
     if (closes(message.head)) this.destroy();
     this.#next();
   }
@@ -123,6 +126,7 @@ class Round {
   #sent = 0;
   #good = 0;
   #refused = 0;
+  readonly #settled: number[] = [];
   #failure: string | undefined;
 
   constructor(task: LoadTask, requests: readonly Buffer[]) {
@@ -137,20 +141,24 @@ class Round {
   }
 
   /** Undefined when all proofs are used. */
-  request(): Buffer | undefined {
-    const { pays } = this.#task.question;
-    return this.#requests[pays === true ? this.#sent++ : 0];
+  request(): { readonly at: number; readonly bytes: Buffer } | undefined {
+    const at = this.#task.question.pays === true ? this.#sent++ : 0;
+    const bytes = this.#requests[at];
+    return bytes === undefined ? undefined : { at, bytes };
   }
 
-  count(ms: number, message: Message, bytes: Buffer): void {
+  count(ms: number, at: number, message: Message, bytes: Buffer): void {
     const problem = this.#problem(message, bytes);
-    if (problem === undefined) times[this.#good++] = ms;
-    else if (this.#task.retries === true && message.head.startsWith('HTTP/1.1 5')) this.#refused += 1;
+    const { retries, proofs } = this.#task;
+    if (problem === undefined) {
+      times[this.#good++] = ms;
+      if (proofs !== undefined) this.#settled.push(at);
+    } else if (proofs !== undefined || (retries === true && message.head.startsWith('HTTP/1.1 5'))) this.#refused += 1;
     else this.fail(problem);
   }
 
   broken(): void {
-    if (this.#task.retries === true) this.#refused += 1;
+    if (this.#task.retries === true || this.#task.proofs !== undefined) this.#refused += 1;
     else this.fail('broke a connection');
   }
 
@@ -175,7 +183,16 @@ class Round {
     const sorted = times.subarray(0, this.#good).toSorted();
     const [p50Ms, p99Ms] = [percentile(sorted, 0.5), percentile(sorted, 0.99)];
     const ownNs = ((user + system) * 1_000) / (this.#good + this.#refused);
-    return { requests: this.#good, refused: this.#refused, elapsedMs, p50Ms, p99Ms, ownNs, failure: this.#failure };
+    return {
+      requests: this.#good,
+      refused: this.#refused,
+      settled: this.#settled,
+      elapsedMs,
+      p50Ms,
+      p99Ms,
+      ownNs,
+      failure: this.#failure,
+    };
   }
 
   /** Undefined for a right answer. */
@@ -212,14 +229,10 @@ async function lanesFor({ origin, connections }: LoadTask): Promise<readonly Lan
 }
 
 async function requestsFor(task: LoadTask): Promise<readonly Buffer[]> {
-  const { question, origin, connections } = task;
+  const { question, origin, connections, proofs: given } = task;
+  if (given !== undefined) return given.map((proof) => requestBytes(task, proof));
   if (question.pays !== true) return [requestBytes(task)];
-  const { path, headers, body } = question;
-  const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });
-  await answer.arrayBuffer();
-  const required = answer.headers.get('payment-required');
-  if (answer.status !== 402 || required === null) throw new Error(`answered ${answer.status} without a challenge`);
-  const challenge = JSON.parse(Buffer.from(required, 'base64').toString()) as Challenge;
+  const challenge = await challengeOf(origin, question);
   const wanted = Math.ceil((rates.get(origin) ?? FIRST_RATE) * task.seconds * SPARE) + 2 * connections;
   const proofs = signProofs(challenge, payers, Math.min(MAX_PROOFS, wanted));
   return proofs.map((proof) => requestBytes(task, proof));
@@ -250,7 +263,7 @@ process.on('message', async (task: LoadTask) => {
     process.send?.(await work(task));
   } catch (error) {
     const failure = error instanceof Error ? error.message : String(error);
-    process.send?.({ requests: 0, refused: 0, elapsedMs: 0, p50Ms: 0, p99Ms: 0, ownNs: 0, failure });
+    process.send?.({ requests: 0, refused: 0, settled: [], elapsedMs: 0, p50Ms: 0, p99Ms: 0, ownNs: 0, failure });
   }
 });
 process.on('disconnect', () => process.exit(0));

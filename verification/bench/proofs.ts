@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { privateKeyToAddress } from 'viem/accounts';
 import { bytesHex } from '../../src/payments/x402/evm/abi-words.ts';
 import { authorizationDigest, domainSeparator } from '../../src/payments/x402/evm/typed-data.ts';
+import type { Question } from './contestant.ts';
 
 /** What an offer of a 402 names; the other members are repeated as they came. */
 interface Accepted {
@@ -47,6 +48,18 @@ export function freshPayers(count: number): readonly Payer[] {
     const key = randomBytes(KEY_BYTES);
     return { key, address: privateKeyToAddress(`0x${key.toString('hex')}`) };
   });
+}
+
+/** The challenge of a contestant. @throws Error when it does not ask for a payment */
+export async function challengeOf(
+  origin: string,
+  { path, headers, body }: Pick<Question, 'path' | 'headers' | 'body'>,
+): Promise<Challenge> {
+  const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });
+  await answer.arrayBuffer();
+  const required = answer.headers.get('payment-required');
+  if (answer.status !== 402 || required === null) throw new Error(`answered ${answer.status} without a challenge`);
+  return JSON.parse(Buffer.from(required, 'base64').toString()) as Challenge;
 }
 
 /**

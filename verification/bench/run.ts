@@ -9,13 +9,19 @@ import { runBench } from './bench.ts';
 import { START_SUITE, SUITES, type Suite } from './contestant.ts';
 import { buildGateway, bundleOf } from './deployed.ts';
 import { GOALS } from './goals.ts';
+import type { Measured, MeasuringParts } from './ground.ts';
+import { measureMemory } from './memory.ts';
 import { CannotMeasure } from './meter.ts';
 import { type BenchOptions, type MeasuredSuite, readOptions, USAGE } from './options.ts';
+import { measureOverload } from './overload.ts';
 import { contestantTable, goalTable, historyLine, type Standing, standings } from './report.ts';
+import { measureResources } from './resources.ts';
 import { type Plan, planOf, rowsOf, tooWide } from './rows.ts';
+import { measureSettlement } from './settlement.ts';
 import type { Entries } from './stage.ts';
 import { measureStarts } from './start.ts';
-import { judge, type Measurement, missed, type Row } from './verdict.ts';
+import { judge, missed, type Row } from './verdict.ts';
+import { measureWorkers } from './workers.ts';
 
 /**
  * Below this share of a core other processes ran, or the generator was slower: ranges are wide
@@ -33,19 +39,24 @@ const AROUND_TURN_SECONDS = 0.7;
 interface Measuring {
   /** Expected length. */
   readonly seconds: number;
-  run(parts: MeasuringParts): Promise<ReadonlyMap<string, Measurement>>;
+  run(parts: MeasuringParts): Promise<Measured>;
 }
 
-interface MeasuringParts {
+const MEASURING: Readonly<Record<MeasuredSuite, Measuring>> = {
+  settlement: { seconds: 150, run: measureSettlement },
+  overload: { seconds: 130, run: measureOverload },
+  workers: { seconds: 100, run: measureWorkers },
+  resources: { seconds: 80, run: measureResources },
+  memory: { seconds: 120, run: measureMemory },
+  [START_SUITE]: { seconds: 100, run: measureStarts },
+};
+
+interface RunParts {
   readonly options: BenchOptions;
   readonly entries: Entries;
   readonly signal: AbortSignal;
   tell(line: string): void;
 }
-
-const MEASURING: Readonly<Record<MeasuredSuite, Measuring>> = {
-  [START_SUITE]: { seconds: 100, run: measureStarts },
-};
 
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2));
@@ -81,7 +92,7 @@ async function measured(options: BenchOptions, plan: Plan, entries: Entries, sig
     all.push(...done.standings);
   }
   for (const suite of options.measured) {
-    const values = await MEASURING[suite].run({ options, entries, signal, tell: teller(suite) });
+    const values = await MEASURING[suite].run({ ...options, entries, signal, tell: teller(suite) });
     const goals = GOALS.filter((goal) => goal.suite === suite);
     rows.push(...goals.map((goal) => judge(goal, values.get(goal.of) ?? { missing: 'not measured' })));
   }
@@ -98,7 +109,7 @@ async function measured(options: BenchOptions, plan: Plan, entries: Entries, sig
 async function runSuite(
   suite: Suite,
   plan: Plan,
-  { options, entries, signal, tell }: MeasuringParts,
+  { options, entries, signal, tell }: RunParts,
 ): Promise<{ readonly rows: readonly Row[]; readonly standings: readonly Standing[] }> {
   const contestants = plan.contestants.filter((one) => one.suite === suite);
   const goals = plan.goals.filter((goal) => goal.suite === suite);

@@ -15,12 +15,11 @@ import { terminate } from '../../spec/support/child.ts';
 import { startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import type { Program, Surroundings } from './contestant.ts';
+import type { Measured, MeasuringParts } from './ground.ts';
 import { cpuNs, residentBytes } from './meter.ts';
 import { median } from './numbers.ts';
-import type { BenchOptions } from './options.ts';
 import { gatewayProgram, PAID_RESOURCE, SOLD_OVER_HTTP, type Sold } from './peers/gateway.ts';
 import type { Entries } from './stage.ts';
-import type { Measurement } from './verdict.ts';
 
 const NETWORK = 'eip155:84532';
 /** How often the port is tried until it listens, milliseconds. */
@@ -66,17 +65,7 @@ const SOLD: Sold = {
  * Starts each contestant `rounds` times: rows `start` (wall time as a share of the bare proxy's)
  * and `idle-rss` (MB). @throws Error with the last output of one that failed
  */
-export async function measureStarts({
-  options: { rounds, before },
-  entries,
-  signal,
-  tell,
-}: {
-  readonly options: Pick<BenchOptions, 'rounds' | 'before'>;
-  readonly entries: Pick<Entries, 'gateway'>;
-  readonly signal: AbortSignal;
-  tell(line: string): void;
-}): Promise<ReadonlyMap<string, Measurement>> {
+export async function measureStarts({ rounds, before, entries, signal, tell }: MeasuringParts): Promise<Measured> {
   const folder = await mkdtemp(join(tmpdir(), 'starts-'));
   await using ends = new AsyncDisposableStack();
   ends.defer(() => rm(folder, { recursive: true, force: true }));
@@ -113,7 +102,7 @@ async function contestants(
     args: [entry],
     env: { PORT: String(port), BACKEND_URL: shared.backendUrl, NODE_ENV: 'production' },
   });
-  const configured = gatewayProgram('memory', SOLD, (surroundings) => surroundings.gatewayEntry());
+  const configured = gatewayProgram('memory', SOLD);
   const gateway = (entry: () => Promise<string>) => (port: number, sparePort: number) =>
     configured({ ...shared, port, sparePort, gatewayEntry: entry, noopEntry: entry, redisUrl: noRedis });
   // Building is no part of a start.

@@ -43,10 +43,10 @@ export function judge(goal: Goal, measured: Measurement): Row {
   return { goal, now, spread, met: metBy(goal, measured.values.length, now, spread) };
 }
 
-function metBy({ goal, stretch, atLeast }: Goal, rounds: number, now: number, spread: number): Met {
+function metBy({ goal, stretch, atLeast, once }: Goal, rounds: number, now: number, spread: number): Met {
   if (goal === undefined) return '-';
-  if (rounds < LEAST_ROUNDS) return 'no: too few rounds';
-  if (!(spread <= MAX_SPREAD)) return 'no: too wide';
+  if (once !== true && rounds < LEAST_ROUNDS) return 'no: too few rounds';
+  if (once !== true && !(spread <= MAX_SPREAD)) return 'no: too wide';
   const reaches = (wanted: number): boolean => (atLeast === true ? now >= wanted : now <= wanted);
   if (stretch !== undefined && reaches(stretch)) return 'stretch';
   return reaches(goal) ? 'yes' : 'no';

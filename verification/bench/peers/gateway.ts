@@ -2,6 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Chain } from '../../../spec/support/chain.ts';
 import { BODY_SIZES, TEXT_SCHEMA, textQuestion } from '../bodies.ts';
 import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
 import { deployed } from '../deployed.ts';
@@ -22,6 +23,11 @@ export interface Sold {
   readonly protocols?: object;
   readonly passthrough?: object;
   readonly resources: Readonly<Record<string, object>>;
+  /** Over the settings of a remote facilitator. */
+  readonly x402?: object;
+  /** Beside host and port. */
+  readonly server?: object;
+  readonly limits?: object;
 }
 
 /** One free and one paid resource over HTTP. */
@@ -137,7 +143,7 @@ export const gatewayPaid: readonly Contestant[] = [
     title: 'gateway, paid call, Redis, proof checked here, settled by nothing',
     question: PAID_QUESTION,
     facilitatorCalls: { verify: 0, settle: 0 },
-    program: gatewayProgram('redis', SOLD_OVER_HTTP, (surroundings) => surroundings.noopEntry()),
+    program: gatewayProgram('redis', SOLD_OVER_HTTP, { entryOf: (surroundings) => surroundings.noopEntry() }),
   },
 ];
 
@@ -191,17 +197,81 @@ function soldTools(count: number, channel: 'mcp' | 'a2a'): Sold {
   };
 }
 
+/** The gateway with the rail that sends transactions itself, on a local chain. */
+export function gatewayLocal(chain: Chain, rpcUrl: string): Contestant {
+  const { address, name, version, decimals } = chain.token;
+  return {
+    ...OVER_HTTP,
+    id: 'local',
+    suite: 'paid',
+    title: 'gateway, local settlement, Redis',
+    question: PAID_QUESTION,
+    program: gatewayProgram('redis', {
+      ...SOLD_OVER_HTTP,
+      x402: {
+        network: `eip155:${chain.chainId}`,
+        asset: address,
+        assetName: name,
+        assetVersion: version,
+        assetDecimals: decimals,
+        currency: 'USDC',
+        maxTimeoutSeconds: 300,
+        payToExclusive: true,
+        rpcUrl,
+        facilitator: { mode: 'local', privateKey: chain.relayerKey },
+      },
+    }),
+  };
+}
+
+/** A free call of a process under the load of the suites that take no turns. */
+function free(id: string, title: string, program: Contestant['program']): Contestant {
+  return { ...OVER_HTTP, id, suite: 'free', title, question: FREE_QUESTION, program };
+}
+
+/** The gateway that more connections ask than it can serve. */
+export const gatewayOverloaded = free('gateway', 'gateway, free call, Redis', gatewayProgram('redis', SOLD_OVER_HTTP));
+
+/** The gateway in several processes behind one port. */
+export function gatewayWorkers(workers: number): Contestant {
+  const server = workers === 1 ? {} : { server: { workers } };
+  const program = gatewayProgram('redis', { ...SOLD_OVER_HTTP, ...server });
+  return free(`gateway-${workers}`, `gateway, free call, Redis, ${workers} workers`, program);
+}
+
+/** The gateway with its inspector on a port, and event streams for the holder of a token. */
+export function gatewayInspected(inspectorPort: number, adminToken: string): Contestant {
+  const sold: Sold = { ...SOLD_OVER_HTTP, server: { adminToken }, limits: { maxStreams: 1_024 } };
+  const flags = [`--inspect=127.0.0.1:${inspectorPort}`];
+  return free('gateway-inspected', 'gateway, Redis', gatewayProgram('redis', sold, { flags }));
+}
+
+/** The gateway with so many resources, one of which is called. */
+export function gatewayWithResources(count: number): Contestant {
+  const named = { name: 'Report', description: 'Prices and volumes of one city on one day' };
+  const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, resource(named, ['http'])] as const);
+  const resources = { [FREE_RESOURCE]: resource(named, ['http']), ...Object.fromEntries(others) };
+  const program = gatewayProgram('memory', { resources });
+  return free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program);
+}
+
 /** Where a gateway keeps its records. */
 type StoreKind = 'redis' | 'sqlite' | 'memory';
 
 /**
  * The gateway as it is deployed, with a configuration and a store of its own.
- * @param entryOf names another gateway than the measured one
+ * @param options `entryOf`: another gateway than the measured one; `flags`: further ones of Node
  */
 export function gatewayProgram(
   store: StoreKind,
   sold: Sold,
-  entryOf: (surroundings: Surroundings) => Promise<string> = (surroundings) => surroundings.gatewayEntry(),
+  {
+    entryOf = (surroundings) => surroundings.gatewayEntry(),
+    flags: further = [],
+  }: {
+    readonly entryOf?: (surroundings: Surroundings) => Promise<string>;
+    readonly flags?: readonly string[];
+  } = {},
 ): Contestant['program'] {
   return async (surroundings) => {
     const config = join(surroundings.folder, 'gateway.json');
@@ -209,7 +279,7 @@ export function gatewayProgram(
     await writeFile(config, JSON.stringify({ ...settings(surroundings, sold), storage }));
     const { flags, env } = deployed();
     return {
-      args: [...flags, await entryOf(surroundings), 'serve', '--config', config],
+      args: [...flags, ...further, await entryOf(surroundings), 'serve', '--config', config],
       env: { ...env, GATEWAY_DRAIN_SECONDS: '0' },
     };
   };
@@ -222,13 +292,13 @@ async function storageOf(store: StoreKind, { folder, redisUrl }: Surroundings): 
 
 function settings(
   { port, sparePort, backendUrl, facilitatorUrl }: Surroundings,
-  { passthrough, ...sold }: Sold,
+  { passthrough, x402, server, ...sold }: Sold,
 ): object {
   const host = '127.0.0.1';
   return {
     version: 1,
     merchant: { id: 'bench', name: 'Bench', publicBaseUrl: `http://${host}:${port}` },
-    server: { host, port },
+    server: { host, port, ...server },
     management: { host, port: sparePort },
     backend: { baseUrl: backendUrl, ...(passthrough === undefined ? {} : { passthrough }) },
     ...sold,
@@ -241,6 +311,7 @@ function settings(
         assetDecimals: 6,
         payTo: PAYEE,
         facilitator: { mode: 'remote', url: facilitatorUrl, auth: { type: 'none' } },
+        ...x402,
       },
     },
   };

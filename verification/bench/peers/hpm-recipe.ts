@@ -10,7 +10,8 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
 
 /** `express.json` takes 100 KB unless it is told otherwise. */
 const BODY_LIMIT = '1mb';
-const RECIPE = `${exact('express', 'http-proxy-middleware', 'pino-http')}, express.json and fixRequestBody`;
+/** The exact programs of the recipe. */
+export const RECIPE = `${exact('express', 'http-proxy-middleware', 'pino-http')}, express.json and fixRequestBody`;
 
 const SHARED = { readyPath: '/', program: peerProgram(import.meta.filename) } as const;
 

@@ -1,11 +1,13 @@
 /** The peers that no test needs: `make bench` installs them once, below `.cache`. */
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { privateKeyToAddress } from 'viem/accounts';
+import type { Chain } from '../../../spec/support/chain.ts';
 import { type Contestant, NotAvailable, PEER_QUESTION, plainQuestion, type Question } from '../contestant.ts';
 import { peerProgram } from '../serve-peer.ts';
 import { INPUT_SCHEMA } from '../tools.ts';
@@ -63,6 +65,7 @@ function program(file: string, own: (parts: { facilitatorUrl: string; folder: st
 }
 
 const OFFICIAL = exactly('@x402/express', 'express', 'pino-http');
+export const OFFICIAL_LOCAL = `${OFFICIAL}, ${exactly('@x402/evm', 'viem')} facilitator with nonceManager in process`;
 const QUOTED = invocationOf(PAID_RESOURCE);
 // The official middleware answers 402 with an empty object.
 const CHALLENGED: Question = plainQuestion(QUOTED, 402, '{}');
@@ -115,6 +118,28 @@ export const officialPaid: readonly Contestant[] = [
     facilitatorCalls: { verify: 0, settle: 0 },
   },
 ];
+
+/** The official facilitator in the process of the official middleware, on a local chain. */
+export function officialLocal(chain: Chain, rpcUrl: string): Contestant {
+  return {
+    id: 'official-local',
+    suite: 'paid',
+    title: OFFICIAL_LOCAL,
+    question: PAID,
+    readyPath: '/',
+    async program(surroundings) {
+      const key = `0x${randomBytes(32).toString('hex')}` as const;
+      await chain.fundGas(privateKeyToAddress(key));
+      return program('official-local.mjs', () => ({
+        RPC_URL: rpcUrl,
+        RELAYER_KEY: key,
+        ASSET: chain.token.address,
+        ASSET_NAME: chain.token.name,
+        PAYEE,
+      }))(surroundings);
+    },
+  };
+}
 
 /** Proxies of other frameworks, and the closest other gateway. */
 export const installedFree: readonly Contestant[] = [
