@@ -61,6 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'payments/x402/evm',
     'payments/x402/wire',
     'receipts',
+    'time',
   ],
   'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
   'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
@@ -305,6 +306,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/port',
     'time',
   ],
+  workers: ['config/document', 'sidecar', 'telemetry/health'],
   'telemetry/traces': ['backend', 'payments', 'pipeline', 'pipeline/middleware', 'problems', 'server/http'],
   'telemetry/log': ['errors', 'pipeline', 'pipeline/middleware', 'server/http', 'telemetry/health', 'telemetry/traces'],
   'telemetry/metrics': [

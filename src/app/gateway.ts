@@ -68,7 +68,9 @@ export interface Gateway {
   /** What runs at the merchant's services. */
   readonly exchanges: Exchanges;
   /** Where the parts of a process that are not the gateway's show their numbers. */
-  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge' | 'text'>;
+  /** What its probes answer. */
+  readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
   /** The present configuration. */
   config(): GatewayConfig;
   /**
@@ -77,8 +79,21 @@ export interface Gateway {
    * @throws what making a generation throws; the present configuration stays then
    */
   reload(config: GatewayConfig): void;
+  /**
+   * Makes everything of a configuration and leaves the present one in use, as several processes do
+   * that change it together. No other may be prepared until it is used or discarded.
+   * @throws what making a generation throws
+   */
+  prepare(config: GatewayConfig): PreparedConfig;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
+}
+
+/** A configuration of which everything is made. */
+export interface PreparedConfig {
+  /** Puts it in the place of the present one, at once and as a whole; cannot fail. */
+  use(): void;
+  discard(): void;
 }
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
@@ -94,6 +109,26 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   const agents = replaceableRouter(agentsRouter(present, process, monitor));
   const { loadShedding, lifecycle, metrics, onFailure } = process;
   const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
+  const prepare = (config: GatewayConfig): PreparedConfig => {
+    const before = presentNow();
+    const next = openGeneration(config, process, before);
+    const router = closingOnFailure(next, before, () => agentsRouter(next, process, monitor));
+    return {
+      discard: () => next.close(before),
+      // Nothing here can fail: one configuration is in use, or the other.
+      use() {
+        parts.store.renew?.(config.storage);
+        if (config.x402 !== undefined) parts.rail?.renew(config.x402);
+        process.payments?.replaceOffers(before.offers, next.offers);
+        agents.replace(router);
+        present = next;
+        before.close(next);
+        // A token that was taken back also ends the streams that it opened; the others resume.
+        if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
+          process.stream.close();
+      },
+    };
+  };
   return {
     agents: plainExpress().use(agents.handler),
     loadShedder: loadShedding.loadShedder,
@@ -103,22 +138,10 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     fence: process.fence,
     exchanges: process.exchanges,
     metrics,
+    monitor,
     config: () => presentNow().config,
-    reload(config) {
-      const before = presentNow();
-      const next = openGeneration(config, process, before);
-      const router = closingOnFailure(next, before, () => agentsRouter(next, process, monitor));
-      // From here on nothing can fail: one configuration is in use, or the other.
-      parts.store.renew?.(config.storage);
-      if (config.x402 !== undefined) parts.rail?.renew(config.x402);
-      process.payments?.replaceOffers(before.offers, next.offers);
-      agents.replace(router);
-      present = next;
-      before.close(next);
-      // A token that was taken back also ends the streams that it opened; the others resume.
-      if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
-        process.stream.close();
-    },
+    reload: (config) => prepare(config).use(),
+    prepare,
     close: () => closeProcess(process, monitor, () => presentNow().close()),
   };
 }
