@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import { dividedBounds, fixedShare, processesOf, shareOf } from '../../src/config/share-of.ts';
+import { dividedBounds, processesOf, shareOf } from '../../src/config/share-of.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { type Changes, load, problems } from './document/document.ts';
 
@@ -63,9 +63,6 @@ describe('the share of one process', () => {
     assert.deepEqual(rest, same);
     assert.deepEqual({ ...protocols, acp: undefined }, { ...before, acp: undefined });
   });
-
-  it('of a bound that is no setting is at least 1', () =>
-    assert.deepEqual([fixedShare(10, 3), fixedShare(2, 3)], [3, 1]));
 });
 
 describe('the number of workers', () => {

@@ -112,6 +112,21 @@ describe('a document of many resources', () => {
     assert.match(problems({ resources })[0]?.message ?? '', /10,?000/);
   });
 
+  it('compares addresses in place with all others without comparing every pair', () => {
+    const inPlace = { protocols: { http: { enabled: false } } };
+    const at = (path: string): ConfigObject => ({ ...free(0), backend: { method: 'GET', path }, expose: ['origin'] });
+    const schema = { type: 'object', required: ['a'], properties: { a: { type: 'string' } } };
+    const resources = Object.fromEntries(IDS.slice(0, 2_000).map((id, index) => [id, at(`/v1/reports/${index}`)]));
+    assert.deepEqual(load({ resources, ...inPlace }).resources.length, 2_000);
+    const any = { ...at('/v1/{a}/7'), inputSchema: schema };
+    assert.deepEqual(problems({ resources: { ...resources, any }, ...inPlace }), [
+      {
+        path: 'resources.any.backend.path',
+        message: 'must not be an address of resources.report-7 too while one of them is sold at its own address',
+      },
+    ]);
+  });
+
   it('draws the warnings of each, without comparing every pair', () => {
     const { resources } = many(2_000);
     const same = { ...resource(0), expose: ['http'], pricing: { type: 'fixed', amount: '1', currency: 'USDC' } };

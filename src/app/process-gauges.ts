@@ -7,6 +7,7 @@ import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedde
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
+import { linesLost } from '../telemetry/log/standard-output.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
@@ -119,6 +120,11 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     help: 'Events and receipts that wait for the store. At 10,000 the oldest are dropped; see acg_dropped_total.',
     label: 'what',
     read: () => ({ event: waiting.event(), receipt: waiting.receipt() }),
+  });
+  counter({
+    name: 'acg_log_lines_lost_total',
+    help: 'Lines of the log that nothing read in time: 8 MiB wait for a reader, what comes then is lost. Look at what collects the log.',
+    read: linesLost,
   });
   counter({
     name: 'acg_spans_lost_total',

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createGateway, type Gateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { fixedShare } from '../config/share-of.ts';
+import { partOf } from '../part-of.ts';
 import type { createRail } from '../payments/x402/create-rail.ts';
 import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
@@ -66,7 +66,7 @@ export async function openAgents(
   );
   opened.push(() => gateway.close());
   const connections = ({ limits, processes }: GatewayConfig): number =>
-    fixedShare(connectionsFor(limits.maxInFlight * processes), processes);
+    partOf(connectionsFor(limits.maxInFlight * processes), processes);
   const agents = createListener({
     app: gateway.agents,
     closing: () => gateway.lifecycle.draining(),

@@ -31,7 +31,7 @@ export async function openWorkers(start: Start, log: Log, opened: Opened): Promi
   let fence: FenceOrder | undefined;
   const pool = createPool({
     count: processes,
-    fork: forkWorker,
+    fork: () => forkWorker(processes),
     order: () => ({ config: numbered, processes, port, fence }),
     note: (note) => notePool(log, note),
   });

@@ -1,6 +1,7 @@
 /** Divides the bounds of a configuration among the processes of one gateway. */
 
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { partOf } from '../part-of.ts';
 import { ProblemList } from '../problems/problem.ts';
 import type { GatewayConfig } from './document/config.ts';
 
@@ -29,7 +30,7 @@ export function dividedBounds({
  */
 export function shareOf<Config extends Bounded>(config: Config, processes: number): Config {
   if (processes === 1) return config;
-  const part = (bound: number): number => fixedShare(bound, processes);
+  const part = (bound: number): number => partOf(bound, processes);
   const { limits, protocols, x402 } = config;
   const { acp } = protocols;
   return {
@@ -46,11 +47,6 @@ export function shareOf<Config extends Bounded>(config: Config, processes: numbe
     protocols: { ...protocols, acp: acp.enabled ? { ...acp, maxInFlight: part(acp.maxInFlight) } : acp },
     x402: x402 && { ...x402, processes },
   };
-}
-
-/** The part of a bound that is no setting, at least 1. */
-export function fixedShare(bound: number, processes: number): number {
-  return Math.max(1, Math.floor(bound / processes));
 }
 
 /**

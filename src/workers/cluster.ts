@@ -1,6 +1,7 @@
 /** Workers as processes of Node's cluster: the primary accepts connections and hands them over. */
 
 import cluster from 'node:cluster';
+import { partOf } from '../part-of.ts';
 import type { ChannelEnd } from './channel.ts';
 import type { WorkerProcess } from './pool.ts';
 
@@ -12,11 +13,24 @@ export function isWorker(): boolean {
   return cluster.isWorker;
 }
 
-/** Starts a worker: the program of this process with its arguments. */
-export function forkWorker(): WorkerProcess {
+/** The flag of Node for the part of the memory that the old objects of a process may take. */
+const HEAP_SHARE = /^(--max[-_]old[-_]space[-_]size[-_]percentage=)(\d+(?:\.\d+)?)$/;
+
+/**
+ * The flags of Node for one of several workers, which have the memory of the container together.
+ * @param flags those of the primary
+ */
+export function flagsOfWorker(flags: readonly string[], processes: number): readonly string[] {
+  return flags.map((flag) =>
+    flag.replace(HEAP_SHARE, (_, name: string, percent: string) => `${name}${partOf(Number(percent), processes)}`),
+  );
+}
+
+/** Starts one of so many workers: the program of this process with its arguments. */
+export function forkWorker(processes: number): WorkerProcess {
   // In turn, whatever the environment says: the system's own way favours few of the processes.
   cluster.schedulingPolicy = cluster.SCHED_RR;
-  cluster.setupPrimary({ serialization: 'advanced' });
+  cluster.setupPrimary({ serialization: 'advanced', execArgv: [...flagsOfWorker(process.execArgv, processes)] });
   const worker = cluster.fork();
   // A worker that ends breaks its channel; its end is what counts.
   worker.on('error', () => undefined);

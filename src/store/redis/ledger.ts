@@ -42,7 +42,8 @@ import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
 import { advancedOf, parts, recordFrom, reservationOf, standingOf, trimmedIn } from './reply.ts';
-import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE } from './script.ts';
+import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE, WRITES } from './script.ts';
+import { gatherWrites } from './writes.ts';
 
 /**
  * States that a replica must have. Money moves between `settling` and `settled`: a failover that
@@ -67,19 +68,23 @@ export function redisLedger(
   const { eventsMaxLength, receiptsMaxLength } = limits;
   const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
   const register = registerKeys(keys);
-  const common = [keys.open, keys.events, ...bookKeys(keys)];
+  const common = [keys.open, keys.events, ...bookKeys(keys), ...register];
+  const writes = gatherWrites((changes) =>
+    run(redis, WRITES, {
+      keys: [...common, ...changes.flatMap(({ payment, kept }) => [payment, kept])],
+      plan: { ...shared, writes: changes.map(({ plan }) => plan) },
+      rest: changes.flatMap(({ rest }) => rest),
+    }),
+  );
 
   const write = async (command: Advance | Note, change: Change): Promise<unknown> => {
     const { payId } = command;
     const { plan, rest } = changePlan(command, change);
-    const payment = [keys.payment(payId), keys.kept(payId), ...common];
-    const execution = {
-      keys: change.uses === undefined ? payment : [...payment, ...register],
-      plan: { ...shared, ...plan },
-      rest,
-    };
+    const [payment, kept] = [keys.payment(payId), keys.kept(payId)];
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
-    const reply = await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution));
+    const reply = waits
+      ? await runReplicated(replicated, WRITE, { keys: [...common, payment, kept], plan: { ...shared, ...plan }, rest })
+      : await writes.write({ payment, kept, plan, rest }, mayWait(command, change));
     trimmed.add({ length: trimmedIn(reply) });
     return reply;
   };
@@ -161,6 +166,15 @@ interface Change {
   readonly retentionMs: number;
   /** What becomes of the uses of a mandate, where a record has one. */
   readonly uses?: 'commit' | 'release';
+}
+
+/**
+ * Whether nothing is lost when a change comes a little later: the answer was sent, and the store
+ * has the mark that its bytes left. A death before it leaves what a death before the last byte
+ * does.
+ */
+function mayWait({ seen }: Advance | Note, { to }: Change): boolean {
+  return to === 'delivered' && seen?.sending === 'begun';
 }
 
 function changeOfState({ to, dropReceipt }: Advance): Change {

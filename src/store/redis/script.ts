@@ -38,9 +38,13 @@ function script(body: string): Script {
 
 /** payment, open, refusals, with a mandate the register (4), and with an issued token its key */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
-/** payment, kept answer, open, events, book (6), and if it ends uses the register (4) */
+/** open, events, book (6), register (4), payment, kept answer */
 export const WRITE = script(
   MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'),
+);
+/** open, events, book (6), register (4), and a payment and its kept answer for each */
+export const WRITES = script(
+  MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/writes.lua', import.meta.url), 'utf8'),
 );
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./scripts/renew.lua', import.meta.url), 'utf8'));

@@ -1,3 +1,4 @@
--- One guarded change of one record. KEYS: payment, kept answer, open, events, book (6), and with
--- `plan.uses` the register (4). ARGV, from 2 on: as `change_record` takes them.
-return change_record(plan, { payment = KEYS[1], kept = KEYS[2], open = KEYS[3], events = KEYS[4], book = 5, register = 11 }, 2, clock())
+-- One guarded change of one record. KEYS: open, events, book (6), register (4), payment, kept
+-- answer. ARGV, from 2 on: as `change_record` takes them.
+local keys = { open = KEYS[1], events = KEYS[2], book = 3, register = 9, payment = KEYS[13], kept = KEYS[14] }
+return change_record(plan, keys, 2, clock())
