@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { callersPath, ownPathAt, samplePath, shadowedPaths } from '../../src/app/addresses.ts';
+import { callersPath, ownPathFinder, samplePath, shadowedPaths } from '../../src/app/addresses.ts';
 import { pathShape } from '../../src/resources/url-template.ts';
 import { load } from '../config/document/document.ts';
 import { passing, resource } from './routes.ts';
@@ -43,7 +43,7 @@ describe('the path of the gateway at which a path lies', () => {
     ['/api/shop', undefined],
     ['/', undefined],
   ] as const)
-    it(`${path} is ${own ?? 'none'}`, () => assert.equal(ownPathAt(config, path), own));
+    it(`${path} is ${own ?? 'none'}`, () => assert.equal(ownPathFinder(config)(path), own));
 });
 
 it('what is shadowed are paths of resources and of include, behind the base URL', () => {

@@ -48,7 +48,7 @@ describe('the path of the configuration', () => {
     ['a folder', () => folder, /not a regular file/],
     ['a device', () => '/dev/zero', /not a regular file/],
     ['no UTF-8', () => file('latin1', Uint8Array.of(0x61, 0x3a, 0xff)), /not UTF-8/],
-    ['too large', () => file('large', ' '.repeat(MAX_CONFIG_BYTES + 1)), /larger than 1048576 bytes/],
+    ['too large', () => file('large', ' '.repeat(MAX_CONFIG_BYTES + 1)), /larger than 16777216 bytes/],
   ];
   for (const [title, path, message] of UNREADABLE)
     it(`refuses ${title}`, () => assert.throws(() => loadConfig({ path: path(), env: {} }), message));
@@ -65,6 +65,7 @@ describe('what a document leaves out', () => {
       allowedOrigins: [],
       allowedHosts: undefined,
       trustProxy: 0,
+      workers: 1,
     });
     assert.deepEqual(config.management, { host: '0.0.0.0', port: 8403 });
     assert.deepEqual(config.limits, {

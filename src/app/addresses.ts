@@ -32,19 +32,23 @@ export function samplePath(path: string): string {
   return path.replaceAll(/\{[^{}]*\}/g, 'x');
 }
 
-/** The gateway's own path at which a path of the backend lies; undefined: none. */
-export function ownPathAt(config: RouteSettings, path: string): string | undefined {
+/** Finds the gateway's own path at which a path of the backend lies; undefined: none. */
+export function ownPathFinder(config: RouteSettings): (path: string) => string | undefined {
   const { exact, below } = ownPaths(config);
-  const whole = [...exact].find((own) => meets(path, own, true));
-  return whole ?? below.find((own) => meets(path, own, false));
+  return (path) => {
+    const segments = path.split('/');
+    const whole = [...exact].find((own) => meets(segments, own, true));
+    return whole ?? below.find((own) => meets(segments, own, false));
+  };
 }
 
 /** The paths of resources, and those that may pass, which the gateway answers itself. */
 export function shadowedPaths(config: RouteSettings): readonly ShadowedPath[] {
+  const ownPathAt = ownPathFinder(config);
   return configuredPaths(config).flatMap(({ setting, path }) => {
-    const by = ownPathAt(config, path);
+    const by = ownPathAt(path);
     if (by === undefined) return [];
-    return [{ setting, path, by, partly: ownPathAt(config, samplePath(path)) === undefined }];
+    return [{ setting, path, by, partly: ownPathAt(samplePath(path)) === undefined }];
   });
 }
 
@@ -60,14 +64,15 @@ function configuredPaths({ backend, resources }: Pick<GatewayConfig, 'backend' |
   return [...sold, ...included];
 }
 
-/** Whether some value of the path is an own path, or lies below it unless that is `whole`. */
-function meets(path: string, own: string, whole: boolean): boolean {
-  const [segments, owned] = [path.split('/'), own.split('/')];
+/** Whether some value of a path is an own path, or lies below it unless that is `whole`. */
+function meets(segments: readonly string[], own: string, whole: boolean): boolean {
+  const owned = own.split('/');
   if (whole ? segments.length !== owned.length : segments.length < owned.length) return false;
   return owned.every((segment, at) => couldBe(segments[at] ?? '', segment));
 }
 
 function couldBe(segment: string, literal: string): boolean {
+  if (!segment.includes('{')) return segment === literal;
   const source = segment
     .split(/\{[^{}]*\}/)
     .map((part) => RegExp.escape(part))

@@ -9,7 +9,7 @@ import type { RequestLine, Route } from '../passthrough/route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { pathShape } from '../resources/url-template.ts';
-import { callersPath, ownPathAt, samplePath, shadowedPaths } from './addresses.ts';
+import { callersPath, ownPathFinder, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, ownPaths, type RouteSettings } from './open-routes.ts';
 
 /** One row: what becomes of requests with this path and method. */
@@ -131,6 +131,7 @@ type Outcome = Pick<RouteRow, 'becomes' | 'where'>;
 /** Says in the words of the configuration what a route comes from. */
 function describer(config: RouteSettings, operations: readonly ConfiguredOperation[]) {
   const { passthrough, pathPrefix } = config.backend;
+  const ownPathAt = ownPathFinder(config);
   const byId = new Map(config.resources.map((resource) => [resource.id, resource]));
   const guarded = operations.filter((operation) => operation.guarded);
   const judge = createPathGuard(guarded.map((operation) => ({ ...operation, owner: operation })));
@@ -143,7 +144,7 @@ function describer(config: RouteSettings, operations: readonly ConfiguredOperati
     return excluded(samplePath(path)).kind === 'pass' ? PASSED_ONLY : EXCLUDED;
   };
   return function describe(route: Route, here: readonly ConfiguredOperation[], path: string): Outcome {
-    if (route.kind === 'own') return { becomes: 'gateway', where: ownPathAt(config, samplePath(path)) ?? NO_ROUTE };
+    if (route.kind === 'own') return { becomes: 'gateway', where: ownPathAt(samplePath(path)) ?? NO_ROUTE };
     if (route.kind === 'in_place') {
       const { resourceId } = route.inPlace;
       const resource = byId.get(resourceId);
@@ -179,6 +180,7 @@ function passthroughRows(config: RouteSettings): readonly RouteRow[] {
   const rest = { path: 'everything else', method: ANY };
   if (passthrough === undefined) return [{ ...rest, becomes: 'gateway', where: NO_ROUTE }];
   const { include, exclude } = passthrough;
+  const ownPathAt = ownPathFinder(config);
   const excluded = createPathGuard(exclude.map((template) => ({ template, below: true, owner: template })));
   const ruled = (path: string, outcome: Outcome): RouteRow => ({ path: andBelow(path), method: ANY, ...outcome });
   const usual = exclude === USUALLY_INTERNAL ? ', as usual' : '';
@@ -186,7 +188,7 @@ function passthroughRows(config: RouteSettings): readonly RouteRow[] {
   return [
     ...exclude.map((path) => ruled(path, never)),
     ...(include ?? []).map((path) => {
-      const own = ownPathAt(config, `${samplePath(path).replace(/\/$/, '')}/x`);
+      const own = ownPathAt(`${samplePath(path).replace(/\/$/, '')}/x`);
       if (own !== undefined) return ruled(path, { becomes: 'gateway', where: own });
       if (excluded(samplePath(path)).kind !== 'pass') return ruled(path, never);
       return ruled(path, { becomes: 'passed', where: PASSED_ONLY });

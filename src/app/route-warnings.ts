@@ -14,6 +14,9 @@ import { type ConfiguredOperation, openRoutes, operationsOf, type RouteSettings 
 /** Which of the routes are asked: addresses in place are compared, never read. */
 const NO_ADDRESSES = { byId: new Map<string, never>() };
 
+/** Settings that one warning names. */
+const MOST_NAMED = 20;
+
 /** An operation that a caller can name, at the path that callers have. */
 interface Addressed extends ConfiguredOperation {
   readonly path: string;
@@ -63,11 +66,12 @@ function publicUrlWarnings({ merchant }: Pick<GatewayConfig, 'merchant'>): reado
 function shadowWarnings(config: RouteSettings): readonly string[] {
   const { resources } = config;
   const sold = resources.filter(({ address }) => address !== undefined).map(({ id }) => memberPath('resources', id));
+  const inPlace = new Set(sold);
   return shadowedPaths(config).flatMap(({ setting, by, partly }) => {
     const some = partly ? ' for one value' : '';
     if (setting.startsWith('backend.passthrough'))
       return [`${setting}: does not reach the backend${some}, because the gateway answers ${by} itself; remove it`];
-    return sold.includes(setting.replace(/\.backend\.path$/, ''))
+    return inPlace.has(setting.replace(/\.backend\.path$/, ''))
       ? [`${setting}: is not sold at its own address${some}, because the gateway answers ${by} itself; move it`]
       : [];
   });
@@ -75,15 +79,25 @@ function shadowWarnings(config: RouteSettings): readonly string[] {
 
 /** One operation that has two prices: agents take the lower one. */
 function priceWarnings(resources: readonly ResourceConfig[]): readonly string[] {
-  return resources.flatMap((resource, index) =>
-    resources
-      .slice(0, index)
-      .filter((other) => operationKey(other) === operationKey(resource) && price(other) !== price(resource))
-      .map(
-        (other) =>
-          `${memberPath('resources', resource.id)}: is the same operation as ${memberPath('resources', other.id)} at another price; agents take the lower one`,
-      ),
-  );
+  /** The first resource with each price of an operation. */
+  const seen = new Map<string, Map<bigint, string>>();
+  return resources.flatMap((resource) => {
+    const key = operationKey(resource);
+    const own = price(resource);
+    const firsts = seen.get(key) ?? new Map<bigint, string>();
+    seen.set(key, firsts);
+    const others = [...firsts].filter(([other]) => other !== own).map(([, setting]) => setting);
+    const setting = memberPath('resources', resource.id);
+    if (!firsts.has(own)) firsts.set(own, setting);
+    if (others.length === 0) return [];
+    return [`${setting}: is the same operation as ${someOf(others)} at another price; agents take the lower one`];
+  });
+}
+
+/** Settings by name, and how many more there are. */
+function someOf(settings: readonly string[]): string {
+  const more = settings.length - MOST_NAMED;
+  return settings.slice(0, MOST_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** The path, the fixed query and the headers tell one operation of a method from another. */
@@ -130,9 +144,10 @@ function excludeWarnings({ include, exclude }: PassthroughSettings): readonly st
 
 /** Free operations that pass as well, or that callers miss because their path is sold. */
 function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
+  const atOne = Map.groupBy(operations, ({ path }) => pathShape(path));
   return operations.flatMap(({ setting, method, path, guarded }) => {
     if (guarded) return [];
-    const same = operations.filter((other) => pathShape(other.path) === pathShape(path));
+    const same = atOne.get(pathShape(path)) ?? [];
     if (same.some((other) => other.method === method && other.resource?.address !== undefined)) return [];
     const route = routeOf({ method, url: samplePath(path) });
     if (route.kind === 'pass')
@@ -142,7 +157,7 @@ function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLi
     const sold = same.filter((other) => other.guarded).map((other) => other.setting);
     if (route.kind !== 'refused' || sold.length === 0) return [];
     return [
-      `${setting}: does not pass to the backend, because no method of a path passes at which something is sold (${sold.join(', ')}); add origin to expose to serve it there`,
+      `${setting}: does not pass to the backend, because no method of a path passes at which something is sold (${someOf(sold)}); add origin to expose to serve it there`,
     ];
   });
 }
@@ -154,7 +169,7 @@ function suffixWarnings(operations: readonly Addressed[], routeOf: (req: Request
       guarded && /\/[^/.{}]+$/.test(path) && routeOf({ method, url: `${samplePath(path)}.json` }).kind === 'pass',
   );
   if (open.length === 0) return [];
-  const settings = [...new Set(open.map(({ setting }) => setting))].join(', ');
+  const settings = someOf([...new Set(open.map(({ setting }) => setting))]);
   return [
     `${settings}: a path that ends in a fixed segment; where the backend answers it with .json behind it as well (a format suffix), sell that path too or add it to backend.passthrough.exclude`,
   ];

@@ -8,11 +8,12 @@ import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { checkFields } from './document/fields.ts';
+import { addressOverlaps } from './sections/address-overlaps.ts';
 import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
 import { deriveLimits, deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
-import { addressOverlaps, deriveResource, type ResourceSurroundings } from './sections/resources.ts';
+import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
 import { deriveStorage } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
@@ -67,6 +68,7 @@ export function deriveConfig(
     authorization: { ap2 },
     resources,
     limits: deriveLimits(document),
+    processes: 1,
   };
 }
 

@@ -98,30 +98,46 @@ export function expand(
   problems: ProblemList,
 ): Expansion {
   const fromFile = new Set<string>();
-  const walk = (value: unknown, path: string, depth: number): unknown => {
+  const walk = (value: unknown, at: Place | undefined, depth: number): unknown => {
     if (depth > MAX_CONFIG_DEPTH) {
-      problems.add(path, `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
+      problems.add(pathTo(at), `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
       return null;
     }
     if (typeof value === 'string') {
-      if (settled.has(path)) return value;
+      if (!value.includes('${') || settled.has(pathTo(at))) return value;
       const result = expandText(value, env);
-      if (result.fault !== undefined) problems.add(path, result.fault);
-      if (result.fromFile) fromFile.add(path);
+      if (result.fault !== undefined) problems.add(pathTo(at), result.fault);
+      if (result.fromFile) fromFile.add(pathTo(at));
       return result.text;
     }
-    if (Array.isArray(value))
-      return value.map((item: unknown, index) => walk(item, memberPath(path, index), depth + 1));
     if (value === null || typeof value !== 'object') return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, member]: [string, unknown]) => {
-        const inner = memberPath(path, name);
-        if (FORBIDDEN_NAMES.has(name)) problems.add(inner, 'is a name that no key may have');
-        return [name, walk(member, inner, depth + 1)];
-      }),
-    );
+    // Copied only where something in it was replaced: most of a document are resources without.
+    let copy: Record<string, unknown> | unknown[] | undefined;
+    for (const [name, member] of Object.entries(value)) {
+      const key = Array.isArray(value) ? Number(name) : name;
+      const inner: Place = { parent: at, key };
+      if (FORBIDDEN_NAMES.has(name)) {
+        problems.add(pathTo(inner), 'is a name that no key may have');
+        continue;
+      }
+      const expanded = walk(member, inner, depth + 1);
+      if (expanded === member) continue;
+      copy ??= Array.isArray(value) ? [...(value as readonly unknown[])] : { ...value };
+      (copy as Record<string | number, unknown>)[key] = expanded;
+    }
+    return copy ?? value;
   };
-  return { value: walk(document, '', 0), fromFile };
+  return { value: walk(document, undefined, 0), fromFile };
+}
+
+/** Where a value stands; its path is written only where it is told. */
+interface Place {
+  readonly parent: Place | undefined;
+  readonly key: string | number;
+}
+
+function pathTo(at: Place | undefined): string {
+  return at === undefined ? '' : memberPath(pathTo(at.parent), at.key);
 }
 
 interface Expanded {

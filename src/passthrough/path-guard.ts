@@ -9,6 +9,9 @@
  * target unchanged (contract 7.4).
  */
 
+import { createLiteralOrder } from './literal-order.ts';
+import { createPathTrie } from './path-trie.ts';
+
 /** What may be done with a target. */
 type Passage<Owner> =
   | { readonly kind: 'pass' }
@@ -50,36 +53,22 @@ const UNIT_ESCAPE = /%u([0-9a-f]{4})/gi;
 const SEQUENCE = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}/g;
 /** The lower case of a capital that some servers take for I. */
 const DOTTED_I = 'i\u0307';
-/** What servers take for the end of a literal segment, once everything is decoded. */
-const AFTER_LITERAL = '(?=[/;?#.\\s\\u0000-\\u001f\\u007f]|$)';
-
-/** One guarded path, ready to be compared. */
-interface CompiledPath<Owner> {
-  readonly owner: Owner;
-  /** The whole folded path, spelled plainly. */
-  readonly plain: RegExp;
-  /** All literal segments in their order, wherever they are in a folded path. */
-  readonly literals: readonly RegExp[];
-}
-
 /** The guard of some paths. With none of them every well-formed target passes. */
 export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (target: string) => Passage<Owner> {
-  const compiled = paths.map(compile);
+  // The whole folded path, spelled plainly; servers trim spaces and dots, a parameter may be empty.
+  const ownersAt = createPathTrie(paths.map(foldedSegments), { trims: true });
+  // All literal segments in their order, wherever they are in a folded path.
+  const mayName = createLiteralOrder(paths.map(({ template }) => literalSegments(pathOf(template))));
   return function judge(target) {
     if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
     const mark = target.indexOf('?');
     const path = mark < 0 ? target : target.slice(0, mark);
     if (path.includes('\\') || target.includes('#')) return { kind: 'refused', reason: 'target' };
-    if (compiled.length === 0) return { kind: 'pass' };
+    if (paths.length === 0) return { kind: 'pass' };
     const once = ODD.test(path) ? readEscapes(path) : path;
-    if (once === undefined) {
-      const folded = decodeAll(path);
-      return compiled.some(({ literals }) => occurInOrder(literals, folded))
-        ? { kind: 'refused', reason: 'ambiguous' }
-        : { kind: 'pass' };
-    }
-    const folded = fold(once);
-    const owners = compiled.filter(({ plain }) => plain.test(folded)).map(({ owner }) => owner);
+    if (once === undefined)
+      return mayName(decodeAll(path)) ? { kind: 'refused', reason: 'ambiguous' } : { kind: 'pass' };
+    const owners = ownersAt(fold(once));
     return owners.length === 0 ? { kind: 'pass' } : { kind: 'held', owners };
   };
 }
@@ -94,38 +83,24 @@ export function hasLiteral(template: string): boolean {
   return literalSegments(template).length > 0;
 }
 
-function compile<Owner>({ template, below = false, owner }: GuardedPath<Owner>): CompiledPath<Owner> {
-  const [path = ''] = template.split('?');
-  const segments = path.replace(/\/$/, '').split('/').slice(1);
-  const plain = segments.map((segment) => `/${plainSegment(segment)}`).join('');
-  return {
-    owner,
-    plain: new RegExp(below ? `^${plain}(?:/.*)?$` : `^${plain}(?:/[ .]*)?$`, 's'),
-    literals: literalSegments(path).map((literal) => new RegExp(`/${RegExp.escape(literal)}${AFTER_LITERAL}`, 'g')),
-  };
+function foldedSegments<Owner>({ template, below = false, owner }: GuardedPath<Owner>) {
+  const segments = pathOf(template).replace(/\/$/, '').split('/').slice(1);
+  return { segments: segments.flatMap(segmentLiterals), below, owner };
 }
 
-/**
- * Whether each pattern matches behind the one before. One by one, because a single pattern for all
- * would try every pair of places: milliseconds for a target that names the first again and again.
- */
-function occurInOrder(literals: readonly RegExp[], text: string): boolean {
-  let at = 0;
-  return literals.every((literal) => {
-    literal.lastIndex = at;
-    const found = literal.test(text);
-    at = literal.lastIndex;
-    return found;
-  });
+/** The literals of a segment, folded; an encoded slash makes two segments of it. */
+function segmentLiterals(segment: string): readonly (readonly string[])[] {
+  const found: string[][] = [[]];
+  for (const literal of segment.split(/\{[^{}]*\}/)) {
+    const [first = '', ...others] = fold(decode(literal)).split('/');
+    found.at(-1)?.push(first);
+    for (const other of others) found.push([other]);
+  }
+  return found;
 }
 
-/** Servers trim spaces and dots behind a literal; a parameter may be empty. */
-function plainSegment(segment: string): string {
-  return segment
-    .split(/(\{[^{}]*\})/)
-    .map((part) => (part.startsWith('{') ? '[^/]*' : RegExp.escape(fold(decode(part)))))
-    .join('')
-    .concat(segment.endsWith('}') ? '' : '[ .]*');
+function pathOf(template: string): string {
+  return template.replace(/\?.*/s, '');
 }
 
 /** The segments of a template that have no parameter, folded. */
@@ -133,7 +108,8 @@ function literalSegments(template: string): readonly string[] {
   return template
     .split('/')
     .filter((segment) => segment !== '' && !segment.includes('{'))
-    .map((segment) => fold(decode(segment)));
+    .flatMap((segment) => fold(decode(segment)).split('/'))
+    .filter((literal) => literal !== '');
 }
 
 /**

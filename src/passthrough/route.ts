@@ -8,6 +8,7 @@ import type { AddressReader } from '../resources/reverse-template.ts';
 import { pathShape } from '../resources/url-template.ts';
 import { belowMount, originForm } from '../server/http/target.ts';
 import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
+import { createPathTrie } from './path-trie.ts';
 import type { PassthroughSettings } from './settings.ts';
 
 /** Where a request goes. */
@@ -83,6 +84,10 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
   const sold = operations.flatMap(({ method, template, inPlace }) =>
     inPlace === undefined ? [] : [{ method, template, ...inPlace }],
   );
+  const soldAt = createPathTrie(
+    sold.map((owner) => ({ segments: owner.template.split('/').slice(1).map(segmentLiterals), owner })),
+    { trims: false },
+  );
   const passed = passthrough === undefined ? undefined : compilePassed(passthrough, pathPrefix);
   return function routeOf({ method = '', url = '/', originalUrl = url }) {
     const target = originForm(url);
@@ -93,7 +98,9 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     if (passage.kind === 'refused') return passed === undefined ? OWN : refusedTarget(passage.reason);
     const path = pathPrefix + publicPath;
     const owners = passage.kind === 'held' ? passage.owners : [];
-    const here = sold.filter((one) => one.address.matches(path) && !owners.some((owner) => isOther(owner, one)));
+    const here = soldAt(path).filter(
+      (one) => one.address.matches(path) && !owners.some((owner) => isOther(owner, one)),
+    );
     if (here.length > 0) {
       const query = mark < 0 ? '' : target.slice(mark + 1);
       const inPlace = inPlaceRoute(here, method, { path, query, publicPath });
@@ -103,6 +110,11 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     if (passed === undefined) return OWN;
     return passage.kind === 'held' ? heldElsewhere(passage.owners) : passed(method, path);
   };
+}
+
+/** As it is written: what is sold in place is told from the raw path. */
+function segmentLiterals(segment: string): readonly string[] {
+  return segment.split(/\{[^{}]*\}/);
 }
 
 const TARGET_REFUSED = { kind: 'refused', reason: 'target' } as const;

@@ -28,19 +28,20 @@ export function memberPath(parent: string, member: string | number): string {
 /** Collects problems, so that an operator corrects the file once and not once per mistake. */
 export class ProblemList {
   readonly #problems = new Map<string, ConfigProblem>();
+  /** The paths of the problems, and all above them. */
+  readonly #unsound = new Set<string>();
 
   /** The first problem of a path wins: later ones are usually its consequence. */
   add(path: string, message: string): void {
-    if (!this.#problems.has(path)) this.#problems.set(path, { path, message });
+    if (this.#problems.has(path)) return;
+    this.#problems.set(path, { path, message });
+    this.#unsound.add(path);
+    for (const { index } of path.matchAll(/[.[]/g)) this.#unsound.add(path.slice(0, index));
   }
 
   /** Whether nothing at or below this path was refused: only then may a check read it. */
   sound(prefix: string): boolean {
-    for (const path of this.#problems.keys()) {
-      if (path === 'document' || path === prefix) return false;
-      if (path.startsWith(prefix) && (path[prefix.length] === '.' || path[prefix.length] === '[')) return false;
-    }
-    return true;
+    return !this.#unsound.has(prefix) && !this.#problems.has('document');
   }
 
   /** @throws ConfigError when there is any problem */

@@ -74,7 +74,7 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject, compil
     backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     address: reversal?.address,
     prepare: prepareInput(input, config.backend, reading.template),
-    fitsOutput: output === undefined ? undefined : (value) => fits(output.first, value),
+    fitsOutput: output === undefined ? undefined : (value) => fits(output.first(), value),
   };
 }
 

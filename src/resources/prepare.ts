@@ -47,8 +47,9 @@ function problemsOf(validators: Validators, input: JsonObject): readonly InputPr
 }
 
 function findProblems({ first, all }: Validators, input: JsonObject): readonly InputProblem[] {
-  if (first(input)) return [];
-  if (isLarge(input)) return inputProblems(first.errors ?? [], input);
+  const stopping = first();
+  if (stopping(input)) return [];
+  if (isLarge(input)) return inputProblems(stopping.errors ?? [], input);
   try {
     const reporting = all();
     reporting(input);
@@ -56,7 +57,7 @@ function findProblems({ first, all }: Validators, input: JsonObject): readonly I
   } catch (error) {
     // The full report costs more than the verdict, and may exceed the budget.
     if (reasonUntried(error) === undefined) throw error;
-    return inputProblems(first.errors ?? [], input);
+    return inputProblems(stopping.errors ?? [], input);
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { addressOverlaps } from '../../../src/config/sections/resources.ts';
+import { addressOverlaps } from '../../../src/config/sections/address-overlaps.ts';
 import { type Changes, load, problems } from '../document/document.ts';
 import { type Row, refusalsOf } from '../refusals.ts';
 

@@ -14,6 +14,11 @@ import { CARD_PATH } from './paths.ts';
 import { X402_EXTENSIONS } from './x402-extension.ts';
 
 const JSON_ONLY = ['application/json'];
+/**
+ * Most skills of a card, the first of the configuration. A2A has no pages for them, and clients
+ * read the card as a whole; the list at `resourcesUrl` always has all.
+ */
+const MOST_SKILLS = 1_000;
 /** The name under which the card declares where a mandate goes (a2a 2). */
 const MANDATE_SCHEME = 'ap2Mandate';
 /** The contract of the data part, for which a skill of A2A 1.0 has no member. */
@@ -84,14 +89,14 @@ export function agentCard({ settings, catalogue, merchant, version }: CardParts)
       pushNotifications: false,
       extensions: [
         ...(paid && settings.continuation ? PAYMENT_EXTENSIONS : []),
-        resourcesExtension(publicBaseUrl, mandates),
+        resourcesExtension(publicBaseUrl, mandates, resources.length),
       ],
       extendedAgentCard: false,
     },
     ...(mandates ? { securitySchemes: MANDATE_SCHEMES } : {}),
     defaultInputModes: JSON_ONLY,
     defaultOutputModes: JSON_ONLY,
-    skills: resources.map((resource) => skillOf(resource, catalogue.byId.get(resource.id))),
+    skills: resources.slice(0, MOST_SKILLS).map((resource) => skillOf(resource, catalogue.byId.get(resource.id))),
     ...(iconUrl === undefined ? {} : { iconUrl }),
   };
 }
@@ -111,14 +116,20 @@ const MANDATE_SCHEMES: JsonObject = {
   },
 };
 
-function resourcesExtension(publicBaseUrl: string, mandates: boolean): Json {
+const MORE_THAN_LISTED =
+  ' More resources than these skills are there, with a2a under exposedVia, and are called alike.';
+
+/** `offered`: how many resources a message can name, listed here as skills or not. */
+function resourcesExtension(publicBaseUrl: string, mandates: boolean, offered: number): Json {
+  const unlisted = offered > MOST_SKILLS;
   return {
     uri: RESOURCES_EXTENSION,
-    description: 'A message has one data part: resource is the id of a skill, input fits its schema at resourcesUrl.',
+    description: `A message has one data part: resource is the id of a skill, input fits its schema at resourcesUrl.${unlisted ? MORE_THAN_LISTED : ''}`,
     params: {
       resourcesUrl: `${publicBaseUrl}/api/resources`,
       discoveryUrl: `${publicBaseUrl}/.well-known/agent-commerce`,
       paymentField: `input.${PAYMENT_MEMBER}`,
+      ...(unlisted ? { resourcesOffered: offered } : {}),
       ...(mandates ? { authorizationField: `input.${AUTHORIZATION_MEMBER}` } : {}),
     },
   };
@@ -147,8 +158,15 @@ function examplePart(resource: string, input: JsonObject): string {
 
 /** The first valid input in the schema: an example, the default, or those of its properties. */
 function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
-  const candidates = [...examplesIn(schema), fromProperties(schema)].filter((candidate) => isObject(candidate));
-  return candidates.find((candidate) => compiled?.prepare(candidate, undefined).ok === true);
+  const { required } = schema;
+  const names = Array.isArray(required) ? (required as readonly string[]) : [];
+  return (
+    [...examplesIn(schema), fromProperties(schema)]
+      .filter((candidate) => isObject(candidate))
+      // Before the validator is asked, which may have to be compiled for it.
+      .filter((candidate) => names.every((name) => Object.hasOwn(candidate, name)))
+      .find((candidate) => compiled?.prepare(candidate, undefined).ok === true)
+  );
 }
 
 function fromProperties({ properties }: JsonObject): JsonObject {

@@ -8,7 +8,8 @@ import { isObject, type Json } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/wire/payment-required.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
-import { mirroredParameters } from '../../resources/mirrored-headers.ts';
+import type { ListedResource } from '../../resources/listing.ts';
+import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
@@ -26,10 +27,11 @@ import {
 } from '../extract-credentials.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
 import { sendRpc, sendRpcError } from '../json-rpc/send.ts';
-import { type Era, LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
+import { LEGACY_VERSIONS, MODERN_VERSION } from './eras.ts';
 import { badParams, differingHeader, type McpRequest, mismatch, readMessage } from './parse-request.ts';
 import { mcpResponseWriter, resultWriter } from './response-writer.ts';
-import { discoverResult, type ServerInfo, toolsListResult } from './tools.ts';
+import { toolPages } from './tool-pages.ts';
+import { discoverResult, type ServerInfo } from './tools.ts';
 
 interface McpParts {
   readonly catalogue: Pick<Catalogue, 'byId' | 'listed'>;
@@ -44,20 +46,23 @@ const INSTRUCTIONS =
   'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
   'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
 
+const UNKNOWN_CURSOR = 'this cursor was not issued here, or the list has changed: begin it again without a cursor.';
+const CLOSE = Buffer.from('}');
+
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
-  const list = (era: Era): Buffer => Buffer.from(`${toolsListResult(offered, era, server)}}`);
-  const lists = { legacy: list('legacy'), modern: list('modern') };
+  const lists = { legacy: toolPages(offered, 'legacy', server), modern: toolPages(offered, 'modern', server) };
   const writers = { legacy: resultWriter('legacy', server), modern: resultWriter('modern', server) };
   const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
-  const mirrored = new Map(offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)]));
+  const mirrored = mirroredById(offered);
 
   /** Answers every method but `tools/call`. */
   const answer = (res: Response, { era, id, method, params }: McpRequest): void => {
     if (method === 'tools/list') {
-      if (params['cursor'] === undefined) sendRpc(res, 200, listText(id, lists[era]));
-      else sendRpcError(res, 200, id, badParams('this cursor was not issued here.'));
+      const page = lists[era].at(params['cursor']);
+      if (page === undefined) sendRpcError(res, 200, id, badParams(UNKNOWN_CURSOR));
+      else sendRpc(res, 200, listText(id, page));
     } else if (method === 'initialize') {
       const result = JSON.stringify(initializeResult(params['protocolVersion'], server));
       sendRpc(res, 200, resultText(id, result));
@@ -132,9 +137,15 @@ function initializeResult(requested: Json | undefined, server: ServerInfo): obje
   };
 }
 
-/** The bytes of the list are made once; only the id before them differs. */
-function listText(id: RpcId, list: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), list]);
+/** The mirrored arguments of the tools that have some. */
+function mirroredById(offered: readonly ListedResource[]): ReadonlyMap<string, readonly MirroredParameter[]> {
+  const found = offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)] as const);
+  return new Map(found.filter(([, parameters]) => parameters.length > 0));
+}
+
+/** The bytes of a page are made once; only the id before them differs. */
+function listText(id: RpcId, page: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), page, CLOSE]);
 }
 
 /** 2026-07-28 reserves `_meta` for trace context, which comes before that of the HTTP request. */

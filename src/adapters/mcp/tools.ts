@@ -1,4 +1,4 @@
-/** Resources as MCP tools: the results of `tools/list` and `server/discover`, made at start. */
+/** Resources as MCP tools: the results of `tools/list` and `server/discover`. */
 
 import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
@@ -33,13 +33,20 @@ export interface ServerInfo {
   readonly version: string;
 }
 
-/** The result of `tools/list` as JSON text, made once for each era. */
-export function toolsListResult(resources: readonly ListedResource[], era: Era, server: ServerInfo): string {
+/** One page of `tools/list` as JSON text. `nextCursor`: undefined on the last page. */
+export function toolsListResult(
+  resources: readonly ListedResource[],
+  era: Era,
+  server: ServerInfo,
+  nextCursor?: string,
+): string {
   const tools = resources.map((resource) => toolOf(resource, era));
-  if (era === 'legacy') return JSON.stringify({ tools });
+  const more = nextCursor === undefined ? {} : { nextCursor };
+  if (era === 'legacy') return JSON.stringify({ tools, ...more });
   return JSON.stringify({
     resultType: 'complete',
     tools,
+    ...more,
     ttlMs: LIST_TTL_MS,
     cacheScope: 'public',
     _meta: { [META_SERVER_INFO]: server },

@@ -3,9 +3,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isScalar, LineCounter, parseDocument, visit, type YAMLError, type YAMLMap } from 'yaml';
 import { ConfigError } from '../../problems/problem.ts';
+import { readUniqueJson } from './json.ts';
 
-/** Largest configuration file, bytes. */
-export const MAX_CONFIG_BYTES = 1_048_576;
+/** Largest configuration file, bytes: 10,000 resources with schemas of a page each. */
+export const MAX_CONFIG_BYTES = 16_777_216;
 /** Deepest nesting of the document, levels: above any JSON Schema that a person writes. */
 export const MAX_CONFIG_DEPTH = 64;
 /** The configuration file unless an argument or the environment names one. */
@@ -53,13 +54,17 @@ export function readBoundedFile(path: string, maxBytes: number, fault: (message:
 }
 
 /**
- * One YAML 1.2 (or JSON) document as plain values. Refused: duplicate keys, keys that are no
+ * One YAML 1.2 or JSON document as plain values. Refused: duplicate keys, keys that are no
  * strings, tags, several documents, and aliases, because a few lines of them expand to gigabytes.
  * The parser's own messages quote the text, which may hold a secret, so only its code and the
  * position are passed on.
  * @throws ConfigError
  */
 export function parseConfigText(text: string): unknown {
+  return readUniqueJson(text) ?? parseYaml(text);
+}
+
+function parseYaml(text: string): unknown {
   const lines = new LineCounter();
   const faults: string[] = [];
   const at = (offset: number): string => {

@@ -2,10 +2,10 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
-import { type ConfigProblem, memberPath, type ProblemList } from '../../problems/problem.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { resourceFaults } from '../../resources/check.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
-import { comparisonFault, pathShape, templateParameters } from '../../resources/url-template.ts';
+import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
@@ -179,54 +179,4 @@ function checkPrice(
     problems.add(path, `must have at most ${exponent} digits behind the point with ap2: those of ${currency}`);
   else if (!Number.isSafeInteger(Number(whole + fraction.padEnd(exponent, '0'))))
     problems.add(path, 'must be less than 2^53 of the smallest units of its currency with ap2');
-}
-
-/**
- * Operations of one method whose addresses overlap, and of which one is sold at its own address: a
- * server may run either of them there. One operation may be two resources, if only one of them is
- * sold in place.
- */
-export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
-  if (resources.every(({ address }) => address === undefined)) return [];
-  const problems: ConfigProblem[] = [];
-  // By what two overlapping addresses share, so that many resources are not compared in pairs.
-  const seen = new Map<string, ResourceConfig[]>();
-  for (const resource of resources) {
-    const [, first = ''] = addressSegments(resource);
-    const group = `${resource.backend.method} ${addressSegments(resource).length}`;
-    const anywhere = `${group} {}`;
-    const own = templateParameters(first).length > 0 ? anywhere : `${group} ${first}`;
-    const near = own === anywhere ? [...seen.keys()].filter((key) => key.startsWith(`${group} `)) : [own, anywhere];
-    for (const other of near.flatMap((key) => seen.get(key) ?? []))
-      if (collide(resource, other))
-        problems.push({
-          path: `${memberPath('resources', resource.id)}.backend.path`,
-          message: `must not be an address of resources.${other.id} too while one of them is sold at its own address`,
-        });
-    const known = seen.get(own);
-    if (known === undefined) seen.set(own, [resource]);
-    else known.push(resource);
-  }
-  return problems;
-}
-
-function collide(one: ResourceConfig, other: ResourceConfig): boolean {
-  const inPlace = [one, other].filter(({ address }) => address !== undefined).length;
-  if (inPlace === 0) return false;
-  const [segments, others] = [addressSegments(one), addressSegments(other)];
-  if (!segments.every((segment, at) => segmentsOverlap(segment, others[at] ?? ''))) return false;
-  return inPlace === 2 || pathShape(one.backend.path) !== pathShape(other.backend.path);
-}
-
-/** Servers may compare paths without regard to case. */
-function addressSegments({ backend }: ResourceConfig): readonly string[] {
-  return backend.path.replace(/\?.*/, '').toLowerCase().split('/');
-}
-
-function segmentsOverlap(one: string, other: string): boolean {
-  const inOne = templateParameters(one).length > 0;
-  const inOther = templateParameters(other).length > 0;
-  if (!inOne && !inOther) return one === other;
-  // A parameter is never empty where something is sold.
-  return one !== '' && other !== '';
 }

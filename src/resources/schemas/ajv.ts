@@ -4,40 +4,69 @@ import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import type { JsonObject } from '../../json/types.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { FORMATS } from '../patterns/formats.ts';
+import { mayCompileLater } from './compile-later.ts';
 import { matchesMetaSchema } from './compiled.ts';
 import { createEngine } from './engine.ts';
 import type { ResourceFault } from './keywords.ts';
 
-/** Both validators of a schema. */
+/** Both validators of a schema. Each is compiled once, at the latest when it is asked for. */
 export interface Validators {
   /** Stops at the first problem: a verdict that is cheap for hostile input. */
-  readonly first: ValidateFunction;
-  /**
-   * Finds every problem: the report, for small inputs. It is compiled when the first input is
-   * wrong, because it takes as long as the other.
-   */
+  readonly first: () => ValidateFunction;
+  /** Finds every problem: the report, for small inputs. Only wrong inputs need it. */
   readonly all: () => ValidateFunction;
 }
 
 /**
- * Compiles checked and closed schemas; throws for one that cannot be compiled. An engine keeps all
- * that it ever compiled, so each configuration has its own.
+ * Different schemas that are compiled at start whatever they are, so that no call of an ordinary
+ * gateway waits for that; each takes about a millisecond and 10 kB.
  */
-export function createCompiler(): (schema: JsonObject) => Validators {
-  const first = createEngine({ allErrors: false });
-  let all: ReturnType<typeof createEngine> | undefined;
+const COMPILED_AT_START = 100;
+
+/** Compiles checked and closed schemas; throws for one that cannot be compiled. */
+type Compile = (schema: JsonObject) => Validators;
+
+/**
+ * The compiler of one configuration: an engine keeps all that it ever compiled. Equal schemas share
+ * their validators, and those beyond the first ones are compiled later where that cannot fail.
+ */
+export function createCompiler(): Compile {
+  const engines = createEngines();
+  const known = new Map<string, Validators>();
   return function compileValidators(schema) {
-    if (!matchesMetaSchema(schema)) throw new Error('is not valid JSON Schema');
-    const stopping = first.compile(schema);
-    let reporting: ValidateFunction | undefined;
-    return {
-      first: stopping,
-      all() {
-        all ??= createEngine({ allErrors: true });
-        reporting ??= all.compile(schema);
-        return reporting;
-      },
-    };
+    const text = JSON.stringify(schema);
+    const same = known.get(text);
+    if (same !== undefined) return same;
+    const validators = validatorsOf(engines, schema);
+    const later = mayCompileLater(schema);
+    if (!later || known.size < COMPILED_AT_START) validators.first();
+    // Its compilation would hold up the event loop at the first wrong input.
+    if (!later) validators.all();
+    known.set(text, validators);
+    return validators;
+  };
+}
+
+interface Engines {
+  readonly first: () => Ajv;
+  readonly all: () => Ajv;
+}
+type Ajv = ReturnType<typeof createEngine>;
+
+function createEngines(): Engines {
+  return { first: once(() => createEngine({ allErrors: false })), all: once(() => createEngine({ allErrors: true })) };
+}
+
+/** Holds nothing but the schema and the engines, so that the texts of the others can go. */
+function validatorsOf(engines: Engines, schema: JsonObject): Validators {
+  return { first: once(() => engines.first().compile(schema)), all: once(() => engines.all().compile(schema)) };
+}
+
+function once<Made extends object>(make: () => Made): () => Made {
+  let made: Made | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }
 

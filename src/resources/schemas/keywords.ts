@@ -136,23 +136,26 @@ export function subschemas(schema: JsonObject): readonly Subschema[] {
   return found;
 }
 
-/** A copy with `change` applied to every direct subschema. */
+/** The schema with `change` applied to every direct subschema; itself where nothing changes. */
 export function withSubschemas(schema: JsonObject, change: (inner: Subschema) => Json): JsonObject {
-  const copy: Record<string, Json> = { ...schema };
+  const changed = new Map<string, Record<string | number, Json> | Json[] | Json>();
   for (const inner of subschemas(schema)) {
     const [keyword, key] = inner.steps;
-    if (typeof keyword !== 'string') continue;
-    if (key === undefined) copy[keyword] = change(inner);
-    else if (typeof key === 'number') {
-      const list = copy[keyword];
-      if (Array.isArray(list))
-        copy[keyword] = (list as readonly Json[]).map((item, at) => (at === key ? change(inner) : item));
-    } else {
-      const named = copy[keyword];
-      if (isObject(named)) copy[keyword] = { ...named, [key]: change(inner) };
+    const made = change(inner);
+    if (typeof keyword !== 'string' || made === inner.schema) continue;
+    if (key === undefined) changed.set(keyword, made);
+    else {
+      const copy = changed.get(keyword) ?? copyOf(schema[keyword] ?? null);
+      (copy as Record<string | number, Json>)[key] = made;
+      changed.set(keyword, copy);
     }
   }
-  return copy;
+  return changed.size === 0 ? schema : { ...schema, ...(Object.fromEntries(changed) as JsonObject) };
+}
+
+function copyOf(container: Json): Json {
+  if (Array.isArray(container)) return [...(container as readonly Json[])];
+  return isObject(container) ? { ...container } : container;
 }
 
 /** The target of a local reference (`#`, `#/$defs/name`), or undefined. */

@@ -1,4 +1,4 @@
-/** The offers of all paid resources: compiled at start, read by every call with a price. */
+/** The offers of all paid resources: made at start, read by every call with a price. */
 
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
@@ -21,6 +21,7 @@ export interface Agreed {
 
 /** The price of a resource in every form that an answer needs. */
 export interface Offer extends Agreed {
+  /** Made when it is first asked for: it takes some 8 kB, and few of many resources are asked. */
   readonly challenge: ChallengeTemplate;
   /** Makes the token of one challenge, which proves these terms wherever it comes back. */
   readonly issueToken: (bind: string | undefined) => string;
@@ -52,13 +53,17 @@ export function compileOffers(
     const requirements = requirementsFor(priced, x402);
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
     const terms = offeredTerms(resourceUrl, requirements);
+    let challenge: ChallengeTemplate | undefined;
     offers.set(resource.id, {
       requirements,
       resourceUrl,
       inPlace: resource.address === undefined ? undefined : inPlaceUrls(resource.address),
       amount: pricing.amount,
       currency: pricing.currency,
-      challenge: challengeFor(priced, x402, merchant.publicBaseUrl),
+      get challenge() {
+        challenge ??= challengeFor(priced, x402, merchant.publicBaseUrl);
+        return challenge;
+      },
       issueToken: (bind) => tokens.issue(bind, terms),
     });
   }

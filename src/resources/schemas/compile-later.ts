@@ -1,0 +1,58 @@
+/** Which schemas may be compiled when their first input comes: it can neither fail nor stall. */
+
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import { resolveReference, subschemas } from './keywords.ts';
+
+/**
+ * Most schemas in one, references followed, that a call may compile: both validators then take some
+ * 10 ms together.
+ */
+const MOST_SCHEMAS = 40;
+/** Values of an `enum` that take as long as one schema. */
+const VALUES_A_SCHEMA = 10;
+/** Longer lists are compared in a loop, whose code does not grow. */
+const LONGEST_WRITTEN_OUT = 200;
+/** A reference that the validator and `resolveReference` read alike: nothing in it is escaped. */
+const PLAIN_REFERENCE = /^#(?:\/[\w$.-]+)*$/;
+/** Keywords that the validator refuses beside certain others, or without them. */
+const CONDITIONAL = ['minContains', 'maxContains', 'unevaluatedProperties', 'unevaluatedItems', '$anchor', '$schema'];
+
+/**
+ * Whether a checked and closed schema is small, and is made of nothing but what the validator
+ * compiles whatever stands there. Any other one is compiled at start, which names its mistake.
+ */
+export function mayCompileLater(root: JsonObject): boolean {
+  let left = MOST_SCHEMAS;
+  const isPlain = (schema: Json): boolean => {
+    left -= 1;
+    if (left < 0) return false;
+    if (!isObject(schema)) return true;
+    if (CONDITIONAL.some((keyword) => keyword in schema)) return false;
+    const { enum: values, $ref: reference } = schema;
+    if (Array.isArray(values)) {
+      if (values.length === 0) return false;
+      if (values.length <= LONGEST_WRITTEN_OUT) left -= Math.floor(values.length / VALUES_A_SCHEMA);
+    }
+    if (!isWholeCondition(schema) || !isWholeTuple(schema)) return false;
+    // A name that a pattern matches as well is refused.
+    if ('patternProperties' in schema && 'properties' in schema) return false;
+    if (reference !== undefined) {
+      if (typeof reference !== 'string' || !PLAIN_REFERENCE.test(reference)) return false;
+      const target = resolveReference(root, reference);
+      if (target === undefined || !isPlain(target)) return false;
+    }
+    return subschemas(schema).every((inner) => isPlain(inner.schema));
+  };
+  return isPlain(root);
+}
+
+function isWholeCondition(schema: JsonObject): boolean {
+  return 'if' in schema === ('then' in schema || 'else' in schema);
+}
+
+/** A tuple must have exactly as many items as it has schemas. */
+function isWholeTuple({ prefixItems, minItems, maxItems, items }: JsonObject): boolean {
+  if (!Array.isArray(prefixItems)) return true;
+  const { length } = prefixItems;
+  return length === minItems && (length === maxItems || items === false);
+}
