@@ -9,7 +9,7 @@ import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
-export const LAST_BYTES_MS = 60_000;
+const LAST_BYTES_MS = 60_000;
 
 /** The largest answer that is copied into one piece with its head, bytes. */
 const COPIED_BYTES = 16_384;
@@ -117,7 +117,7 @@ function endWith(res: Response, bytes: Uint8Array): void {
 }
 
 /** Whether the operating system gets the last byte of an answer that has ended. */
-function isSent(res: Response): true | Promise<boolean> {
+export function isSent(res: Response): true | Promise<boolean> {
   // Mostly it took all of it at once: then there is nothing to wait for. Behind another answer, or
   // on a connection that is ending, nothing was written.
   if (res.socket?.writable === true && res.writableLength === 0) return true;
