@@ -9,7 +9,7 @@ const MOST = 32;
 const LATER_MS = 10;
 
 /** One change as change.lua takes it. `rest`: the arguments behind its plan. */
-export interface PaymentChange {
+interface PaymentChange {
   readonly payment: string;
   readonly kept: string;
   readonly plan: object;
