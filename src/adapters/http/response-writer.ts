@@ -10,7 +10,7 @@ import { endWith } from '../../server/http/end-with.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
-export const LAST_BYTES_MS = 60_000;
+const LAST_BYTES_MS = 60_000;
 
 /** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
@@ -109,7 +109,7 @@ async function relayWhole(
 }
 
 /** Whether the operating system gets the last byte of an answer that has ended. */
-function isSent(res: Response): true | Promise<boolean> {
+export function isSent(res: Response): true | Promise<boolean> {
   // Mostly it took all of it at once: then there is nothing to wait for. Behind another answer, or
   // on a connection that is ending, nothing was written.
   if (res.socket?.writable === true && res.writableLength === 0) return true;
