@@ -9,7 +9,7 @@ import { performance } from 'node:perf_hooks';
  */
 export const TURN_MS = 2;
 /** What a turn has at least for calls that wait, milliseconds, however long its work takes. */
-export const LEAST_MS = 0.5;
+export const LEAST_MS = 1;
 
 /** What the turns need of the runtime; a simulation brings its own. */
 interface TurnRuntime {
