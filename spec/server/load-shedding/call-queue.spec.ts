@@ -41,6 +41,10 @@ class Stage {
     for (const callback of due) callback();
   }
 
+  endTurns(count: number): void {
+    for (let turn = 0; turn < count; turn += 1) this.endTurn();
+  }
+
   /** What happened since the last time. */
   happened(): readonly string[] {
     return this.log.splice(0);
@@ -76,8 +80,18 @@ describe('calls that wait', () => {
   it('begin in the order in which they came', () => {
     const stage = new Stage();
     for (const name of ['a', 'b', 'c']) stage.enter(name);
-    stage.endTurn();
+    stage.endTurns(2);
     assert.deepEqual(stage.happened(), ['a began', 'b began', 'c began']);
+  });
+
+  it('begin in numbers that double from turn to turn while there is room', () => {
+    const stage = new Stage();
+    for (let call = 0; call < 20; call += 1) stage.enter(`${call}`);
+    const began = [1, 2, 3, 4].map(() => {
+      stage.endTurn();
+      return stage.happened().length;
+    });
+    assert.deepEqual(began, [1, 2, 4, 8]);
   });
 
   it('begin when the next turn has room', () => {
@@ -118,7 +132,7 @@ describe('calls that wait', () => {
     stage.enter('a', 'message');
     stage.enter('x', 'proof');
     stage.enter('y', 'proof');
-    stage.endTurn();
+    stage.endTurns(3);
     const began = stage.happened().map((line) => line[0]);
     assert.deepEqual(began, ['a', '1', 'x', '2', 'y', '3', '4']);
   });

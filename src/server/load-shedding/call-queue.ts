@@ -107,13 +107,13 @@ export class CallQueue {
     queue.add({ call, since: this.#now() });
     this.#waiting += 1;
     if (large) this.#large += 1;
-    this.#look();
+    if (this.#looks === 0) this.#look();
     return true;
   }
 
   /** A call is in flight no more. */
   freed(): void {
-    if (this.#waiting > 0) this.#look();
+    if (this.#looks < Math.min(this.#waiting, LOOKS)) this.#look();
   }
 
   /** Refuses what has waited too long, and looks for room that no call left; to be called often. */
@@ -144,7 +144,6 @@ export class CallQueue {
   }
 
   #look(): void {
-    if (this.#looks >= LOOKS) return;
     this.#looks += 1;
     // The end of the turn is marked before it: calls that wait get what it left.
     this.#turns.came();
@@ -153,14 +152,17 @@ export class CallQueue {
 
   /**
    * Begins one call: between two looks the first pieces of a call are done, so that it is counted
-   * before the next one begins.
+   * before the next one begins. A look that found room leads to two in the next turn, so there are
+   * soon as many as calls that fit into one.
    */
   readonly #lookNow = (): void => {
     this.#looks -= 1;
     // Where no more may be in flight the next look follows the end of a call.
     if (this.#waiting === 0 || !this.#allowed()) return;
-    if (this.#turns.hasRoomForWaiting()) this.#beginNext();
-    if (this.#looks < this.#waiting) this.#look();
+    const room = this.#turns.hasRoomForWaiting();
+    if (room) this.#beginNext();
+    const next = room ? this.#looks + 2 : Math.max(this.#looks, 1);
+    while (this.#looks < Math.min(next, this.#waiting, LOOKS)) this.#look();
   };
 
   #beginNext(): void {
