@@ -17,9 +17,10 @@ import type { FenceOrder, NumberedDocument } from '../workers/commands.ts';
 import { createMetricsMerger } from '../workers/merge-metrics.ts';
 import { mergeReadiness, worst } from '../workers/merge-readiness.ts';
 import { createPool, type Pool, type PoolNote } from '../workers/pool.ts';
-import { listenAt, type Opened } from './open-agents.ts';
+import { listenAt, type Opened } from './closing.ts';
+import { collectStart } from './collect-start.ts';
 import { checkedDrain } from './process-settings.ts';
-import { graceOf, type Serving, type Start, startFacts, watchConfig } from './serve.ts';
+import { graceOf, type Serving, type Start, startFacts, watchConfig } from './serving.ts';
 
 /** `start.processes` is more than 1. Notes the closers in `opened`. */
 export async function openWorkers(start: Start, log: Log, opened: Opened): Promise<Serving> {
@@ -101,6 +102,7 @@ export async function openWorkers(start: Start, log: Log, opened: Opened): Promi
       await pool.all('use', following);
     },
   });
+  collectStart();
   return {
     drain: () => hooks.drain(),
     stop: () => hooks.stop(),

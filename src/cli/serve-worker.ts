@@ -11,15 +11,16 @@ import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { answerCommands } from '../workers/channel.ts';
 import { channelToPrimary } from '../workers/cluster.ts';
 import type { FenceOrder, NumberedDocument, StartOrder } from '../workers/commands.ts';
+import { closed, type Opened } from './closing.ts';
 import { collectStart } from './collect-start.ts';
-import { closed, type Opened, type Openers, openAgents } from './open-agents.ts';
+import { type Openers, openAgents } from './open-agents.ts';
 import { processSettings } from './process-settings.ts';
 
 /** The hooks of the pod come to the primary. */
 const NO_HOOKS = { drain: async () => undefined, release: async () => undefined };
 
 /** Runs until the primary says that this process ends, or is gone. */
-export async function serveAsWorker(openers: Openers): Promise<void> {
+export async function serveAsWorker(openers?: Openers): Promise<void> {
   // A terminal sends them to every process of its group: the primary says what becomes of them.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const settings = processSettings(process.env);
@@ -89,7 +90,13 @@ export async function serveAsWorker(openers: Openers): Promise<void> {
   setImmediate(() => process.exit());
 }
 
-async function openWorker(order: StartOrder, secrets: MaskedSecrets, log: Log, opened: Opened, openers: Openers) {
+async function openWorker(
+  order: StartOrder,
+  secrets: MaskedSecrets,
+  log: Log,
+  opened: Opened,
+  openers: Openers | undefined,
+) {
   const shareIn = (config: NumberedDocument) => {
     const whole = configOf(config);
     secrets.add(secretsOf(whole));

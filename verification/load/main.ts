@@ -15,9 +15,10 @@ import { startRedis } from '../../spec/support/redis.ts';
 import { FROM_BACKEND, plainQuestion, type Question } from '../bench/contestant.ts';
 import { deployed } from '../bench/deployed.ts';
 import { CONNECTIONS, type Load, startLoad } from '../bench/load.ts';
-import { cpuNs, requireMeter, treeCpuNs, treeResidentBytes } from '../bench/meter.ts';
+import { cpuNs, requireMeter, treeCpuNs } from '../bench/meter.ts';
 import { ASSET, invocationOf, PAID_RESOURCE, PAYEE, SOLD_OVER_HTTP } from '../bench/peers/gateway.ts';
 import { type Running, startProgram } from '../bench/program.ts';
+import { treeMemoryBytes } from './memory.ts';
 import { type Measured, reportOf, TOPOLOGIES, type Topology } from './topologies.ts';
 
 const HOST = '127.0.0.1';
@@ -79,7 +80,7 @@ async function measure(topology: Topology, shared: Shared): Promise<Measured> {
   const gateways: Gateway[] = [];
   for (let nth = 0; nth < topology.gateways; nth += 1)
     gateways.push(await startGateway(join(folder, `${nth}.json`), { topology, shared, store }, ends));
-  const idleBytes = sum(gateways, ({ program }) => treeResidentBytes(program.pid));
+  const idleBytes = sum(gateways, ({ program }) => treeMemoryBytes(program.pid));
   const loads = gateways.map(() => ends.adopt(startLoad(undefined), ({ stop }) => stop()));
   await fire(gateways, loads, WARM_UP_SECONDS, shared.signal);
 
@@ -100,7 +101,7 @@ async function measure(topology: Topology, shared: Shared): Promise<Measured> {
     storeUs: (cpuOf(store) - before.store) / 1_000 / calls,
     storedBytes: ((await store.bytes()) - before.bytes) / calls,
     idleBytes,
-    loadedBytes: sum(gateways, ({ program }) => treeResidentBytes(program.pid)),
+    loadedBytes: sum(gateways, ({ program }) => treeMemoryBytes(program.pid)),
   };
 }
 

@@ -27,7 +27,7 @@ export interface Measured {
   readonly storeUs: number;
   /** What the store grew by for one call, bytes. */
   readonly storedBytes: number;
-  /** Resident memory of all gateways before the load and behind it, bytes. */
+  /** Memory of all gateways before the load and behind it, bytes. */
   readonly idleBytes: number;
   readonly loadedBytes: number;
 }
