@@ -136,8 +136,7 @@ async function openParts({
   const ports = { agents: 8402, management: 8403 };
   const payTo = parts.payTo ?? privateKeyToAddress(generatePrivateKey());
   const first = { adminToken: OPERATOR_TOKEN, ...parts, payTo, storage, ports };
-  const configOf = (world: WorldParts): GatewayConfig =>
-    parseConfig(JSON.stringify(worldConfig(world)), {});
+  const configOf = (world: WorldParts): GatewayConfig => parseConfig(JSON.stringify(worldConfig(world)), {});
   const config = configOf(first);
   const logLines: string[] = [];
   const log = createLog('info', secretsOf(config), { write: (line) => void logLines.push(line) });
