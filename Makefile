@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,8 +72,13 @@ streams: $(INSTALLED) ## long transfers, WebSockets and floods through the passt
 image: $(INSTALLED) ## builds the image over local bases and runs it as a pod would; says plainly what is missing
 	@node verification/image/main.ts $(ARGS)
 
-bench: $(INSTALLED) ## CPU a request against peers, as ratios of one interleaved run; ARGS="--before FILE" for an earlier gateway
+bench: $(INSTALLED) ## what the gateway costs beside every peer, and the table of goals; exit code 1 when one is missed; ARGS="--before FILE" for an earlier gateway
+	@node spec/support/install-redis.ts
 	@node verification/bench/run.ts $(ARGS)
+
+bench-quick: $(INSTALLED) ## the rows that matter most, in about a minute
+	@node spec/support/install-redis.ts
+	@node verification/bench/run.ts --quick $(ARGS)
 
 deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities of those installed
 	@npm outdated || true

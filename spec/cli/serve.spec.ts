@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import express from 'express';
 import { stringify } from 'yaml';
-import { listenAt } from '../../src/cli/serve.ts';
+import { listenAt } from '../../src/cli/closing.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
 import { ended } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';

@@ -7,7 +7,7 @@ const CALL = { requestId: 'req_1', resourceId: 'report', adapter: 'http' } as co
 
 function journal() {
   const sent: EventDraft[] = [];
-  const clock = () => new Date('2026-01-01T00:00:00Z');
+  const clock = () => Date.UTC(2026, 0, 1);
   const sink = {
     push: (event: EventDraft) => void sent.push(event),
     withdraw: (requestId: string) => sent.splice(0).filter((event) => event.requestId === requestId),

@@ -20,7 +20,7 @@ import type {
 import { mandateText } from '../mandates/register/register-map.ts';
 import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { drawnClaim } from './claims.ts';
-import type { Command, Writer } from './commands.ts';
+import type { Command, Seen, Writer } from './commands.ts';
 
 /** The two authorizations of one sequence, not used before. */
 export interface Subject {
@@ -92,6 +92,7 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
   const to = command.kind === 'advance' ? command.to : undefined;
   const writing = {
     ...holder,
+    ...seenOf(command.seen, record),
     leaseMs,
     ...(againMs === undefined ? {} : { againMs }),
     facts: factsOf(command, to),
@@ -164,6 +165,12 @@ function writerOf(writer: Writer, record: PaymentRecord | undefined): Pick<Claim
     case 'later':
       return { owner, fence: fence + 1 };
   }
+}
+
+/** A wrong one has another step, so that a store which trusts it answers what it never held. */
+function seenOf(seen: Seen, record: PaymentRecord | undefined): Pick<Holder, 'seen'> {
+  if (seen === 'none' || record === undefined) return {};
+  return { seen: seen === 'last' ? record : { ...record, step: 'never written', resourceId: 'another' } };
 }
 
 function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: PaymentState | undefined): PaymentFacts {

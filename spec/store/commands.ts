@@ -22,7 +22,11 @@ interface Held extends Sent {
   readonly writer: Writer;
   readonly step: string;
 }
+/** Which record a write says it has seen: none, the last one, or one that was never written. */
+export type Seen = 'none' | 'last' | 'wrong';
+
 interface Written extends Held {
+  readonly seen: Seen;
   readonly againMs: number | undefined;
   /** `fitting`: such as the change of state wants, none where it wants none. */
   readonly evidence: Evidence | 'fitting' | undefined;
@@ -94,6 +98,7 @@ const held = {
 };
 const written = {
   ...held,
+  seen: fc.constantFrom<Seen>('none', 'last', 'last', 'last', 'wrong'),
   againMs: fc.option(span(SPAN.none, SPAN.short, SPAN.long), { nil: undefined }),
   evidence: fc.oneof(
     { weight: 6, arbitrary: fc.constant('fitting' as const) },

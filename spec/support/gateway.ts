@@ -2,7 +2,7 @@
 
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { createGateway, type Gateway } from '../../src/app/gateway.ts';
-import { openHooks } from '../../src/app/open-pod-hooks.ts';
+import { openHooks, stepsOfDrain } from '../../src/app/open-pod-hooks.ts';
 import type { CheckoutClaims } from '../../src/checkouts/claims.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -84,9 +84,9 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
   const management = createListener({ app: managementApp, onRefused });
   let finishMs = 30_000;
   const hooks = openHooks({
-    ...{ config: rest.config, gateway: { lifecycle, fence, exchanges }, agents, log },
+    ...{ config: rest.config, gateway: { lifecycle, fence, exchanges }, log },
     listenAgain: () => agents.listen('127.0.0.1', port),
-    drainLength: () => ({ propagationMs: 0, finishMs }),
+    drainSteps: () => stepsOfDrain({ propagationMs: 0, finishMs }, { exchanges }, agents, log),
     backendPreStop: undefined,
     merchantGraceMs: 30_000,
     podGraceMs: 60_000,

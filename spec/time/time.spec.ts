@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { inTime } from '../../src/time/time.ts';
 import { standStill } from '../support/stand-still.ts';
 
@@ -36,22 +36,25 @@ describe('an answer in time', () => {
     assert.equal(await slower, 'late');
   });
 
-  it('asks for no negative delay when its timer is due early', async () => {
-    const delays: (number | undefined)[] = [];
-    const timers = mock.method(globalThis, 'setTimeout', (callback: () => void, ms?: number) => {
-      delays.push(ms);
-      setImmediate(callback);
-      return undefined;
-    });
-    // The clock does not move: the timer fires before the time that it was set to.
-    const clock = mock.method(performance, 'now', () => 1_000);
+  it('shares one timer with all other waits', async () => {
+    const timers = mock.method(globalThis, 'setTimeout');
     try {
-      assert.equal(await inTime(new Promise<never>(() => undefined), DUE_MS, late), 'late');
+      const waits = Array.from({ length: 100 }, () => Promise.withResolvers<string>());
+      const answers = waits.map(({ promise }) => inTime(promise, DUE_MS, late));
+      // The timer may run from the test before.
+      assert.ok(timers.mock.callCount() <= 1, `${timers.mock.callCount()} timers`);
+      for (const { resolve } of waits) resolve('answer');
+      assert.deepEqual(new Set(await Promise.all(answers)), new Set(['answer']));
     } finally {
       timers.mock.restore();
-      clock.mock.restore();
     }
-    assert.deepEqual(delays, [DUE_MS, 0]);
+  });
+
+  it('leaves no timer behind', async () => {
+    assert.equal(await inTime(new Promise<never>(() => undefined), 1, late), 'late');
+    // What runs for the last wait ends with the tick in which it finds none.
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    while (timers() > 0) await nextTurn();
   });
 
   it('that is refused after it was given up leaves no unhandled rejection', async () => {

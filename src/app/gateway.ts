@@ -1,10 +1,10 @@
 /**
  * The wiring of one gateway: `createGateway` opens its services and puts them behind two Express
- * apps. `agentsRouter` and `purchase` show what a request passes, in its order. What a
+ * apps. `agentsRoutes` and `purchase` show what a request passes, in its order. What a
  * configuration decides is a generation, which a reload replaces as a whole.
  */
 
-import type { Express, RequestHandler, Router } from 'express';
+import type { Express, RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
@@ -34,9 +34,12 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
+import { callLog } from '../telemetry/log/call-line.ts';
 import { httpLog } from '../telemetry/log/log.ts';
+import { alsoLogged } from '../telemetry/metrics/call-metrics.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
+import { callShortcut } from './call-shortcut.ts';
 import type { Exchanges } from './exchanges.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
@@ -52,7 +55,7 @@ import {
   startMonitoring,
 } from './open-process.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
-import { noRoute, plainExpress, plainRouter, replaceableRouter } from './plain-express.ts';
+import { noRoute, plainExpress, plainRouter, type Routes, replaceableRoutes } from './plain-express.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 
 /** The two apps, not yet listening, and the lifecycle that they share. */
@@ -68,7 +71,9 @@ export interface Gateway {
   /** What runs at the merchant's services. */
   readonly exchanges: Exchanges;
   /** Where the parts of a process that are not the gateway's show their numbers. */
-  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge' | 'text'>;
+  /** What its probes answer. */
+  readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
   /** The present configuration. */
   config(): GatewayConfig;
   /**
@@ -77,8 +82,21 @@ export interface Gateway {
    * @throws what making a generation throws; the present configuration stays then
    */
   reload(config: GatewayConfig): void;
+  /**
+   * Makes everything of a configuration and leaves the present one in use, as several processes do
+   * that change it together. No other may be prepared until it is used or discarded.
+   * @throws what making a generation throws
+   */
+  prepare(config: GatewayConfig): PreparedConfig;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
+}
+
+/** A configuration of which everything is made. */
+export interface PreparedConfig {
+  /** Puts it in the place of the present one, at once and as a whole; cannot fail. */
+  use(): void;
+  discard(): void;
 }
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
@@ -91,9 +109,29 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   const process = await openProcess(parts, () => present);
   present = openGeneration(parts.config, process);
   const monitor = startMonitoring(parts, process, presentNow);
-  const agents = replaceableRouter(agentsRouter(present, process, monitor));
+  const agents = replaceableRoutes(agentsRoutes(present, process, monitor));
   const { loadShedding, lifecycle, metrics, onFailure } = process;
   const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
+  const prepare = (config: GatewayConfig): PreparedConfig => {
+    const before = presentNow();
+    const next = openGeneration(config, process, before);
+    const routes = closingOnFailure(next, before, () => agentsRoutes(next, process, monitor));
+    return {
+      discard: () => next.close(before),
+      // Nothing here can fail: one configuration is in use, or the other.
+      use() {
+        parts.store.renew?.(config.storage);
+        if (config.x402 !== undefined) parts.rail?.renew(config.x402);
+        process.payments?.replaceOffers(before.offers, next.offers);
+        agents.replace(routes);
+        present = next;
+        before.close(next);
+        // A token that was taken back also ends the streams that it opened; the others resume.
+        if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
+          process.stream.close();
+      },
+    };
+  };
   return {
     agents: plainExpress().use(agents.handler),
     loadShedder: loadShedding.loadShedder,
@@ -103,22 +141,10 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     fence: process.fence,
     exchanges: process.exchanges,
     metrics,
+    monitor,
     config: () => presentNow().config,
-    reload(config) {
-      const before = presentNow();
-      const next = openGeneration(config, process, before);
-      const router = closingOnFailure(next, before, () => agentsRouter(next, process, monitor));
-      // From here on nothing can fail: one configuration is in use, or the other.
-      parts.store.renew?.(config.storage);
-      if (config.x402 !== undefined) parts.rail?.renew(config.x402);
-      process.payments?.replaceOffers(before.offers, next.offers);
-      agents.replace(router);
-      present = next;
-      before.close(next);
-      // A token that was taken back also ends the streams that it opened; the others resume.
-      if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
-        process.stream.close();
-    },
+    reload: (config) => prepare(config).use(),
+    prepare,
     close: () => closeProcess(process, monitor, () => presentNow().close()),
   };
 }
@@ -168,25 +194,34 @@ function closingOnFailure<Made>(next: Generation, present: Generation, make: () 
   }
 }
 
-/** What agents, operators and the public reach: a request passes it line by line. */
-function agentsRouter(generation: Generation, process: Process, monitor: Monitor): Router {
+/**
+ * What agents, operators and the public reach: a request passes it line by line. A call by the
+ * exact spelling of its path passes what is kept in `passed`, and goes from there to its adapter.
+ */
+function agentsRoutes(generation: Generation, process: Process, monitor: Monitor): Routes {
   const { config, catalogue, routeOf, offers, checkouts, ingressGuards } = generation;
   const { store, log, tracing, lifecycle, mounts, watch, passthrough, writeQueues, stream, budget } = process;
   const { server, merchant } = config;
   const app = plainRouter();
-  app.use(identify(mounts));
+  const passed: RequestHandler[] = [];
+  const both = (handler: RequestHandler): void => {
+    app.use(handler);
+    passed.push(handler);
+  };
+  both(identify(mounts));
   app.use(keepAccessRecord(watch));
   app.use(httpLog(log, tracing, shownPath(config, checkouts)));
-  app.use(countUntilClosed(lifecycle));
-  if (routeOf !== undefined) app.use(takeRoute(routeOf, passthrough?.handler ?? noRoute));
-  app.use(checkFraming(checkouts));
+  passed.push(keepAccessRecord(alsoLogged(watch, callLog(log, tracing))));
+  both(countUntilClosed(lifecycle));
+  if (routeOf !== undefined) both(takeRoute(routeOf, passthrough?.handler ?? noRoute));
+  both(checkFraming(checkouts));
   app.use(probes(monitor));
-  app.use(checkHost(server.allowedHosts));
+  both(checkHost(server.allowedHosts));
   // Before the check of the Origin: browsers send one when they load modules, and an operator uses
   // any name of the pod.
   app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
-  app.use(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
+  both(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
   const { loadedAdapters } = process;
   const adapters = { config, catalogue, offers, store, budget, ingressGuards, checkouts, loadedAdapters };
   const steps = purchase(generation, process);
@@ -196,10 +231,11 @@ function agentsRouter(generation: Generation, process: Process, monitor: Monitor
   const sources = { ...store, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
-  mountAdapters(app, adapters, steps);
+  const calls = mountAdapters(app, adapters, steps);
   app.use(noRoute);
-  app.use(errorHandler(process.onFailure));
-  return app;
+  const failed = errorHandler(process.onFailure);
+  app.use(failed);
+  return { router: app, shortcut: callShortcut(passed, calls, failed) };
 }
 
 /** What every call passes behind its adapter, in this order, each under the name it is timed as. */

@@ -14,8 +14,8 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
 
 interface ManagementParts {
-  readonly monitor: Monitor;
-  readonly metrics: Metrics;
+  readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
+  readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   /** What `/drain` and `/release` start and wait for. */
   readonly hooks: PodHooks;
   /** The probes of the merchant's container, which the kubelet asks here. */

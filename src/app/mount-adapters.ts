@@ -22,6 +22,7 @@ import { published } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { Store } from '../store/port/store.ts';
+import { INVOKE_PATH } from './call-shortcut.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
 
@@ -56,17 +57,33 @@ export async function loadAdapters({ mcp, a2a }: GatewayConfig['protocols']): Pr
   };
 }
 
-/** Mounts every enabled adapter; one that is not enabled has no path at all. */
-export function mountAdapters(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
+/** What takes a call at the paths of one adapter, behind what every request passes. */
+export interface CallMount {
+  readonly paths: readonly string[];
+  readonly handlers: readonly RequestHandler[];
+}
+
+/**
+ * Mounts every enabled adapter; one that is not enabled has no path at all. Answers those whose
+ * calls pass the purchase middleware.
+ */
+export function mountAdapters(
+  agents: Router,
+  parts: AdapterParts,
+  purchase: readonly RequestHandler[],
+): readonly CallMount[] {
   const { config, catalogue, store, budget, ingressGuards, checkouts, loadedAdapters } = parts;
   const { protocols, merchant } = config;
   const { http, mcp, a2a } = protocols;
   const { version } = release;
+  const mounts: CallMount[] = [];
   const mount = (channel: Channel, paths: string[], adapter: RequestHandler): void => {
-    agents.post(paths, [...ofChannel(channel, [...ingressGuards.entrance, adapter])], [...purchase]);
+    const handlers = [...ofChannel(channel, [...ingressGuards.entrance, adapter]), ...purchase];
+    agents.post(paths, handlers);
     agents.all(paths, allowOnly('POST'));
+    mounts.push({ paths, handlers });
   };
-  if (http.enabled) mount('http', ['/api/resources/:id/invoke'], httpAdapter());
+  if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter());
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', [mcp.mountPath], loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {
@@ -84,6 +101,7 @@ export function mountAdapters(agents: Router, parts: AdapterParts, purchase: rea
     agents.get(DISCOVERY_PATH, published(checkouts.discovery, new Date(), DISCOVERY_MAX_AGE_S));
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
+  return mounts;
 }
 
 /** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */

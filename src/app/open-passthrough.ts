@@ -5,7 +5,8 @@ import type { Socket } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
-import { type Admission, createAdmission } from '../passthrough/admission.ts';
+import { partOf } from '../part-of.ts';
+import { type Admission, createAdmission, MAX_WAITING } from '../passthrough/admission.ts';
 import { busy, ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
 import { createIdleWatch } from '../passthrough/idle-timer.ts';
@@ -44,7 +45,7 @@ interface Passthrough {
 
 interface PassthroughParts {
   /** The present configuration. */
-  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server'>;
+  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server' | 'processes'>;
   /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
   /** Whose a request is now. */
@@ -63,7 +64,11 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
   const watchIdle = createIdleWatch(idleTimeoutMs);
-  const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
+  const admission = createAdmission(
+    () => now().limits.maxPassthrough,
+    watchLoopLoad(),
+    partOf(MAX_WAITING, now().processes),
+  );
   const factsOf = readFacts(now);
   const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: merchant.publicBaseUrl });
   const ends = countsOf<End>(ENDS);

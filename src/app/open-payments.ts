@@ -54,7 +54,7 @@ import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'processes'>;
 
 /** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
@@ -105,20 +105,20 @@ export interface OpenedPayments {
 /** Undefined when nothing has a price. */
 export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const { now, ledger, backend, lifecycle, log, metrics } = parts;
-  const { x402 } = now();
+  const { x402, processes } = now();
   if (parts.rail === undefined || x402 === undefined) return undefined;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
   const settler = createSettler({
-    ...{ ledger, rail, leases, onUnclaimed },
+    ...{ ledger, rail, leases, onUnclaimed, processes },
     get onStoreLoss() {
       return storeLossPolicy(now().x402 ?? x402);
     },
   });
   const joined = joining(settler, ledger);
-  const unproven = createUnprovenSignatures();
+  const unproven = createUnprovenSignatures(undefined, processes);
   metrics.counter({
     name: 'acg_contract_signatures_total',
     help:

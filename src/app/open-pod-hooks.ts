@@ -1,12 +1,18 @@
 /** Opens the hooks of the pod over a gateway and the listener of its agents. */
 
-import type { AddressInfo } from 'node:net';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { Listener } from '../server/listener/listen.ts';
 import { type BackendPreStop, runBackendPreStop } from '../sidecar/backend-pre-stop.ts';
 import { type ConnectionEnd, tryConnection } from '../sidecar/backend-restart.ts';
 import type { DrainLength } from '../sidecar/drain-length.ts';
-import { type HandshakeNote, type OpenedPodHooks, openPodHooks } from '../sidecar/pod-hooks.ts';
+import type { DrainSteps, Lifecycle } from '../sidecar/lifecycle.ts';
+import {
+  type HandshakeNote,
+  type OpenedPodHooks,
+  openPodHooks,
+  type PodFence,
+  type RunningExchanges,
+} from '../sidecar/pod-hooks.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -21,14 +27,24 @@ const NOTES: Readonly<Record<HandshakeNote, string>> = {
   'backend not replaced in time': 'the backend did not come back in its time: calls wait for it no more',
 };
 
+/** What the hooks need of a gateway, be it one process or several. */
+export interface PodGateway {
+  readonly lifecycle: Pick<Lifecycle, 'draining' | 'drain' | 'reopen'>;
+  readonly fence: PodFence;
+  readonly exchanges: {
+    running(): RunningExchanges | Promise<RunningExchanges>;
+    resume(): void;
+    tryBackend(): Promise<void>;
+  };
+}
+
 interface HookParts {
   readonly config: Pick<GatewayConfig, 'backend'>;
-  readonly gateway: Pick<Gateway, 'lifecycle' | 'fence' | 'exchanges'>;
-  readonly agents: Pick<Listener, 'stop' | 'disconnect'>;
+  readonly gateway: PodGateway;
   /** Listens where the listener of agents listened before. */
-  readonly listenAgain: () => Promise<AddressInfo>;
-  /** Asked at each drain. */
-  readonly drainLength: () => DrainLength;
+  readonly listenAgain: () => Promise<unknown>;
+  /** How the process drains; asked at each drain. */
+  readonly drainSteps: () => DrainSteps;
   readonly backendPreStop: BackendPreStop | undefined;
   /** How long the backend's container may take to end, and its pod as a whole, milliseconds. */
   readonly merchantGraceMs: number;
@@ -42,20 +58,12 @@ interface HookParts {
 
 /** The lifecycle drains through them only, so that every drain has the same steps. */
 export function openHooks(parts: HookParts): OpenedPodHooks {
-  const { gateway, agents, log, merchantGraceMs, podGraceMs, backendPreStop, signalComesMs } = parts;
+  const { gateway, drainSteps, log, merchantGraceMs, podGraceMs, backendPreStop, signalComesMs } = parts;
   const { lifecycle, fence, exchanges } = gateway;
   return openPodHooks({
     ...{ lifecycle, fence, merchantGraceMs, podGraceMs, endsWithinMs: parts.endsWithinMs },
     ...(signalComesMs === undefined ? {} : { signalComesMs }),
-    drainSteps: () => ({
-      ...parts.drainLength(),
-      stopListening: () => agents.stop(),
-      interrupt() {
-        log.warn(exchanges.running(), 'calls did not end in time: what they wait for is ended');
-        void exchanges.interrupt();
-      },
-      disconnect: () => agents.disconnect(),
-    }),
+    drainSteps,
     running: () => exchanges.running(),
     look: lookAt(parts.config.backend.origin),
     backendIsBack: () => exchanges.tryBackend(),
@@ -71,6 +79,24 @@ export function openHooks(parts: HookParts): OpenedPodHooks {
     },
     note: (note) => log.info(NOTES[note]),
   });
+}
+
+/** How one process drains. */
+export function stepsOfDrain(
+  length: DrainLength,
+  { exchanges }: Pick<Gateway, 'exchanges'>,
+  agents: Pick<Listener, 'stop' | 'disconnect'>,
+  log: Pick<Log, 'warn'>,
+): DrainSteps {
+  return {
+    ...length,
+    stopListening: () => agents.stop(),
+    interrupt() {
+      log.warn(exchanges.running(), 'calls did not end in time: what they wait for is ended');
+      void exchanges.interrupt();
+    },
+    disconnect: () => agents.disconnect(),
+  };
 }
 
 function lookAt(origin: string): () => Promise<ConnectionEnd> {

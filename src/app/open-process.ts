@@ -5,16 +5,18 @@
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { openEventStream } from '../operator/api/stream.ts';
+import { partOf } from '../part-of.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
+import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { idPrefixes } from '../server/http/request-id.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
-import { createFence } from '../sidecar/fence.ts';
+import { createFence, MOST_HELD } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import { type Monitor, startMonitor } from '../telemetry/health/monitor.ts';
@@ -89,14 +91,15 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   // All is loaded before a connection is opened: loading holds up the answers to deadlines.
   const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
   const lifecycle = createLifecycle();
-  const fence = createFence();
+  const { processes } = now();
+  const fence = createFence(partOf(MOST_HELD, processes));
   const metrics = createMetrics({
     sold: (id) => present()?.catalogue.byId.has(id) === true,
     offers: () => present()?.offers ?? NO_OFFERS,
     census: () => store.census(),
   });
   const ledger = metrics.payments.ledger(store.ledger);
-  const writeQueues = openWriteQueues(store, log, metrics);
+  const writeQueues = openWriteQueues(store, log, metrics, processes);
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
   const ingress = openIngressCounts(now, log, metrics);
@@ -117,7 +120,8 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const loadShedding = openLoadShedder({
     maxInFlight: () => now().limits.maxInFlight,
     mounts,
-    draining: () => lifecycle.draining(),
+    lifecycle,
+    carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,
     routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),

@@ -1,6 +1,6 @@
 /** What both apps of a gateway share: a bare Express, and the handler of unknown routes. */
 
-import express, { type Express, type RequestHandler, type Router } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Router } from 'express';
 import { GatewayError } from '../errors.ts';
 
 /**
@@ -22,27 +22,35 @@ export function plainRouter(): Router {
   return express.Router({ strict: true, caseSensitive: true });
 }
 
-/** One router that another one can take the place of, from one request to the next. */
-interface ReplaceableRouter {
+/** The routes of one generation. */
+export interface Routes {
+  readonly router: Router;
+  /** What takes a request past the router; undefined for most. */
+  readonly shortcut: (req: Request) => RequestHandler | undefined;
+}
+
+/** Routes that others can take the place of, from one request to the next. */
+interface ReplaceableRoutes {
   readonly handler: RequestHandler;
-  replace(router: Router): void;
+  replace(routes: Routes): void;
 }
 
 /**
  * An app is replaced inside: the listener makes requests and responses with the prototypes of one
- * Express, and a request that has begun goes on in the router that it entered.
+ * Express, and a request that has begun goes on in the routes that it entered.
  */
-export function replaceableRouter(first: Router): ReplaceableRouter {
+export function replaceableRoutes(first: Routes): ReplaceableRoutes {
   let present = first;
   const handler: RequestHandler = function presentRouter(req, res, next) {
-    present(req, res, next);
+    const take = present.shortcut(req) ?? present.router;
+    take(req, res, next);
   };
   // As on a router, for what walks over the routes of an app.
-  Object.defineProperty(handler, 'stack', { get: () => present.stack });
+  Object.defineProperty(handler, 'stack', { get: () => present.router.stack });
   return {
     handler,
-    replace(router) {
-      present = router;
+    replace(routes) {
+      present = routes;
     },
   };
 }

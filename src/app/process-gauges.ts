@@ -7,6 +7,7 @@ import type { OpenedLoadShedder } from '../server/load-shedding/open-load-shedde
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
+import { linesLost } from '../telemetry/log/standard-output.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/traces/tracing.ts';
 
@@ -25,7 +26,7 @@ interface ProcessFacts {
   /** How often something sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
-  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed' | 'waiting'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
@@ -121,6 +122,11 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     read: () => ({ event: waiting.event(), receipt: waiting.receipt() }),
   });
   counter({
+    name: 'acg_log_lines_lost_total',
+    help: 'Lines of the log that nothing read in time: 8 MiB wait for a reader, what comes then is lost. Look at what collects the log.',
+    read: linesLost,
+  });
+  counter({
     name: 'acg_spans_lost_total',
     help: 'Spans that the collector of traces did not get. Calls do not wait for it; look at the collector.',
     label: 'reason',
@@ -128,12 +134,17 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   });
   gauge({
     name: 'acg_calls_in_flight',
-    help: 'Calls that have a slot. At limits.maxInFlight the next ones are refused.',
+    help: 'Calls that have a slot. At limits.maxInFlight the next ones wait for a second, and are refused then.',
     read: () => loadShedding.slots.inFlight(),
+  });
+  gauge({
+    name: 'acg_calls_waiting',
+    help: 'Calls that wait for their turn, a second at most. Hundreds for long: add replicas.',
+    read: () => loadShedding.waiting(),
   });
   counter({
     name: 'acg_shed_total',
-    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no slot. Add replicas.',
+    help: 'Calls refused unread after their wait. overload: the process is behind; in_flight: no slot. Add replicas.',
     label: 'reason',
     read: () => ({ ...loadShedding.shed() }),
   });

@@ -19,14 +19,14 @@ const NEEDS_RESTART = 'needs a restart of the gateway; until then the configurat
 /** How an attempt to load ended. `unchanged`: the files say what is in use. */
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
 
-/** Loads the configuration again. */
+/** Loads the configuration again, one time after another. */
 interface Reloader {
-  /** Looks at the files now, whether they seem changed or not. Never throws. */
-  reload(): Reloaded;
+  /** Looks at the files now, whether they seem changed or not. Never rejects. */
+  reload(): Promise<Reloaded>;
   close(): void;
 }
 
-interface ReloaderParts {
+export interface ReloaderParts {
   readonly source: ConfigSource;
   /** What is in use. */
   readonly loaded: LoadedConfig;
@@ -35,7 +35,7 @@ interface ReloaderParts {
   /** Checks what only a running process knows. @throws ConfigError */
   readonly check: (config: GatewayConfig) => void;
   /** Puts it into use. @throws Error; then what was in use stays */
-  readonly use: (config: GatewayConfig) => void;
+  readonly use: (loaded: LoadedConfig) => void | Promise<void>;
   /** What an operator should know about a configuration that is in use now. */
   readonly warningsOf: (config: GatewayConfig) => readonly string[];
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
@@ -63,14 +63,14 @@ export function openReloader(parts: ReloaderParts): Reloader {
     read: () => (outdated ? 1 : 0),
   });
 
-  const attempt = (): Reloaded => {
+  const attempt = async (): Promise<Reloaded> => {
     const next = loadDocument(source);
     parts.mask(next.config);
     const { changed, restart } = changesBetween(document, next.document);
     if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
     if (changed.length === 0) return 'unchanged';
     parts.check(next.config);
-    parts.use(next.config);
+    await parts.use(next);
     document = next.document;
     const named = changed.slice(0, NAMED);
     log.info(
@@ -80,14 +80,14 @@ export function openReloader(parts: ReloaderParts): Reloader {
     for (const warning of parts.warningsOf(next.config)) log.warn(warning);
     return 'reloaded';
   };
-  const reload = (): Reloaded => {
+  const look = async (): Promise<Reloaded> => {
     const sources = readSources(source);
     // Before it is loaded: what changes meanwhile is seen by the next look.
     seen = sources.digest;
     watch.follow(sources.files);
     let result: Reloaded;
     try {
-      result = attempt();
+      result = await attempt();
     } catch (error) {
       log.error(causeOf(error), 'config rejected');
       result = 'rejected';
@@ -97,8 +97,14 @@ export function openReloader(parts: ReloaderParts): Reloader {
     if (result !== 'unchanged') counts[result] += 1;
     return result;
   };
+  let looking: Promise<unknown> = Promise.resolve();
+  const reload = (): Promise<Reloaded> => {
+    const looked = looking.then(look);
+    looking = looked;
+    return looked;
+  };
   const watch = watchDirectories(() => {
-    if (readSources(source).digest !== seen) reload();
+    if (readSources(source).digest !== seen) void reload();
   }, parts.pollMs);
   watch.follow(readSources(source).files);
   return { reload, close: () => watch.close() };

@@ -1,6 +1,5 @@
 /** One exchange with the backend as a state machine, from the queue for sockets to its end. */
 
-import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
@@ -14,10 +13,9 @@ import {
   type ExchangeLimits,
   type ReceivedHeaders,
 } from './exchange.ts';
+import { type BodySource, ReceivedAnswer } from './received-answer.ts';
 import { SlowReader, type SlowReaders } from './slow-readers.ts';
 
-/** How much of an answer waits for a slow reader before the backend is asked to wait, bytes. */
-const BODY_BUFFER_BYTES = 65_536;
 /** How long a reader may hold an answer back, in all, milliseconds. */
 const READER_HOLD_MS = 60_000;
 /** Between two attempts of an exchange on a held connection, milliseconds. */
@@ -52,7 +50,7 @@ export interface ExchangeDeps {
  * the handler of undici's dispatch. Every end, whatever its cause, passes `#end` exactly once,
  * which gives back the timer, the listener and the socket.
  */
-export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler {
+export class BackendExchange extends SocketUser implements Dispatcher.DispatchHandler, BodySource {
   readonly request: BackendRequest;
   /** Resolves with the head of the answer; rejects with BackendError. */
   readonly answer: Promise<BackendAnswer>;
@@ -61,8 +59,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   readonly #head = Promise.withResolvers<BackendAnswer>();
   readonly #deadline: Deadline;
   #controller: Dispatcher.DispatchController | undefined;
-  #body: AnswerBody | undefined;
-  #received = 0;
+  #received: ReceivedAnswer | undefined;
+  #receivedBytes = 0;
   /** Only the end of the connection marks the end of the body. */
   #delimitedByClose = false;
   /** Whether any byte of the request may have reached the backend, in any attempt. */
@@ -112,8 +110,8 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     const error = new BackendError(reason, this.#written, cause, status);
     this.#end();
     this.#controller?.abort(error);
-    if (this.#body === undefined) this.#head.reject(error);
-    else this.#body.fail(error);
+    if (this.#received === undefined) this.#head.reject(error);
+    else this.#received.fail(error);
   }
 
   readonly #abort = (): void => this.fail('aborted');
@@ -183,7 +181,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#answered = true;
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     const length = headers['content-length'];
     const empty = status === 204 || status === 304;
     this.#deps.health.answered();
@@ -193,15 +191,15 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       this.fail('response_too_large', undefined, status);
     } else {
       this.#delimitedByClose = !empty && length === undefined && headers['transfer-encoding'] === undefined;
-      this.#body = new AnswerBody({ resume: () => this.#resume(controller), abandon: () => this.#abandon() });
-      this.#head.resolve({ status, headers, body: this.#body });
+      this.#received = new ReceivedAnswer(status, headers, this);
+      this.#head.resolve(this.#received);
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#received += chunk.length;
-    if (this.#received > this.#limits.maxResponseBytes) this.fail('response_too_large');
-    else if (this.#body?.accept(chunk) === false) this.#pause(controller);
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes > this.#limits.maxResponseBytes) this.fail('response_too_large');
+    else if (this.#received?.accept(chunk) === false) this.#pause(controller);
   }
 
   onResponseEnd(): void {
@@ -213,7 +211,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       return;
     }
     this.#end();
-    this.#body?.complete();
+    this.#received?.complete();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
@@ -264,73 +262,22 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#deadline.handOver();
     if (this.#limits.signal === undefined) return;
     this.#reader ??= new SlowReader(() => this.fail('timeout'));
-    this.#deps.slowReaders.hold(this.#reader, this.#received);
+    this.#deps.slowReaders.hold(this.#reader, this.#receivedBytes);
   }
 
-  #resume(controller: Dispatcher.DispatchController): void {
+  /** The reader has room again. */
+  resume(): void {
     // A stream asks for more whenever it has room, held back or not.
     if (this.#ended || this.#deadline.running === 'backend') return;
     if (this.#reader !== undefined) this.#deps.slowReaders.release(this.#reader);
     this.#deadline.handOver();
-    controller.resume();
+    this.#controller?.resume();
   }
 
-  #abandon(): void {
+  /** The reader wants no more of the answer. */
+  abandon(): void {
     if (this.#ended) return;
     this.#end();
     this.#controller?.abort(new BackendError('aborted', true));
-  }
-}
-
-/** Where an answer's bytes come from. */
-interface BodySource {
-  /** The reader has room again. */
-  resume(): void;
-  /** The reader destroyed the body and wants no more of it. */
-  abandon(): void;
-}
-
-/**
- * The body of an answer, with backpressure. A failure that comes before there is a listener for
- * errors is kept until the body is read: the head is handed over asynchronously, and an answer may
- * break off before its reader exists.
- */
-class AnswerBody extends Readable {
-  readonly #source: BodySource;
-  #failure: BackendError | undefined;
-
-  constructor(source: BodySource) {
-    super({ highWaterMark: BODY_BUFFER_BYTES });
-    this.#source = source;
-  }
-
-  /** Takes a chunk. False: no more until `resume`. */
-  accept(chunk: Buffer): boolean {
-    return this.push(chunk);
-  }
-
-  complete(): void {
-    this.push(null);
-  }
-
-  fail(error: BackendError): void {
-    if (this.listenerCount('error') > 0) this.destroy(error);
-    else this.#failure = error;
-  }
-
-  override read(size?: number): unknown {
-    // Not null: there is a reader, this is not the stream that fills its own buffer.
-    if (this.#failure !== undefined && this.readableFlowing !== null && this.readableLength === 0)
-      this.destroy(this.#failure);
-    return super.read(size);
-  }
-
-  override _read(): void {
-    this.#source.resume();
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#source.abandon();
-    callback(error);
   }
 }

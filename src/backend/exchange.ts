@@ -22,7 +22,14 @@ export interface ExchangeLimits {
   /** How long the reader may hold the answer back, in all, milliseconds; 60,000 unless given. */
   readonly readerHoldMs?: number;
   /** Ends the exchange early (a free call whose client left). */
-  readonly signal?: AbortSignal;
+  readonly signal?: Cancellation;
+}
+
+/** What ends work early: an AbortSignal, or what costs less and has as much of it as is used. */
+export interface Cancellation {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
 }
 
 /** Header fields as received: lower-case names, a repeated field as an array in order. */
@@ -34,6 +41,11 @@ export interface BackendAnswer {
   /** Nothing of this is relayed without the allow-list of `relayedHeaders`. */
   readonly headers: ReceivedHeaders;
   readonly body: Readable;
+  /**
+   * All bytes of the body, at most 64 KiB, where they are there and `body` was never asked for:
+   * then nothing can break the answer any more.
+   */
+  readonly whole?: Uint8Array | undefined;
 }
 
 /** Sends one request to the backend. Rejects with BackendError only. */

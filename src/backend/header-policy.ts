@@ -103,7 +103,7 @@ const RANGE_FIELDS = ['accept-ranges', 'content-range'] as const;
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 /** Answers without a body have no length either (RFC 9110 8.6). */
-const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
+export const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
 
 /** A paid answer belongs to its buyer: no cache may serve it to another client. */
 export const PAID_CACHE_CONTROL = 'private, no-store';
@@ -143,7 +143,8 @@ function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'):
 
 /** Names that the backend's Connection header declares to be about its own connection. */
 function nominatedFields(connection: ReceivedHeaders[string]): ReadonlySet<string> {
-  if (connection === undefined) return NOTHING_NOMINATED;
+  // What nearly all backends say names no field that is relayed.
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return NOTHING_NOMINATED;
   const lines = typeof connection === 'string' ? [connection] : connection;
   return new Set(lines.flatMap((line) => line.split(',')).map((token) => token.trim().toLowerCase()));
 }

@@ -18,7 +18,7 @@ const LEVELS = [...Object.values(pino.levels.labels), 'silent'];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-interface ProcessSettings {
+export interface ProcessSettings {
   readonly logLevel: string;
   /** How long new calls are still served after the drain began. */
   readonly drainSeconds: number;

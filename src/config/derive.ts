@@ -68,6 +68,7 @@ export function deriveConfig(
     authorization: { ap2 },
     resources,
     limits: deriveLimits(document),
+    processes: 1,
   };
 }
 

@@ -19,6 +19,8 @@ export interface ConfigSource {
 export interface LoadedConfig {
   readonly config: GatewayConfig;
   readonly document: ConfigDocument;
+  /** Paths of the document whose value came out of a mounted file. */
+  readonly fromFile: ReadonlySet<string>;
 }
 
 /**
@@ -32,6 +34,11 @@ export function loadConfig(source: ConfigSource): GatewayConfig {
 /** The same with the document, which a later one is compared with. @throws ConfigError */
 export function loadDocument({ path, env }: ConfigSource): LoadedConfig {
   return read(readConfigFile(configPath(path, env)), env);
+}
+
+/** What was loaded elsewhere from the same document. @throws ConfigError */
+export function configOf({ document, fromFile }: Pick<LoadedConfig, 'document' | 'fromFile'>): GatewayConfig {
+  return deriveConfig(document, fromFile, new ProblemList());
 }
 
 /** @throws ConfigError with every problem */
@@ -49,5 +56,5 @@ function read(text: string, env: Environment): LoadedConfig {
   validateDocument(document, problems);
   if (!problems.sound('')) problems.throwIfAny();
   const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
-  return { config, document: document as ConfigDocument };
+  return { config, document: document as ConfigDocument, fromFile: expansion.fromFile };
 }

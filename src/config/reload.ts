@@ -24,6 +24,8 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'server.allowedOrigins': 'reload',
   'server.allowedHosts': 'reload',
   'server.trustProxy': 'reload',
+  // Each worker has its share of every limit from its start.
+  'server.workers': 'restart',
   management: 'restart',
   'backend.baseUrl': 'restart',
   'backend.allowNonLoopback': 'reload',

@@ -15,29 +15,47 @@ export function calledAtMs(callId: string): number {
   return Number.parseInt(`${callId.slice(5, 13)}${callId.slice(14, 18)}`, 16);
 }
 
-const DRAW_BYTES = 16;
-/** Random bytes for 128 ids: one draw of many costs as much as one of 16 bytes. */
-const pool = Buffer.alloc(128 * DRAW_BYTES);
-let used = pool.byteLength;
+/** Hex digits behind the time of an id: 12 bits, variant and 12 bits, 48 bits. */
+const DRAW_BYTES = 10;
+const DRAW_DIGITS = 2 * DRAW_BYTES;
+/** Where they begin in 16 random bytes. */
+const DRAWN_FROM = 6;
+const VARIANTS = '89ab';
+
+/** Random bytes for 256 ids: one draw of many costs as much as one of 10 bytes. */
+const pool = Buffer.alloc(256 * DRAW_BYTES);
+let digits = '';
+let used = 0;
+
+let stampedMs = Number.NaN;
+let stamp = '';
 
 /**
  * A UUIDv7 (RFC 9562, 5.7): its first 48 bits are Unix milliseconds, so that ids sort by time.
  * @param random 16 bytes; given where the same thing must get the same id again
  */
-export function uuidv7(nowMs: number, random: Uint8Array = drawn()): string {
-  const bytes = Buffer.from(random);
-  bytes.writeUIntBE(nowMs, 0, 6);
-  bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
-  bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
-  const hex = bytes.toString('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+export function uuidv7(nowMs: number, random?: Uint8Array): string {
+  const hex = random === undefined ? drawn() : Buffer.from(random).toString('hex', DRAWN_FROM, DRAWN_FROM + DRAW_BYTES);
+  const variant = VARIANTS[Number.parseInt(hex.slice(4, 5), 16) & 3];
+  return `${stampOf(nowMs)}${hex.slice(1, 4)}-${variant}${hex.slice(5, 8)}-${hex.slice(8)}`;
 }
 
-function drawn(): Uint8Array {
-  if (used === pool.byteLength) {
-    randomFillSync(pool);
+/** All that comes before the random digits; ids of one millisecond share it. */
+function stampOf(nowMs: number): string {
+  if (nowMs !== stampedMs) {
+    const hex = nowMs.toString(16).padStart(12, '0');
+    stamp = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
+    stampedMs = nowMs;
+  }
+  return stamp;
+}
+
+/** Fresh random digits; each is used once. */
+function drawn(): string {
+  if (used === digits.length) {
+    digits = randomFillSync(pool).toString('hex');
     used = 0;
   }
-  used += DRAW_BYTES;
-  return pool.subarray(used - DRAW_BYTES, used);
+  used += DRAW_DIGITS;
+  return digits.slice(used - DRAW_DIGITS, used);
 }

@@ -1,6 +1,7 @@
 /** Collects the events of one call until a payment transition or the batched feed takes them. */
 
 import type { JsonObject } from '../json/types.ts';
+import { isoTime } from '../time/iso-time.ts';
 import type { EventDraft, EventType, Protocol } from './event.ts';
 
 /** The batched feed, which takes the events that no transition carries. */
@@ -34,7 +35,7 @@ export interface Journal {
   flush(): void;
 }
 
-/** Opens the journal of one call. */
+/** Opens the journal of one call. `now`: Unix milliseconds. */
 export function openJournal(
   call: {
     readonly requestId: string;
@@ -43,19 +44,24 @@ export function openJournal(
     readonly adapter: Protocol;
   },
   sink: EventSink,
-  now: () => Date = () => new Date(),
+  now: () => number = Date.now,
 ): Journal {
   let waiting: EventDraft[] = [];
   return {
-    record(type, facts = {}) {
+    record(type, facts) {
       const { requestId, callId, resourceId, adapter } = call;
-      const ids = callId === undefined ? { requestId } : { requestId, callId };
-      waiting.push({ type, ...ids, resourceId, at: now().toISOString(), adapter, ...facts });
+      const at = isoTime(now());
+      const bare =
+        callId === undefined
+          ? { type, requestId, resourceId, at, adapter }
+          : { type, requestId, callId, resourceId, at, adapter };
+      waiting.push(facts === undefined ? bare : Object.assign(bare, facts));
     },
     take() {
       // Events of an earlier call under the same request id (the one that was answered 402) may
       // still wait for their batch. A batch that is being sent reaches the feed before this write.
-      const taken = [...sink.withdraw(call.requestId), ...waiting];
+      const earlier = sink.withdraw(call.requestId);
+      const taken = earlier.length === 0 ? waiting : [...earlier, ...waiting];
       waiting = [];
       return taken;
     },
@@ -63,6 +69,7 @@ export function openJournal(
       waiting = [...events, ...waiting];
     },
     flush() {
+      if (waiting.length === 0) return;
       for (const event of waiting) sink.push(event);
       waiting = [];
     },

@@ -1,13 +1,8 @@
 /** The strict parser for JSON from outside, such as requests, proofs and mandates. */
 
+import { FORBIDDEN_NAMES, isInRange, MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from './limits.ts';
+import { isPlainlyStrict } from './survey.ts';
 import type { Json } from './types.ts';
-
-/** Deepest nesting of arrays and objects that is read. */
-export const MAX_JSON_DEPTH = 64;
-/** Most object members in one document. */
-export const MAX_JSON_MEMBERS = 10_000;
-/** Names that change a prototype when a document is copied carelessly. */
-const FORBIDDEN_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** What is wrong with a document; the message never quotes the input. */
 export class JsonError extends Error {
@@ -42,6 +37,7 @@ const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 const COLON = 0x3a;
 const SPACE = 0x20;
+const NUMERIC = '0123456789.eE+-';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -61,6 +57,7 @@ export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_D
   } catch {
     throw new JsonError('malformed_json', 'The body is not well-formed JSON.');
   }
+  if (isPlainlyStrict(bytes, value, maxDepth)) return value;
   try {
     scan(text, maxDepth);
   } catch (error) {
@@ -90,7 +87,10 @@ function decode(bytes: Uint8Array): string {
   throw new JsonError('malformed_json', 'The body is not UTF-8 without byte order mark.');
 }
 
-/** Scans a well-formed document once, with a stack of the names in each open object. */
+/**
+ * The exact scan, for documents that the quick look leaves open: one pass over the characters, with
+ * a stack of the names in each open object.
+ */
 function scan(text: string, maxDepth: number): void {
   /** Undefined stands for an array. */
   const open: (Set<string> | undefined)[] = [];
@@ -152,18 +152,11 @@ function addName(names: Set<string>, name: string): void {
   names.add(name);
 }
 
-/** Integers must be exact in a double, other numbers finite. Returns the index after the number. */
+/** Returns the index after the number. */
 function checkNumber(text: string, start: number): number {
   let at = start + 1;
-  let integer = true;
-  for (; at < text.length; at += 1) {
-    const char = text.charCodeAt(at);
-    if (char >= DIGIT_0 && char <= DIGIT_9) continue;
-    if (char === 0x2e || char === 0x65 || char === 0x45 || char === 0x2b || char === MINUS) integer = false;
-    else break;
-  }
-  const value = Number(text.slice(start, at));
-  if (integer ? !Number.isSafeInteger(value) : !Number.isFinite(value))
+  while (at < text.length && NUMERIC.includes(text.charAt(at))) at += 1;
+  if (!isInRange(text.slice(start, at)))
     throw new JsonError('number_out_of_range', 'The body has a number outside the exact range of a double.');
   return at;
 }

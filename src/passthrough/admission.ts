@@ -60,7 +60,11 @@ interface Entry {
  * of them, because the bound may change while they run. `loopBusy`: whether the
  * event loop has little time left.
  */
-export function createAdmission(maxRunning: number | (() => number), loopBusy: () => boolean): Admission {
+export function createAdmission(
+  maxRunning: number | (() => number),
+  loopBusy: () => boolean,
+  maxWaiting: number = MAX_WAITING,
+): Admission {
   const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
   const waiting = new Set<Entry>();
   /** In the order of their start. */
@@ -145,7 +149,7 @@ export function createAdmission(maxRunning: number | (() => number), loopBusy: (
       const entry: Entry = { entrant, since: performance.now(), state: 'waiting' };
       if (waiting.size === 0 && starting.size >= STARTING) pump();
       if (waiting.size === 0 && hasRoom()) start(entry);
-      else if (waiting.size >= MAX_WAITING) refuse(entry, 'full');
+      else if (waiting.size >= maxWaiting) refuse(entry, 'full');
       else {
         waiting.add(entry);
         if (waiting.size === 1) lookAgain(entry.since);

@@ -4,7 +4,13 @@
  */
 
 import type { Response } from 'express';
-import { type BackendAnswer, BackendError, type BackendRequest, type HeldConnection } from '../backend/exchange.ts';
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendRequest,
+  type Cancellation,
+  type HeldConnection,
+} from '../backend/exchange.ts';
 import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
 import type { Journal } from '../events/journal.ts';
@@ -49,7 +55,7 @@ export interface ReceivedCall {
   /** Milliseconds of the monotonic clock, not before the proof was read. */
   readonly startedAt: number;
   /** Aborted when the caller leaves. Only free calls listen to it: a paid one runs to its end. */
-  readonly left: AbortSignal;
+  readonly left: Cancellation;
 }
 
 /** What a call to the backend's own address has beside its input. Header names in lower case. */
@@ -228,7 +234,7 @@ function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
       responseWriter.failed(error, context);
     },
     relay(answer, options) {
-      noteOutcome(res, options.replayed === true ? 'replayed' : 'delivered', answer.body);
+      noteOutcome(res, options.replayed === true ? 'replayed' : 'delivered', answer);
       return responseWriter.relay(answer, options);
     },
   };
@@ -273,7 +279,7 @@ export function outcomeOf(res: Pick<Response, 'locals' | 'writableFinished'>): O
   const { outcome, relaying, channel } = access;
   if (relaying === undefined) return outcome ?? (channel === undefined ? undefined : 'client_gone');
   // A relay that did not get to its end: either side may have broken it off.
-  const { errored } = relaying;
+  const { errored } = relaying.body;
   const byCaller = errored === null || (errored instanceof BackendError && errored.reason === 'aborted');
   return byCaller ? 'client_gone' : 'BACKEND_ERROR';
 }

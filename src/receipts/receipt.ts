@@ -2,6 +2,7 @@
 
 import { uuidv7 } from '../events/call-id.ts';
 import type { Channel, Protocol } from '../events/event.ts';
+import { isoTime } from '../time/iso-time.ts';
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
@@ -102,7 +103,7 @@ type CallFacts = Pick<Receipt, 'requestId' | 'resourceId' | 'protocol' | 'backen
 
 /** The receipt of a call that has just been delivered and for which the gateway took no money. */
 export function unpaidReceipt({ requestId, resourceId, protocol, ...facts }: CallFacts): Receipt {
-  const now = new Date().toISOString();
+  const now = isoTime();
   return { id: receiptId(), requestId, resourceId, protocol, at: now, delivered: true, deliveredAt: now, ...facts };
 }
 

@@ -100,7 +100,7 @@ function askerOf({ socket, headers }: Request): Asker {
 /** Runs one at a time; those that come meanwhile wait for it too. It ends when all have left. */
 function shared<Asked, Result>(
   run: (asked: Asked, signal: AbortSignal) => Promise<Result>,
-): (asked: Asked, gone: AbortSignal) => Promise<Result> {
+): (asked: Asked, gone: ReturnType<typeof clientGone>) => Promise<Result> {
   interface Running {
     readonly result: Promise<Result>;
     readonly leaving: AbortController;
@@ -121,17 +121,13 @@ function shared<Asked, Result>(
     running ??= start(asked);
     const joined = running;
     joined.waiting += 1;
-    gone.addEventListener(
-      'abort',
-      () => {
-        joined.waiting -= 1;
-        if (joined.waiting > 0) return;
-        // The next one asks anew: nothing may be learnt from an exchange that is being given up.
-        forget(joined);
-        joined.leaving.abort();
-      },
-      { once: true },
-    );
+    gone.addEventListener('abort', () => {
+      joined.waiting -= 1;
+      if (joined.waiting > 0) return;
+      // The next one asks anew: nothing may be learnt from an exchange that is being given up.
+      forget(joined);
+      joined.leaving.abort();
+    });
     return joined.result;
   };
 }

@@ -30,7 +30,8 @@ export interface Fence {
   facts(): { readonly held: number; readonly wentOn: number; readonly refused: number };
 }
 
-export function createFence(): Fence {
+/** `mostHeld`: calls that are held at the same time. */
+export function createFence(mostHeld: number = MOST_HELD): Fence {
   let state: FenceState = 'down';
   const held = new Set<(passes: boolean) => void>();
   const count = { wentOn: 0, refused: 0 };
@@ -52,7 +53,7 @@ export function createFence(): Fence {
     backendStays: () => state !== 'released',
     async pass() {
       if (state === 'down') return true;
-      if (held.size < MOST_HELD) return hold();
+      if (held.size < mostHeld) return hold();
       count.refused += 1;
       return false;
     },

@@ -5,7 +5,6 @@
  */
 
 import { backendReplaced, type ConnectionEnd } from './backend-restart.ts';
-import type { Fence } from './fence.ts';
 import type { DrainSteps, Lifecycle } from './lifecycle.ts';
 
 /** How long `/release` waits for `/drain`, milliseconds: both start together, in either order. */
@@ -42,13 +41,24 @@ export type HandshakeNote =
   | 'backend replaced'
   | 'backend not replaced in time';
 
+/** At once, or from other processes. */
+type Awaitable<T> = T | Promise<T>;
+
+/** The fence of the process, or of all workers: its changes hold once they resolve. */
+export type PodFence = Readonly<Record<'raise' | 'release' | 'lower', () => Awaitable<void>>>;
+
+/** Exchanges with the backend that are paid for, or may be at any moment, and all others. */
+export interface RunningExchanges {
+  readonly paid: number;
+  readonly free: number;
+}
+
 interface PodHookParts {
   readonly lifecycle: Pick<Lifecycle, 'draining' | 'drain' | 'reopen'>;
-  readonly fence: Pick<Fence, 'state' | 'raise' | 'release' | 'lower'>;
+  readonly fence: PodFence;
   /** How the process drains; asked when it begins. */
   readonly drainSteps: () => DrainSteps;
-  /** Exchanges with the backend that are paid for, or may be at any moment, and all others. */
-  readonly running: () => { readonly paid: number; readonly free: number };
+  readonly running: () => Awaitable<RunningExchanges>;
   /** What the backend's container had as a hook of its own. Must not reject. */
   readonly preStop: () => Promise<void>;
   /** Connects to the backend. */
@@ -132,13 +142,13 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
   const releaseAlone = async (began: number): Promise<void> => {
     note('fenced');
     watching.abort();
-    fence.raise();
+    await fence.raise();
     if (await isFirst(drainBegan.promise, untilIdle())) {
       // The pod ends after all: the backend stays until the drain is over.
-      fence.lower();
+      await fence.lower();
       return releaseWithPod();
     }
-    fence.release();
+    await fence.release();
     await parts.preStop();
     note('backend released');
     void untilReplaced(began);
@@ -154,11 +164,11 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
         waits.paid = false;
       }, finishMs),
     ];
-    const busy = (): boolean => {
-      const { paid, free } = parts.running();
+    const busy = async (): Promise<boolean> => {
+      const { paid, free } = await parts.running();
       return (waits.paid && paid > 0) || (waits.free && free > 0);
     };
-    while (busy() && !lifecycle.draining()) await sleep(LOOK_EVERY_MS);
+    while ((await busy()) && !lifecycle.draining()) await sleep(LOOK_EVERY_MS);
     for (const timer of timers) clearTimeout(timer);
   };
   const untilReplaced = async (began: number): Promise<void> => {
@@ -169,7 +179,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
     if (replaced) await parts.backendIsBack();
     // The backend that came back may have been released as well meanwhile.
     if (signal.aborted) return;
-    fence.lower();
+    await fence.lower();
     note(replaced ? 'backend replaced' : 'backend not replaced in time');
   };
   return {

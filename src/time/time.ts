@@ -1,6 +1,7 @@
 /** Waiting and the clock: what payments and checkouts use in place of timers of their own. */
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { startDeadline } from './deadlines.ts';
 
 /** Whole milliseconds since the call came in. */
 export function elapsedMs(call: { readonly startedAt: number }): number {
@@ -8,35 +9,29 @@ export function elapsedMs(call: { readonly startedAt: number }): number {
 }
 
 /**
- * The answer if it comes within `ms` milliseconds, else what `late` returns or throws.
- *
- * In a process that stood still (a burst of calls, a garbage collection, no processor time) timers
- * are due before it reads what arrived, and its peer may have stood still with it. To call that
- * late would refuse sound calls: so the time in which nothing ran is given again, up to `ms`, and
- * the sockets are read before the answer is given up.
+ * The answer if it comes within `ms` milliseconds, else what `late` returns or throws. The time of
+ * a standstill of this process is given again (deadlines.ts).
  */
-export async function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L): Promise<T | L> {
-  const start = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  let read: NodeJS.Immediate | undefined;
-  const overdue = new Promise<void>((resolve) => {
-    // An event loop polls its sockets between its timers and its immediates.
-    const giveUp = () => {
-      read = setImmediate(resolve);
-    };
-    timer = setTimeout(() => {
-      // A timer may be up to a millisecond early by this clock: then nothing stood still, and Node
-      // warns of a negative delay.
-      const stoodStillMs = Math.max(0, performance.now() - start - ms);
-      timer = setTimeout(giveUp, Math.min(stoodStillMs, ms));
-    }, ms);
+export function inTime<T, L>(answer: Promise<T>, ms: number, late: () => L): Promise<T | L> {
+  return new Promise((resolve, reject) => {
+    const deadline = startDeadline(ms, () => {
+      try {
+        resolve(late());
+      } catch (thrown) {
+        reject(thrown);
+      }
+    });
+    answer.then(
+      (value) => {
+        deadline.end();
+        resolve(value);
+      },
+      (thrown: unknown) => {
+        deadline.end();
+        reject(thrown);
+      },
+    );
   });
-  try {
-    return await Promise.race([answer, overdue.then(late)]);
-  } finally {
-    clearTimeout(timer);
-    clearImmediate(read);
-  }
 }
 
 /** Time in milliseconds, as a port: a simulation replaces it for payments and checkouts. */

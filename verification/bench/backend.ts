@@ -2,7 +2,7 @@
  * The backend of all contestants: reads the whole request, answers 214 bytes of JSON. PORT names
  * its port.
  */
-import { createServer } from 'node:http';
+import { serveRaw } from './raw-server.ts';
 
 const REPORT = JSON.stringify({
   city: 'Berlin',
@@ -16,13 +16,6 @@ const REPORT = JSON.stringify({
   source: 'market-shop',
   note: 'Prices are indicative and delayed by fifteen minutes or more.',
 });
+const ANSWER = { status: 200, json: REPORT };
 
-const server = createServer((request, response) => {
-  request.resume().once('end', () => {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(REPORT) });
-    response.end(REPORT);
-  });
-});
-// Longer than any pause between two turns: no contestant is measured while it opens connections.
-server.keepAliveTimeout = 120_000;
-server.listen(Number(process.env['PORT']), '127.0.0.1');
+serveRaw(Number(process.env['PORT']), () => ANSWER);

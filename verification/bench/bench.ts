@@ -1,12 +1,11 @@
-/** Runs the benchmark: all contestants in turns, round by round. */
+/** Runs the benchmark: all contestants of a suite in turns, round by round. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Contestant } from './contestant.ts';
+import { type Contestant, NotAvailable } from './contestant.ts';
 import { chooseCores } from './cores.ts';
 import { type Load, startLoad } from './load.ts';
-import { cpuNs, requireMeter, residentBytes } from './meter.ts';
-import type { BenchOptions } from './options.ts';
-import { type Started, setStage } from './stage.ts';
+import { requireMeter, treeCpuNs, treeResidentBytes } from './meter.ts';
+import { type Entries, type Stage, type Started, setStage } from './stage.ts';
 
 /** One contestant's figures of one round. */
 export interface Turn {
@@ -21,13 +20,43 @@ export interface Turn {
    * Share of the time that the contestant was on a core; well below 1, the generator was slower.
    */
   readonly busy: number;
+  /** CPU of the load generator for one request, nanoseconds. */
+  readonly loadNs: number;
 }
 
-/**
- * Before the first round each contestant is asked for at least this long, so that its code is
- * compiled, seconds.
- */
-const WARM_UP_SECONDS = 2;
+/** How turns are taken. */
+export interface TurnOptions {
+  /** Length of one turn. */
+  readonly seconds: number;
+  /** Turns of each contestant. */
+  readonly rounds: number;
+  /** How long each process works before its first round, in interleaved turns. */
+  readonly warmUpSeconds: number;
+  readonly profile: string | undefined;
+  readonly entries: Entries;
+  /**
+   * The contestants that take their rounds again, with turns twice as long, because a row of theirs
+   * is too wide. None: the run ends.
+   */
+  readonly again?: (rounds: readonly (readonly Turn[])[]) => ReadonlySet<string>;
+  /** How often rounds are repeated at most. */
+  readonly repeats?: number;
+}
+
+/** What a suite of turns gave. */
+export interface Outcome {
+  /** The newest rounds of each contestant. */
+  readonly rounds: readonly (readonly Turn[])[];
+  /** Contestants that this machine cannot run, and why. */
+  readonly missing: ReadonlyMap<string, string>;
+}
+
+/** A turn of the warm-up, seconds. */
+const WARM_UP_TURN_SECONDS = 2;
+/** The share of its time that a warm contestant is on its core, when nothing is slower. */
+const WARM = 0.8;
+/** On a busy machine the warm-up is at most this many times as long. */
+const MOST_WARM_UP = 3;
 /** Uncounted time before each turn, seconds: connections open, caches warm up. */
 const RUN_IN_SECONDS = 0.2;
 /**
@@ -44,37 +73,43 @@ const TAIL_MS = 100;
  */
 export async function runBench(
   contestants: readonly Contestant[],
-  options: Pick<BenchOptions, 'seconds' | 'rounds' | 'profile'> & { readonly warmUpSeconds?: number },
+  options: TurnOptions,
   signal: AbortSignal,
   log: (line: string) => void = () => {},
-): Promise<readonly (readonly Turn[])[]> {
+): Promise<Outcome> {
   requireMeter();
   const cores = chooseCores();
   await using ends = new AsyncDisposableStack();
-  const stage = await setStage(ends, { cores, signal, profile: options.profile });
+  const stage = await setStage(ends, { cores, signal, profile: options.profile, entries: options.entries });
   const load = startLoad(cores.others);
   ends.defer(() => load.stop());
 
+  const missing = new Map<string, string>();
   const started: Started[] = [];
   for (const contestant of contestants) {
     log(`starting ${contestant.id}`);
-    started.push(await named(contestant, stage.start(contestant)));
+    try {
+      started.push(await named(contestant, stage.start(contestant)));
+    } catch (error) {
+      if (!(error instanceof NotAvailable)) throw error;
+      missing.set(contestant.id, error.message);
+      log(`${contestant.id} is not available: ${error.message}`);
+    }
   }
-  const warmUpSeconds = options.warmUpSeconds ?? WARM_UP_SECONDS;
-  for (const one of started) {
-    log(`warming up ${one.contestant.id}`);
-    const { contestant, origin } = one;
-    await named(contestant, load.fire(origin, contestant.question, warmUpSeconds, signal));
+  const running = { stage, load, signal };
+  log('warming up');
+  await warmUp(started, options.warmUpSeconds, running);
+  let rounds = await takeRounds(started, options, running, log);
+  for (let repeat = 1; repeat <= (options.repeats ?? 0); repeat += 1) {
+    const again = options.again?.(rounds) ?? new Set();
+    if (again.size === 0) break;
+    const seconds = options.seconds * 2 ** repeat;
+    log(`too wide, again with turns of ${seconds} s: ${[...again].join(', ')}`);
+    const wide = started.filter(({ contestant }) => again.has(contestant.id));
+    const newer = await takeRounds(wide, { ...options, seconds }, running, log);
+    rounds = rounds.map((turns, at) => [...turns.filter(({ id }) => !again.has(id)), ...(newer[at] ?? [])]);
   }
-  const rounds: Turn[][] = [];
-  for (let round = 0; round < options.rounds; round += 1) {
-    log(`round ${round + 1} of ${options.rounds}`);
-    const turns: Turn[] = [];
-    for (const one of orderOfRound(started, round))
-      turns.push(await named(one.contestant, turnOf(one, load, options.seconds, signal)));
-    rounds.push(turns);
-  }
-  return rounds;
+  return { rounds, missing };
 }
 
 /** A B C, C B A, A B C, ... */
@@ -82,23 +117,80 @@ export function orderOfRound<T>(all: readonly T[], round: number): readonly T[] 
   return round % 2 === 0 ? all : all.toReversed();
 }
 
-async function turnOf({ contestant, origin, program }: Started, load: Load, seconds: number, signal: AbortSignal) {
-  const { id, question } = contestant;
-  await load.fire(origin, question, RUN_IN_SECONDS, signal);
+interface Machinery {
+  readonly stage: Stage;
+  readonly load: Load;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Interleaved turns, until each process has been on a core for `seconds`: on a busy machine that
+ * takes longer, but not more than three times as long. Contestants of one process share its time.
+ */
+async function warmUp(all: readonly Started[], seconds: number, { load, signal }: Machinery): Promise<void> {
+  const length = Math.min(WARM_UP_TURN_SECONDS, seconds);
+  const turns = MOST_WARM_UP * Math.ceil(seconds / length);
+  const began = new Map(all.map(({ program }) => [program.pid, treeCpuNs(program.pid)]));
+  for (let turn = 0; turn < turns; turn += 1)
+    for (const { contestant, origin, program } of orderOfRound(all, turn)) {
+      const used = (treeCpuNs(program.pid) - (began.get(program.pid) ?? 0)) / 1e9;
+      // Each question is asked at least once, however many the process answers.
+      if (turn > 0 && used >= seconds * WARM) continue;
+      const { question, connections } = contestant;
+      const task = { origin, question, seconds: length, ...(connections && { connections }) };
+      await named(contestant, load.fire(task, signal));
+    }
+}
+
+async function takeRounds(
+  all: readonly Started[],
+  { rounds, seconds }: Pick<TurnOptions, 'rounds' | 'seconds'>,
+  machinery: Machinery,
+  log: (line: string) => void,
+): Promise<readonly (readonly Turn[])[]> {
+  const taken: Turn[][] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    log(`round ${round + 1} of ${rounds}`);
+    const turns: Turn[] = [];
+    for (const one of orderOfRound(all, round))
+      turns.push(await named(one.contestant, turnOf(one, seconds, machinery)));
+    taken.push(turns);
+  }
+  return taken;
+}
+
+async function turnOf(
+  { contestant, origin, program }: Started,
+  seconds: number,
+  { stage, load, signal }: Machinery,
+): Promise<Turn> {
+  const { id, question, connections, facilitatorCalls } = contestant;
+  const task = { origin, question, ...(connections && { connections }) };
+  await load.fire({ ...task, seconds: RUN_IN_SECONDS }, signal);
   await delay(TAIL_MS, undefined, { signal });
-  const before = cpuNs(program.pid);
-  const { requests, elapsedMs, p50Ms, p99Ms } = await load.fire(origin, question, seconds, signal);
+  const asked = facilitatorCalls === undefined ? undefined : await stage.facilitatorCounts();
+  const before = treeCpuNs(program.pid);
+  const { requests, elapsedMs, p50Ms, p99Ms, ownNs } = await load.fire({ ...task, seconds }, signal);
   await delay(TAIL_MS, undefined, { signal });
-  const used = cpuNs(program.pid) - before;
+  const used = treeCpuNs(program.pid) - before;
+  if (asked !== undefined && facilitatorCalls !== undefined) {
+    const now = await stage.facilitatorCounts();
+    for (const call of ['verify', 'settle'] as const) {
+      const wanted = requests * facilitatorCalls[call];
+      const made = now[call] - asked[call];
+      if (made !== wanted) throw new Error(`${made} calls of /${call} for ${requests} answers, not ${wanted}`);
+    }
+  }
   return {
     id,
     cpuNs: used / requests,
     perSecond: (requests * 1_000) / elapsedMs,
     p50Ms,
     p99Ms,
-    residentBytes: residentBytes(program.pid),
+    residentBytes: treeResidentBytes(program.pid),
     busy: used / 1e6 / elapsedMs,
-  } satisfies Turn;
+    loadNs: ownNs,
+  };
 }
 
 /** Names the contestant that failed. */
@@ -106,6 +198,7 @@ async function named<T>(contestant: Contestant, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof NotAvailable) throw error;
     throw new Error(`${contestant.id}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
 }

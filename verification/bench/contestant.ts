@@ -1,3 +1,5 @@
+/** The words of the benchmark: questions, contestants, suites. */
+
 /** The POST request that the load generator repeats. */
 export interface Question {
   readonly path: string;
@@ -10,6 +12,8 @@ export interface Question {
    * fails.
    */
   readonly holds: string;
+  /** Each request brings a fresh proof, and its answer says that the payment is settled. */
+  readonly pays?: true;
 }
 
 /** The environment of a contestant. */
@@ -19,23 +23,31 @@ export interface Surroundings {
   /** A second one, for programs with two listeners. */
   readonly sparePort: number;
   readonly backendUrl: string;
-  /** Answers GET /supported only: no contestant may move money. */
+  /** Approves every payment and moves nothing. */
   readonly facilitatorUrl: string;
-  /** A directory of this run, gone afterwards. */
+  /** A directory of this contestant, gone afterwards. */
   readonly folder: string;
+  /** The entry of the measured gateway. */
+  gatewayEntry(): Promise<string>;
+  /** The entry of the same gateway with a rail that settles nothing. */
+  noopEntry(): Promise<string>;
+  /** A Redis of this contestant alone, on the core of the load. */
+  redisUrl(): Promise<string>;
 }
 
-/** How to start a contestant: arguments for Node, and the whole of its environment but PATH. */
+/** How to start a contestant: its arguments, and the whole of its environment but PATH. */
 export interface Program {
+  /** Default: Node. */
+  readonly command?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** Contestants of one suite take turns and are compared with each other only. */
-export const SUITES = ['http', 'passthrough', 'mcp', 'a2a'] as const;
+export const SUITES = ['free', 'challenge', 'bodies', 'paid', 'passthrough', 'mcp', 'a2a'] as const;
 export type Suite = (typeof SUITES)[number];
 
-/** The suite of starts, which no load generator takes part in (`start.ts`). */
+/** What is done before the suites of turns can be believed, and without the load generator. */
 export const START_SUITE = 'start';
 
 /** A measured program. It runs in a process of its own, on a core of its own when there are two. */
@@ -43,13 +55,26 @@ export interface Contestant {
   /** Short, for `--only` and the history. */
   readonly id: string;
   readonly suite: Suite;
+  /** The exact program. */
   readonly title: string;
   readonly question: Question;
+  /** Requests in flight at any time, each on a connection of its own. Default 32. */
+  readonly connections?: number;
   /** GET here answers anything but 503 once the contestant is ready. */
   readonly readyPath: string;
-  /** The peer whose CPU a request in the same round is the 1.00 of this ratio. */
-  readonly against?: { readonly id: string /** The ratio to reach. */; readonly goal?: number };
+  /** Contestants with the same name here are one process that is asked different questions. */
+  readonly process?: string;
+  /** Calls of the facilitator that each answer costs; checked after each turn. */
+  readonly facilitatorCalls?: { readonly verify: number; readonly settle: number };
+  /** Whether it is our gateway, which `--before` compares with an earlier one. */
+  readonly own?: true;
+  /** @throws NotAvailable when what it needs cannot be had */
   program(surroundings: Surroundings): Promise<Program>;
+}
+
+/** What a contestant needs cannot be had on this machine; its rows are printed as not available. */
+export class NotAvailable extends Error {
+  override name = 'NotAvailable';
 }
 
 /** The input of every call: 53 bytes of JSON, as an agent would send them. */
@@ -71,6 +96,7 @@ export function plainQuestion(path: string, expect: number, holds: string): Ques
 }
 
 /**
- * Where peers of the HTTP suite answer. They ignore the path; it is as long as that of the gateway.
+ * Where peers of the HTTP suites answer. They ignore the path; it is as long as that of the
+ * gateway.
  */
 export const PEER_QUESTION: Question = plainQuestion('/api/resources/report/invoke', 200, FROM_BACKEND);

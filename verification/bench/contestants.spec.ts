@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { SUITES } from './contestant.ts';
+import { type Contestant, SUITES } from './contestant.ts';
 import { CONTESTANTS, chosen } from './contestants.ts';
 import { chooseCores } from './cores.ts';
-import { type Stage, type Started, setStage } from './stage.ts';
+import { startLoad } from './load.ts';
+import { entriesOfSources, type Started, setStage } from './stage.ts';
 
 const IN_TIME = 60_000;
 
@@ -16,6 +17,12 @@ interface RpcAnswer {
   };
 }
 
+/** Suites whose servers are compared member by member, and one contestant of each other program. */
+const ASKED = CONTESTANTS.filter(
+  ({ id, suite }) =>
+    ['mcp', 'a2a', 'passthrough'].includes(suite) || ['free-redis', 'recipe', 'bare', 'body-250k'].includes(id),
+);
+
 describe('the contestants', () => {
   const ends = new AsyncDisposableStack();
   const answers = new Map<string, { readonly status: number; readonly text: string }>();
@@ -25,12 +32,13 @@ describe('the contestants', () => {
       cores: chooseCores(),
       signal: AbortSignal.timeout(IN_TIME),
       profile: undefined,
+      entries: entriesOfSources(),
     });
-    for (const contestant of CONTESTANTS) answers.set(contestant.id, await ask(await startedOn(stage, contestant.id)));
+    for (const contestant of ASKED) answers.set(contestant.id, await ask(await stage.start(contestant)));
   });
   after(() => ends.disposeAsync());
 
-  for (const { id, title, question } of CONTESTANTS)
+  for (const { id, title, question } of ASKED)
     it(`${id} gives the right answer: ${title}`, () => {
       const { status, text } = answers.get(id) ?? { status: 0, text: '' };
       assert.equal(status, question.expect, text);
@@ -54,8 +62,8 @@ describe('the contestants', () => {
     });
 
   it('a call by MCP gets the same content from both servers', () => {
-    assert.ok(resultOf('mcp-call').structuredContent);
-    assert.deepEqual(resultOf('mcp-call').structuredContent, resultOf('sdk-call').structuredContent);
+    assert.ok(resultOf('mcp-call-5').structuredContent);
+    assert.deepEqual(resultOf('mcp-call-5').structuredContent, resultOf('sdk-call-5').structuredContent);
   });
 
   it('a message by A2A gets the same part from both servers', () => {
@@ -65,12 +73,32 @@ describe('the contestants', () => {
   });
 });
 
+describe('paid calls', () => {
+  it('bring proofs that the gateway takes, and ask the facilitator twice', async () => {
+    await using ends = new AsyncDisposableStack();
+    const signal = AbortSignal.timeout(IN_TIME);
+    const options = { cores: chooseCores(), signal, profile: undefined, entries: entriesOfSources() };
+    const stage = await setStage(ends, options);
+    const { contestant, origin } = await stage.start(only('paid-sqlite'));
+    const load = startLoad(undefined);
+    ends.defer(() => load.stop());
+    const { requests } = await load.fire(
+      { origin, question: contestant.question, seconds: 0.3, connections: 4 },
+      signal,
+    );
+    assert.ok(requests > 0);
+    assert.deepEqual(await stage.facilitatorCounts(), { verify: requests, settle: requests });
+  });
+});
+
 describe('the choice of contestants', () => {
-  it('has each id once, and compares within a suite only', () => {
-    const suiteOf = new Map(CONTESTANTS.map(({ id, suite }) => [id, suite]));
-    assert.equal(suiteOf.size, CONTESTANTS.length);
-    for (const { id, suite, against } of CONTESTANTS)
-      if (against !== undefined) assert.equal(suiteOf.get(against.id), suite, id);
+  it('has each id once, and each process in one suite', () => {
+    assert.equal(new Set(CONTESTANTS.map(({ id }) => id)).size, CONTESTANTS.length);
+    const suites = new Map<string, string>();
+    for (const { id, suite, process: name = id } of CONTESTANTS) {
+      assert.equal(suites.get(name) ?? suite, suite, id);
+      suites.set(name, suite);
+    }
   });
 
   it('selects all of them by default', () =>
@@ -88,39 +116,38 @@ describe('the choice of contestants', () => {
 
   it('selects single ones', () =>
     assert.deepEqual(
-      chosen({ suites: undefined, only: ['sdk-call', 'free'] }).map(({ id }) => id),
-      ['free', 'sdk-call'],
+      chosen({ suites: undefined, only: ['sdk-call-5', 'free-redis'] }).map(({ id }) => id),
+      ['free-redis', 'sdk-call-5'],
     ));
 
-  it('takes each gateway beside an earlier one, and no peers', () =>
+  it('takes each gateway beside an earlier one, in a process of its own, and no peers', () =>
     assert.deepEqual(
-      chosen({ suites: ['http'], only: undefined, before: 'earlier.mjs' }).map(({ id, against }) => [id, against?.id]),
+      chosen({ suites: ['challenge'], only: undefined, before: 'earlier.mjs' }).map(({ id, process: name }) => [
+        id,
+        name,
+      ]),
       [
-        ['free', 'free-before'],
-        ['free-before', undefined],
-        ['challenge', 'challenge-before'],
-        ['challenge-before', undefined],
+        ['challenge', undefined],
+        ['challenge-before', 'challenge-before'],
       ],
     ));
 
   for (const [what, choice, message] of [
-    ['unknown', { suites: undefined, only: ['other'] }, /other is none of free, /],
-    ['of another suite', { suites: ['a2a'], only: ['free'] }, /leave no contestant/],
+    ['unknown', { suites: undefined, only: ['other'] }, /other is none of free-redis, /],
+    ['of another suite', { suites: ['a2a'], only: ['recipe'] }, /leave no contestant/],
   ] as const)
     it(`refuses one that is ${what}`, () => assert.throws(() => chosen(choice), { message }));
 });
 
-function startedOn(stage: Stage, id: string): Promise<Started> {
+function only(id: string): Contestant {
   const [contestant] = chosen({ suites: undefined, only: [id] });
   assert.ok(contestant);
-  return stage.start(contestant);
+  return contestant;
 }
 
-/** Sends one request and ends the contestant. */
-async function ask({ contestant, origin, program }: Started): Promise<{ status: number; text: string }> {
+async function ask({ contestant, origin }: Started): Promise<{ status: number; text: string }> {
   const { path, headers, body } = contestant.question;
   const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body });
   const text = await answer.text();
-  await program.stop();
   return { status: answer.status, text };
 }

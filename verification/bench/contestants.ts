@@ -1,25 +1,31 @@
 /** All contestants, and the choice of the command line. */
 
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Contestant, Suite } from './contestant.ts';
+import { type Contestant, NotAvailable, type Suite } from './contestant.ts';
 import { a2aSdk } from './peers/a2a-sdk.ts';
-import { expressJson } from './peers/express-json.ts';
-import { gatewayA2a, gatewayChallenge, gatewayFree, gatewayMcp } from './peers/gateway.ts';
-import { hpmRecipe } from './peers/hpm-recipe.ts';
+import { bareUndici } from './peers/bare-undici.ts';
+import { gatewayA2a, gatewayBodies, gatewayChallenge, gatewayFree, gatewayMcp, gatewayPaid } from './peers/gateway.ts';
+import { hpmRecipe, recipeAlone, recipeBodies } from './peers/hpm-recipe.ts';
 import { hpmStreamed } from './peers/hpm-streamed.ts';
+import { installedFree, officialChallenge, officialPaid } from './peers/installed.ts';
 import { mcpSdk } from './peers/mcp-sdk.ts';
+import { nginx } from './peers/nginx.ts';
 import { gatewayPassed, proxies } from './peers/passthrough.ts';
-
-const GATEWAYS: readonly Contestant[] = [gatewayFree, gatewayChallenge, gatewayPassed, ...gatewayMcp, gatewayA2a];
 
 /** All of them, suite by suite in the order of the report. */
 export const CONTESTANTS: readonly Contestant[] = [
-  gatewayFree,
-  hpmStreamed,
+  ...gatewayFree,
   hpmRecipe,
+  recipeAlone,
+  bareUndici,
+  nginx,
+  hpmStreamed,
+  ...installedFree,
   gatewayChallenge,
-  expressJson,
+  officialChallenge,
+  ...gatewayBodies,
+  ...recipeBodies,
+  ...gatewayPaid,
+  ...officialPaid,
   gatewayPassed,
   ...proxies,
   ...gatewayMcp,
@@ -28,26 +34,32 @@ export const CONTESTANTS: readonly Contestant[] = [
   ...a2aSdk,
 ];
 
+/** The id of the earlier gateway beside a contestant. */
+export function earlierOf(id: string): string {
+  return `${id}-before`;
+}
+
 /**
- * Each gateway beside an earlier one, in one run: its ratio is then to that one.
+ * Each gateway beside an earlier one, in one run.
  * @param entry of the earlier gateway, its src/main.ts or its bundle
  */
 function besideEarlier(entry: string): readonly Contestant[] {
-  return GATEWAYS.flatMap((now) => {
+  return CONTESTANTS.filter(({ own }) => own === true).flatMap((now) => {
     const earlier: Contestant = {
-      id: `${now.id}-before`,
-      suite: now.suite,
+      ...now,
+      id: earlierOf(now.id),
       title: `${now.title}, before`,
-      question: now.question,
-      readyPath: now.readyPath,
-      async program(surroundings) {
-        const folder = join(surroundings.folder, 'before');
-        await mkdir(folder, { recursive: true });
-        const { args, env } = await now.program({ ...surroundings, folder });
-        return { args: [entry, ...args.slice(1)], env };
-      },
+      process: earlierOf(now.process ?? now.id),
+      program: (surroundings) =>
+        now.program({
+          ...surroundings,
+          gatewayEntry: async () => entry,
+          async noopEntry() {
+            throw new NotAvailable('an earlier bundle has no rail that settles nothing');
+          },
+        }),
     };
-    return [{ ...now, against: { id: earlier.id } }, earlier];
+    return [now, earlier];
   });
 }
 

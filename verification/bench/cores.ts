@@ -1,5 +1,6 @@
 /** Pins contestant and load to cores of their own. */
 
+import { spawnSync } from 'node:child_process';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -17,12 +18,21 @@ export function chooseCores(): Cores {
 }
 
 /**
- * A command that runs Node on one core. `taskset` replaces itself by Node, so the process id is
- * Node's.
+ * A command that runs a program on one core. `taskset` replaces itself by the program, so the
+ * process id is the program's.
  */
-export function nodeOn(core: number | undefined, args: readonly string[]): readonly [string, readonly string[]] {
-  if (core === undefined) return [process.execPath, args];
-  return ['taskset', ['-c', String(core), process.execPath, ...args]];
+export function pinned(
+  core: number | undefined,
+  command: string,
+  args: readonly string[],
+): readonly [string, readonly string[]] {
+  if (core === undefined) return [command, args];
+  return ['taskset', ['-c', String(core), command, ...args]];
+}
+
+/** Moves a process that runs to one core. */
+export function pin(core: number | undefined, pid: number): void {
+  if (core !== undefined) spawnSync('taskset', ['-a', '-c', '-p', String(core), String(pid)]);
 }
 
 function hasTaskset(): boolean {

@@ -1,101 +1,169 @@
 /**
  * The load generator: takes a LoadTask as message, keeps its connections busy, answers with a
- * LoadReport. Ends with its parent.
+ * LoadReport. Ends with its parent. It works on plain sockets with bytes made beforehand, because
+ * what it costs is taken from the backend on its core.
  */
-import { type Dispatcher, Pool } from 'undici';
+import { connect, type Socket } from 'node:net';
+import { closes, Framer, headerOf, type Message } from './framing.ts';
 import type { LoadReport, LoadTask } from './load.ts';
 import { percentile } from './numbers.ts';
+import { challengeOf, freshPayers, signProofs } from './proofs.ts';
 
 /** Most requests of one task; also the room for their times. */
 const MAX_REQUESTS = 2_000_000;
 /** How much of a wrong answer is printed, characters. */
 const SHOWN_CHARS = 300;
+const PAYERS = 64;
+/** Paid calls a second that proofs are signed for until the contestant's own rate is known. */
+const FIRST_RATE = 1_500;
+/** Proofs beside those that the last rate asks for. */
+const SPARE = 1.4;
+const MAX_PROOFS = 40_000;
+/** Between two tries to connect, milliseconds. */
+const RECONNECT_MS = 20;
 
 const times = new Float64Array(MAX_REQUESTS);
+const payers = freshPayers(PAYERS);
+const rates = new Map<string, number>();
 
 /** The requests of one connection, each sent after the answer to the last one. */
-class Lane implements Dispatcher.DispatchHandler {
-  readonly #round: Round;
-  readonly #chunks: Buffer[] = [];
+class Lane {
+  readonly #port: number;
+  #socket: Socket | undefined;
+  #framer = new Framer();
+  #round: Round | undefined;
   #sentAt = 0;
-  #status = 0;
+  /** Which request of its round this connection waits for. */
+  #asked = 0;
+  #asking = false;
 
-  constructor(round: Round) {
-    this.#round = round;
+  constructor(port: number) {
+    this.#port = port;
   }
 
-  next(): void {
+  /** Resolves once it is connected. */
+  async connected(): Promise<void> {
+    if (this.#socket !== undefined) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#connect(resolve);
+    await promise;
+  }
+
+  run(round: Round): void {
+    this.#round = round;
+    this.#next();
+  }
+
+  destroy(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
+
+  #next(): void {
     const round = this.#round;
-    if (round.over()) {
+    if (round === undefined) return;
+    const request = round.over() ? undefined : round.request();
+    if (request === undefined) {
+      this.#round = undefined;
       round.leave();
       return;
     }
-    this.#chunks.length = 0;
-    this.#sentAt = performance.now();
-    round.pool.dispatch(round.request, this);
+    this.#asked = request.at;
+    const send = (): void => {
+      this.#sentAt = performance.now();
+      this.#asking = true;
+      this.#socket?.write(request.bytes);
+    };
+    if (this.#socket === undefined) this.#connect(send);
+    else send();
   }
 
-  onRequestStart(): void {}
-
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
-    this.#status = status;
+  #connect(then: () => void): void {
+    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true });
+    this.#socket = socket;
+    this.#framer = new Framer();
+    const answered = (message: Message, bytes: Buffer): void => this.#answered(message, bytes);
+    let open = false;
+    socket.once('connect', () => {
+      open = true;
+      then();
+    });
+    socket.on('data', (chunk: Buffer) => this.#framer.take(chunk, answered));
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      if (this.#socket !== socket) return;
+      this.#socket = undefined;
+      if (!open) {
+        const round = this.#round;
+        if (round?.over() === true) round.leave();
+        else setTimeout(() => this.#connect(then), RECONNECT_MS);
+      } else if (this.#asking) {
+        this.#asking = false;
+        this.#round?.broken();
+        this.#next();
+      }
+    });
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#chunks.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    const ms = performance.now() - this.#sentAt;
-    const [first, second] = this.#chunks;
-    // Most answers are one chunk, which is read without a copy.
-    const body = first === undefined || second !== undefined ? Buffer.concat(this.#chunks) : first;
-    this.#round.count(ms, this.#status, body);
-    this.next();
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.#round.fail(error.message);
-    this.next();
+  #answered(message: Message, bytes: Buffer): void {
+    if (!this.#asking) return;
+    this.#asking = false;
+    this.#round?.count(performance.now() - this.#sentAt, this.#asked, message, bytes);
+    if (closes(message.head)) this.destroy();
+    this.#next();
   }
 }
 
-/** The lanes of one task, and their counts. */
+/** One task, its requests and their counts. */
 class Round {
-  readonly pool: Pool;
-  readonly request: Dispatcher.DispatchOptions;
   readonly #task: LoadTask;
   readonly #holds: Buffer;
-  readonly #ends: number;
+  readonly #requests: readonly Buffer[];
   readonly #done = Promise.withResolvers<void>();
-  #running: number;
-  #requests = 0;
+  readonly #expected: string;
+  #ends = 0;
+  #running = 0;
+  #sent = 0;
+  #good = 0;
+  #refused = 0;
+  readonly #settled: number[] = [];
   #failure: string | undefined;
 
-  constructor(pool: Pool, task: LoadTask) {
-    this.pool = pool;
-    const { path, headers, body, holds } = task.question;
-    this.request = { method: 'POST', path, headers, body };
+  constructor(task: LoadTask, requests: readonly Buffer[]) {
     this.#task = task;
-    this.#holds = Buffer.from(holds);
-    this.#running = task.connections;
-    this.#ends = performance.now() + task.seconds * 1_000;
+    this.#holds = Buffer.from(task.question.holds);
+    this.#expected = ` ${task.question.expect} `;
+    this.#requests = requests;
   }
 
   over(): boolean {
-    return this.#failure !== undefined || this.#requests >= MAX_REQUESTS || performance.now() >= this.#ends;
+    return this.#failure !== undefined || this.#good >= MAX_REQUESTS || performance.now() >= this.#ends;
   }
 
-  count(ms: number, status: number, body: Buffer): void {
-    const { expect, holds } = this.#task.question;
-    if (status !== expect) this.fail(`answered ${status}, not ${expect}`);
-    else if (!body.includes(this.#holds))
-      this.fail(`answered without ${JSON.stringify(holds)}: ${body.toString('utf8', 0, SHOWN_CHARS)}`);
-    else times[this.#requests++] = ms;
+  /** Undefined when all proofs are used. */
+  request(): { readonly at: number; readonly bytes: Buffer } | undefined {
+    const at = this.#task.question.pays === true ? this.#sent++ : 0;
+    const bytes = this.#requests[at];
+    return bytes === undefined ? undefined : { at, bytes };
+  }
+
+  count(ms: number, at: number, message: Message, bytes: Buffer): void {
+    const problem = this.#problem(message, bytes);
+    const { retries, proofs } = this.#task;
+    if (problem === undefined) {
+      times[this.#good++] = ms;
+      if (proofs !== undefined) this.#settled.push(at);
+    } else if (proofs !== undefined || (retries === true && message.head.startsWith('HTTP/1.1 5'))) this.#refused += 1;
+    else this.fail(problem);
+  }
+
+  broken(): void {
+    if (this.#task.retries === true || this.#task.proofs !== undefined) this.#refused += 1;
+    else this.fail('broke a connection');
   }
 
   fail(why: string): void {
-    this.#failure ??= `${why} (after ${this.#requests} good answers)`;
+    this.#failure ??= `${why} (after ${this.#good} good answers)`;
   }
 
   leave(): void {
@@ -103,32 +171,99 @@ class Round {
     if (this.#running === 0) this.#done.resolve();
   }
 
-  async report(): Promise<LoadReport> {
+  async run(lanes: readonly Lane[]): Promise<LoadReport> {
+    const own = process.cpuUsage();
     const startedAt = performance.now();
-    for (let lane = 0; lane < this.#task.connections; lane += 1) new Lane(this).next();
+    this.#ends = startedAt + this.#task.seconds * 1_000;
+    this.#running = lanes.length;
+    for (const lane of lanes) lane.run(this);
     await this.#done.promise;
     const elapsedMs = performance.now() - startedAt;
-    const sorted = times.subarray(0, this.#requests).toSorted();
+    const { user, system } = process.cpuUsage(own);
+    const sorted = times.subarray(0, this.#good).toSorted();
     const [p50Ms, p99Ms] = [percentile(sorted, 0.5), percentile(sorted, 0.99)];
-    return { requests: this.#requests, elapsedMs, p50Ms, p99Ms, failure: this.#failure };
+    const ownNs = ((user + system) * 1_000) / (this.#good + this.#refused);
+    return {
+      requests: this.#good,
+      refused: this.#refused,
+      settled: this.#settled,
+      elapsedMs,
+      p50Ms,
+      p99Ms,
+      ownNs,
+      failure: this.#failure,
+    };
+  }
+
+  /** Undefined for a right answer. */
+  #problem({ head, bodyAt, end }: Message, bytes: Buffer): string | undefined {
+    const { expect, holds, pays } = this.#task.question;
+    const shown = (): string => bytes.toString('utf8', bodyAt, Math.min(end, bodyAt + SHOWN_CHARS));
+    if (!head.startsWith(this.#expected, 8)) return `answered ${head.slice(9, 12)}, not ${expect}: ${shown()}`;
+    const at = bytes.indexOf(this.#holds, bodyAt);
+    if (at === -1 || at >= end) return `answered without ${JSON.stringify(holds)}: ${shown()}`;
+    if (pays === true && !settled(head)) return `answered without a settled payment: ${shown()}`;
+    return undefined;
   }
 }
 
-let open: { readonly origin: string; readonly pool: Pool } | undefined;
+/** Whether PAYMENT-RESPONSE says that the payment is settled. */
+function settled(head: string): boolean {
+  const response = headerOf(head, 'payment-response');
+  return response !== undefined && Buffer.from(response, 'base64').includes('"success":true');
+}
+
+let open: { readonly origin: string; readonly lanes: readonly Lane[] } | undefined;
 
 /**
  * Connections are kept between tasks of the same contestant, so that connecting is not measured.
  */
-async function poolFor({ origin, connections }: LoadTask): Promise<Pool> {
-  if (open?.origin === origin) return open.pool;
-  await open?.pool.destroy();
-  const pool = new Pool(origin, { connections, pipelining: 1 });
-  open = { origin, pool };
-  return pool;
+async function lanesFor({ origin, connections }: LoadTask): Promise<readonly Lane[]> {
+  if (open?.origin !== origin || open.lanes.length !== connections) {
+    for (const lane of open?.lanes ?? []) lane.destroy();
+    const port = Number(new URL(origin).port);
+    open = { origin, lanes: Array.from({ length: connections }, () => new Lane(port)) };
+  }
+  await Promise.all(open.lanes.map((lane) => lane.connected()));
+  return open.lanes;
+}
+
+async function requestsFor(task: LoadTask): Promise<readonly Buffer[]> {
+  const { question, origin, connections, proofs: given } = task;
+  if (given !== undefined) return given.map((proof) => requestBytes(task, proof));
+  if (question.pays !== true) return [requestBytes(task)];
+  const challenge = await challengeOf(origin, question);
+  const wanted = Math.ceil((rates.get(origin) ?? FIRST_RATE) * task.seconds * SPARE) + 2 * connections;
+  const proofs = signProofs(challenge, payers, Math.min(MAX_PROOFS, wanted));
+  return proofs.map((proof) => requestBytes(task, proof));
+}
+
+function requestBytes({ origin, question }: LoadTask, proof?: string): Buffer {
+  const { path, headers, body } = question;
+  const lines = [
+    `POST ${path} HTTP/1.1`,
+    `host: ${new URL(origin).host}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(proof === undefined ? [] : [`payment-signature: ${proof}`]),
+  ];
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+async function work(task: LoadTask): Promise<LoadReport> {
+  const requests = await requestsFor(task);
+  const lanes = await lanesFor(task);
+  const report = await new Round(task, requests).run(lanes);
+  if (task.question.pays === true) rates.set(task.origin, (report.requests * 1_000) / report.elapsedMs);
+  return report;
 }
 
 process.on('message', async (task: LoadTask) => {
-  const pool = await poolFor(task);
-  process.send?.(await new Round(pool, task).report());
+  try {
+    process.send?.(await work(task));
+  } catch (error) {
+    const failure = error instanceof Error ? error.message : String(error);
+    process.send?.({ requests: 0, refused: 0, settled: [], elapsedMs: 0, p50Ms: 0, p99Ms: 0, ownNs: 0, failure });
+  }
 });
 process.on('disconnect', () => process.exit(0));

@@ -11,6 +11,33 @@ export class CannotMeasure extends Error {
 }
 
 /**
+ * Nanoseconds that a process and all processes below it have been on a core so far: a contestant
+ * may have workers.
+ */
+export function treeCpuNs(pid: number): number {
+  return processesBelow(pid).reduce((total, one) => total + cpuNs(one), 0);
+}
+
+/** Resident memory of a process and all processes below it, bytes. */
+export function treeResidentBytes(pid: number): number {
+  return processesBelow(pid).reduce((total, one) => total + residentBytes(one), 0);
+}
+
+/** The process itself first. Only itself where the kernel lists no children. */
+function processesBelow(pid: number): readonly number[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) => childrenOf(`/proc/${pid}/task/${task}/children`));
+  return [pid, ...children.flatMap(processesBelow)];
+}
+
+function childrenOf(file: string): readonly number[] {
+  try {
+    return readFileSync(file, 'latin1').split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/**
  * Nanoseconds that all threads of a process have been on a core so far, in user and system mode.
  * The time of an ended thread is lost; Node's pool and V8's helpers live as long as their process.
  */

@@ -6,8 +6,14 @@ export function percentile(sorted: ArrayLike<number>, share: number): number {
 
 /** The middle value, or the mean of the two middle ones; NaN when there are none. */
 export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** The quantile between the two nearest values; NaN when there are none. `share`: 0 to 1. */
+export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
-  return (lower + upper) / 2;
+  const place = share * (sorted.length - 1);
+  const lower = sorted[Math.floor(place)] ?? Number.NaN;
+  const upper = sorted[Math.ceil(place)] ?? Number.NaN;
+  return lower + (upper - lower) * (place - Math.floor(place));
 }

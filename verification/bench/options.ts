@@ -1,7 +1,8 @@
 /** The command line of the benchmark. */
 
 import { parseArgs } from 'node:util';
-import { START_SUITE, SUITES, type Suite } from './contestant.ts';
+import { SUITES, type Suite } from './contestant.ts';
+import { MEASURED_SUITES, type RowSuite } from './goals.ts';
 
 /** How a benchmark is run. */
 export interface BenchOptions {
@@ -9,10 +10,16 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Turns of each contestant; even, so that every one is as often early as late. */
   readonly rounds: number;
-  /** Which suites; undefined: all. */
-  readonly suites: readonly Suite[] | undefined;
-  /** Whether starts are measured. */
-  readonly starts: boolean;
+  /** How long each process is asked before its first round. */
+  readonly warmUpSeconds: number;
+  /** How often the rounds of rows that are too wide are taken again, with longer turns. */
+  readonly repeats: number;
+  /** Which suites of turns. */
+  readonly suites: readonly Suite[];
+  /** Which suites that measure in other ways. */
+  readonly measured: readonly MeasuredSuite[];
+  /** Only the rows that matter most. */
+  readonly quick: boolean;
   /** Ids of the contestants; undefined: all. */
   readonly only: readonly string[] | undefined;
   /** Entry of an earlier gateway, src/main.ts or a bundle; undefined: the peers. */
@@ -21,19 +28,26 @@ export interface BenchOptions {
   readonly profile: string | undefined;
 }
 
+export type MeasuredSuite = (typeof MEASURED_SUITES)[number];
+
+const ALL: readonly RowSuite[] = [...SUITES, ...MEASURED_SUITES];
+
 export const USAGE = `node verification/bench/run.ts [options]
 
-  --seconds N     length of a turn (default 1, at most 30)
-  --rounds N      turns of each contestant (default 8, at most 50)
-  --quick         half a second, 4 rounds: about two minutes for all
-  --suite A,B     some of http, passthrough, mcp, a2a, start (default all, about six minutes)
+  --quick         the rows that matter most in a minute: shorter turns and warm-up, no repeats
+  --suite A,B     some of ${ALL.join(', ')}
   --only A,B      these contestants only; a ratio needs its peer
   --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
+  --seconds N     length of a turn (default 1, at most 30)
+  --rounds N      turns of each contestant (default 6, at most 50)
+  --warm-up N     seconds that each process is asked before its first round (default 10)
   --profile DIR   also write a V8 CPU profile of each contestant there
+
+GATEWAY_ENTRY names another entry than the bundle that is built for the run.
 `;
 
-const DEFAULTS = { seconds: 1, rounds: 8 };
-const QUICK = { seconds: 0.5, rounds: 4 };
+const DEFAULTS = { seconds: 1, rounds: 6, warmUpSeconds: 10, repeats: 2 };
+const QUICK = { seconds: 0.5, rounds: 4, warmUpSeconds: 2, repeats: 0 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;
 
@@ -44,6 +58,7 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
     options: {
       seconds: { type: 'string' },
       rounds: { type: 'string' },
+      'warm-up': { type: 'string' },
       suite: { type: 'string' },
       only: { type: 'string' },
       before: { type: 'string' },
@@ -53,23 +68,44 @@ export function readOptions(args: readonly string[]): BenchOptions | 'help' {
     },
   });
   if (values.help === true) return 'help';
-  const preset = values.quick === true ? QUICK : DEFAULTS;
+  const quick = values.quick === true;
+  const preset = quick ? QUICK : DEFAULTS;
   const seconds = Number(values.seconds ?? preset.seconds);
   const rounds = Number(values.rounds ?? preset.rounds);
-  if (!(seconds > 0 && seconds <= MAX_SECONDS)) throw new Error(`--seconds: more than 0, at most ${MAX_SECONDS}`);
+  const warmUpSeconds = Number(values['warm-up'] ?? preset.warmUpSeconds);
+  for (const [name, value] of [
+    ['--seconds', seconds],
+    ['--warm-up', warmUpSeconds],
+  ] as const)
+    if (!(value > 0 && value <= MAX_SECONDS)) throw new Error(`${name}: more than 0, at most ${MAX_SECONDS}`);
   if (!(Number.isInteger(rounds) && rounds > 0 && rounds <= MAX_ROUNDS))
     throw new Error(`--rounds: a whole number from 1 to ${MAX_ROUNDS}`);
   const { before, profile } = values;
-  const suites = values.suite?.split(',');
-  const starts = suites === undefined ? values.only === undefined : suites.includes(START_SUITE);
-  return { seconds, rounds, suites: suitesOf(suites), starts, only: values.only?.split(','), before, profile };
+  const only = values.only?.split(',');
+  const named = suitesOf(values.suite?.split(','));
+  return {
+    seconds,
+    rounds,
+    warmUpSeconds,
+    repeats: preset.repeats,
+    suites: SUITES.filter((suite) => named.includes(suite)),
+    // Contestants, and an earlier gateway, are those of the suites of turns.
+    measured:
+      only === undefined && (values.suite !== undefined || (before === undefined && !quick))
+        ? MEASURED_SUITES.filter((suite) => named.includes(suite))
+        : [],
+    quick,
+    only,
+    before,
+    profile,
+  };
 }
 
-function suitesOf(names: readonly string[] | undefined): readonly Suite[] | undefined {
-  return names?.flatMap((name) => {
-    if (name === START_SUITE) return [];
-    const suite = SUITES.find((known) => known === name);
-    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${[...SUITES, START_SUITE].join(', ')}`);
-    return [suite];
+function suitesOf(names: readonly string[] | undefined): readonly RowSuite[] {
+  if (names === undefined) return ALL;
+  return names.map((name) => {
+    const suite = ALL.find((known) => known === name);
+    if (suite === undefined) throw new Error(`--suite: ${name} is none of ${ALL.join(', ')}`);
+    return suite;
   });
 }

@@ -4,7 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ended, terminate } from '../../spec/support/child.ts';
 import { leash } from '../../spec/support/leash.ts';
-import { nodeOn } from './cores.ts';
+import type { Program } from './contestant.ts';
+import { pinned } from './cores.ts';
 
 const START_DEADLINE_MS = 20_000;
 const READY_POLL_MS = 50;
@@ -25,15 +26,14 @@ export interface Running {
 }
 
 /**
- * Starts Node on a core. Its stdout goes to the null device: writing a log has its normal cost, but
- * the log is not read. It ends with this process in any case.
+ * Starts a program on a core. Its stdout goes to the null device: writing a log has its normal
+ * cost, but the log is not read. It ends with this process in any case.
  */
 export function startProgram(
   core: number | undefined,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
+  { command: wanted = process.execPath, args, env }: Program,
 ): Running {
-  const [command, commandArgs] = nodeOn(core, args);
+  const [command, commandArgs] = pinned(core, wanted, args);
   const child = spawn(command, commandArgs, {
     // A clean environment: NODE_OPTIONS of the developer's shell must not change what is measured.
     env: { PATH: process.env['PATH'] ?? '', ...env },

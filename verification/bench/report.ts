@@ -1,118 +1,106 @@
-/** Compares contestants round by round, and writes table and history. */
+/** Writes what was measured: contestants, rows, and one line for a history. */
 
 import { cpus } from 'node:os';
-import type { Turn } from './bench.ts';
+import type { Outcome, Turn } from './bench.ts';
 import type { Contestant } from './contestant.ts';
 import { median } from './numbers.ts';
-
-/**
- * A contestant's CPU a request as a share of its peer's, computed in each round, where the machine
- * was the same for both.
- */
-export interface Ratio {
-  readonly against: string;
-  readonly median: number;
-  readonly lowest: number;
-  readonly highest: number;
-  readonly goal: number | undefined;
-}
+import { MAX_SPREAD, type Row } from './verdict.ts';
 
 /** A contestant over all rounds; every figure is a median. */
 export interface Standing extends Turn {
   readonly title: string;
-  /** Undefined when its peer did not take part. */
-  readonly ratio: Ratio | undefined;
 }
 
-/** Sums up the rounds, contestants in the given order. */
-export function standings(
-  contestants: readonly Contestant[],
-  rounds: readonly (readonly Turn[])[],
-): readonly Standing[] {
-  return contestants.map(({ id, title, against }) => {
-    const own = turnsOf(rounds, id);
+/** Sums up the rounds, contestants in the given order; those that did not run are left out. */
+export function standings(contestants: readonly Contestant[], rounds: Outcome['rounds']): readonly Standing[] {
+  return contestants.flatMap(({ id, title }) => {
+    const own = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
+    if (own.length === 0) return [];
     const middle = (figure: (turn: Turn) => number): number => median(own.map(figure));
-    return {
-      id,
-      title,
-      cpuNs: middle((turn) => turn.cpuNs),
-      perSecond: middle((turn) => turn.perSecond),
-      p50Ms: middle((turn) => turn.p50Ms),
-      p99Ms: middle((turn) => turn.p99Ms),
-      residentBytes: middle((turn) => turn.residentBytes),
-      busy: middle((turn) => turn.busy),
-      ratio: against === undefined ? undefined : ratio(own, turnsOf(rounds, against.id), against),
-    };
+    return [
+      {
+        id,
+        title,
+        cpuNs: middle((turn) => turn.cpuNs),
+        perSecond: middle((turn) => turn.perSecond),
+        p50Ms: middle((turn) => turn.p50Ms),
+        p99Ms: middle((turn) => turn.p99Ms),
+        residentBytes: middle((turn) => turn.residentBytes),
+        busy: middle((turn) => turn.busy),
+        loadNs: middle((turn) => turn.loadNs),
+      },
+    ];
   });
 }
 
-function turnsOf(rounds: readonly (readonly Turn[])[], id: string): readonly Turn[] {
-  return rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
+const CONTESTANT_HEADINGS = ['contestant', 'CPU us', 'req/s', 'p50 ms', 'p99 ms', 'RSS MB', 'busy', 'load us'];
+
+/** What each contestant of a suite did. */
+export function contestantTable(all: readonly Standing[]): string {
+  return aligned([
+    CONTESTANT_HEADINGS,
+    ...all.map((one) => [
+      `${one.id}: ${one.title}`,
+      (one.cpuNs / 1_000).toFixed(1),
+      one.perSecond.toFixed(0),
+      one.p50Ms.toFixed(2),
+      one.p99Ms.toFixed(1),
+      (one.residentBytes / 1_048_576).toFixed(0),
+      `${(one.busy * 100).toFixed(0)} %`,
+      (one.loadNs / 1_000).toFixed(1),
+    ]),
+  ]);
 }
 
-function ratio(
-  own: readonly Turn[],
-  peer: readonly Turn[],
-  against: { readonly id: string; readonly goal?: number },
-): Ratio | undefined {
-  const shares = own.flatMap((turn, round) => {
-    const other = peer[round];
-    return other === undefined ? [] : [turn.cpuNs / other.cpuNs];
-  });
-  if (shares.length === 0) return undefined;
-  return {
-    against: against.id,
-    median: median(shares),
-    lowest: Math.min(...shares),
-    highest: Math.max(...shares),
-    goal: against.goal,
-  };
+const ROW_HEADINGS = ['row', 'peer', 'now', 'goal', 'stretch', 'spread', 'met'];
+
+/** The rows, with the exact program of each peer. */
+export function goalTable(rows: readonly Row[], contestants: readonly Contestant[]): string {
+  const titles = new Map(contestants.map(({ id, title }) => [id, title]));
+  return aligned([
+    ROW_HEADINGS,
+    ...rows.map(({ goal, now, spread, met, missing }) => [
+      `${goal.id}: ${goal.what}`,
+      (goal.against === undefined ? goal.peer : titles.get(goal.against)) ?? '-',
+      figure(now),
+      limit(goal.goal, goal.atLeast),
+      limit(goal.stretch, goal.atLeast),
+      spread === undefined ? '-' : `${(spread * 100).toFixed(0)} %${spread > MAX_SPREAD ? '!' : ''}`,
+      missing === undefined ? met : `${met}: ${missing}`,
+    ]),
+  ]);
 }
 
-const HEADINGS = [
-  'contestant',
-  'CPU us',
-  'req/s',
-  'p50 ms',
-  'p99 ms',
-  'RSS MB',
-  'busy',
-  'ratio (range)',
-  'against',
-  'goal',
-];
+/** Three digits tell enough of a ratio; counts are whole. */
+function figure(value: number | undefined): string {
+  if (value === undefined) return '-';
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
 
-/** The table to read. */
-export function table(all: readonly Standing[]): string {
-  const rows = [HEADINGS, ...all.map(row)];
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+function limit(value: number | undefined, atLeast: true | undefined): string {
+  return value === undefined ? '-' : `${atLeast === true ? '>=' : '<='} ${value}`;
+}
+
+/** Columns of words to the left, of numbers to the right. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const [headings = []] = rows;
+  const widths = headings.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  const words = (column: number): boolean => column === 0 || ['peer', 'met'].includes(headings[column] ?? '');
   return rows
     .map((cells) =>
-      cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  '),
+      cells
+        .map((cell, at) => (words(at) ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+        .join('  ')
+        .trimEnd(),
     )
     .join('\n');
 }
 
-function row(one: Standing): readonly string[] {
-  const { ratio: share } = one;
-  return [
-    `${one.id}: ${one.title}`,
-    (one.cpuNs / 1_000).toFixed(1),
-    one.perSecond.toFixed(0),
-    one.p50Ms.toFixed(2),
-    one.p99Ms.toFixed(1),
-    (one.residentBytes / 1_048_576).toFixed(0),
-    `${(one.busy * 100).toFixed(0)} %`,
-    share === undefined ? '-' : `${share.median.toFixed(2)} (${share.lowest.toFixed(2)}-${share.highest.toFixed(2)})`,
-    share?.against ?? '-',
-    share?.goal === undefined ? '-' : `<= ${share.goal.toFixed(2)}`,
-  ];
-}
-
 /** One JSON line for a history: the figures and their conditions. */
 export function historyLine(
-  all: readonly Standing[],
-  run: { readonly seconds: number; readonly rounds: number },
+  rows: readonly Row[],
+  contestants: readonly Standing[],
+  run: { readonly seconds: number; readonly rounds: number; readonly warmUpSeconds: number },
 ): string {
   return JSON.stringify(
     {
@@ -121,7 +109,8 @@ export function historyLine(
       cpu: cpus()[0]?.model,
       cores: cpus().length,
       ...run,
-      contestants: all.map(({ title: _, ...figures }) => figures),
+      rows: rows.map(({ goal, now, spread, met }) => ({ id: goal.id, now, spread, goal: goal.goal, met })),
+      contestants: contestants.map(({ title: _, ...figures }) => figures),
     },
     rounded,
   );

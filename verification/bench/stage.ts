@@ -1,15 +1,21 @@
 /** The shared backend, facilitator and folder of all contestants, and their start. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { answerJson, type HttpServer, serveHttp } from '../../spec/support/http-server.ts';
 import { freePorts } from '../../spec/support/ports.ts';
-import type { Contestant, Surroundings } from './contestant.ts';
-import type { Cores } from './cores.ts';
+import { startRedis } from '../../spec/support/redis.ts';
+import { type Contestant, NotAvailable, type Surroundings } from './contestant.ts';
+import { type Cores, pin } from './cores.ts';
 import { type Running, startProgram } from './program.ts';
 
-const SUPPORTED = { kinds: [{ x402Version: 2, scheme: 'exact', network: 'eip155:84532' }] };
+/** The gateways that are measured. */
+export interface Entries {
+  /** The entry of the gateway: its bundle, or src/main.ts. */
+  gateway(): Promise<string>;
+  /** The entry of the same gateway with a rail that settles nothing. */
+  noop(): Promise<string>;
+}
 
 /** A contestant that has started. */
 export interface Started {
@@ -24,53 +30,116 @@ export interface StageOptions {
   readonly signal: AbortSignal;
   /** Where CPU profiles are written; undefined: no profiles. */
   readonly profile: string | undefined;
+  readonly entries: Entries;
 }
 
-/**
- * Shared by all contestants: the backend, a facilitator that answers only GET /supported, a folder.
- */
+/** Calls of the facilitator so far. */
+export interface FacilitatorCounts {
+  readonly verify: number;
+  readonly settle: number;
+}
+
+/** Shared by all contestants: the backend, a facilitator that moves nothing, a folder. */
 export interface Stage {
-  /** @throws Error with the last output of a contestant that did not start */
+  readonly backendUrl: string;
+  readonly facilitatorUrl: string;
+  /**
+   * Starts a contestant, unless its process runs already. @throws NotAvailable; Error with the last
+   * output of one that did not start
+   */
   start(contestant: Contestant): Promise<Started>;
+  facilitatorCounts(): Promise<FacilitatorCounts>;
+}
+
+type Process = Omit<Started, 'contestant'>;
+
+/** The sources, or the bundle that GATEWAY_ENTRY names; no gateway with another rail. */
+export function entriesOfSources(): Entries {
+  const entry = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
+  return {
+    gateway: async () => entry,
+    noop: async () => {
+      throw new NotAvailable('no gateway with a rail that settles nothing was built');
+    },
+  };
 }
 
 /** Starts the shared parts. `ends` ends all that is started here or on the stage later. */
 export async function setStage(ends: AsyncDisposableStack, options: StageOptions): Promise<Stage> {
-  const { cores, signal } = options;
+  const { signal } = options;
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
   ends.defer(() => rm(folder, { recursive: true, force: true }));
-  const [port = 0] = await freePorts(1);
-  const backend = startProgram(cores.others, [join(import.meta.dirname, 'backend.ts')], { PORT: String(port) });
-  ends.defer(() => backend.stop());
-  const backendUrl = `http://127.0.0.1:${port}`;
-  await backend.ready(backendUrl, signal);
-  const facilitator = await startFacilitatorStub();
-  ends.defer(() => facilitator.stop());
-  const shared = { backendUrl, facilitatorUrl: facilitator.url, folder };
-  return { start: (contestant) => start(contestant, shared, ends, options) };
+  const backendUrl = await startShared('backend.ts', ends, options);
+  const facilitatorUrl = await startShared('facilitator-main.ts', ends, options);
+  const processes = new Map<string, Process>();
+  return {
+    backendUrl,
+    facilitatorUrl,
+    async start(contestant) {
+      const name = contestant.process ?? contestant.id;
+      const running = processes.get(name);
+      if (running !== undefined) return { contestant, ...running };
+      const own = join(folder, name);
+      await mkdir(own);
+      const started = await startProcess(contestant, { backendUrl, facilitatorUrl, folder: own }, ends, options);
+      processes.set(name, started);
+      return { contestant, ...started };
+    },
+    async facilitatorCounts() {
+      const answer = await fetch(`${facilitatorUrl}/counts`, { signal });
+      return (await answer.json()) as FacilitatorCounts;
+    },
+  };
 }
 
-async function start(
+/** Starts a program that serves all contestants. Resolves to its URL. */
+async function startShared(file: string, ends: AsyncDisposableStack, { cores, signal }: StageOptions): Promise<string> {
+  const [port = 0] = await freePorts(1);
+  const program = { args: [join(import.meta.dirname, file)], env: { PORT: String(port) } };
+  const running = startProgram(cores.others, program);
+  ends.defer(() => running.stop());
+  const url = `http://127.0.0.1:${port}`;
+  await running.ready(url, signal);
+  return url;
+}
+
+async function startProcess(
   contestant: Contestant,
   shared: Pick<Surroundings, 'backendUrl' | 'facilitatorUrl' | 'folder'>,
   ends: AsyncDisposableStack,
-  { cores, signal, profile }: StageOptions,
-): Promise<Started> {
+  { cores, signal, profile, entries }: StageOptions,
+): Promise<Process> {
   const [port = 0, sparePort = 0] = await freePorts(2);
-  const { args, env } = await contestant.program({ ...shared, port, sparePort });
-  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-name=${contestant.id}.cpuprofile`];
-  if (profile !== undefined) flags.push(`--cpu-prof-dir=${resolve(profile)}`);
-  const program = startProgram(cores.contestant, [...flags, ...args], env);
-  ends.defer(() => program.stop());
+  const program = await contestant.program({
+    ...shared,
+    port,
+    sparePort,
+    gatewayEntry: () => entries.gateway(),
+    noopEntry: () => entries.noop(),
+    async redisUrl() {
+      const redis = await startRedis();
+      ends.defer(() => redis.stop());
+      pin(cores.others, redis.pid);
+      return redis.url;
+    },
+  });
+  const running = startProgram(
+    cores.contestant,
+    profile === undefined ? program : profiled(program, contestant, profile),
+  );
+  ends.defer(() => running.stop());
   const origin = `http://127.0.0.1:${port}`;
-  await program.ready(`${origin}${contestant.readyPath}`, signal);
-  return { contestant, origin, program };
+  await running.ready(`${origin}${contestant.readyPath}`, signal);
+  return { origin, program: running };
 }
 
-/** Answers the readiness check; any other request is a fault of the benchmark and gets 404. */
-export function startFacilitatorStub(): Promise<HttpServer> {
-  return serveHttp(({ request, response }) => {
-    const known = request.method === 'GET' && request.url === '/supported';
-    answerJson(response, known ? 200 : 404, known ? SUPPORTED : {});
-  });
+/** Only Node writes profiles. */
+function profiled<P extends { readonly command?: string; readonly args: readonly string[] }>(
+  program: P,
+  { id, process: name = id }: Contestant,
+  folder: string,
+): P {
+  if (program.command !== undefined) return program;
+  const flags = ['--cpu-prof', `--cpu-prof-name=${name}.cpuprofile`, `--cpu-prof-dir=${resolve(folder)}`];
+  return { ...program, args: [...flags, ...program.args] };
 }

@@ -123,3 +123,138 @@ describe('the relay of an answer that waits for `sending`', () => {
     await call.stop();
   });
 });
+
+describe('the relay of an answer that is there as a whole', () => {
+  const ANSWER = { status: 200, headers: { 'content-type': 'text/plain', etag: '"1"' } };
+
+  /** Answers each request of one connection with the next of these bodies, in one write each. */
+  async function answering(wholes: readonly Uint8Array[], options: RelayOptions = {}, status = 200) {
+    const ends: Promise<Relayed>[] = [];
+    const server = http.createServer((_request, response) => {
+      const answer = { ...ANSWER, status, whole: wholes[ends.length], body: new PassThrough() };
+      ends.push(httpResponseWriter(response as unknown as Response, 'r').relay(answer, options));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const stop = async (): Promise<void> => {
+      socket.destroy();
+      server.close();
+      await once(server, 'close');
+    };
+    return { server, socket, ends, stop };
+  }
+  /** What comes in answer to `requests` requests on one connection, the last of which closes it. */
+  async function arriving(socket: ReturnType<typeof connect>, requests: number): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => void chunks.push(chunk));
+    const closed = once(socket, 'close');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(requests - 1));
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await closed;
+    return Buffer.concat(chunks);
+  }
+
+  for (const [rule, whole] of [
+    ['text', Buffer.from('größe')],
+    ['every byte there is', Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))],
+    ['64 KiB', Buffer.alloc(65_536, 0xe9)],
+    ['nothing', Buffer.alloc(0)],
+  ] as const)
+    it(`sends ${rule} byte for byte, with its length`, async () => {
+      const { socket, ends, stop } = await answering([whole]);
+      const arrived = await arriving(socket, 1);
+      const [head = ''] = arrived.toString('latin1').split('\r\n\r\n');
+      assert.match(head, /etag: "1"/);
+      assert.match(head, new RegExp(`content-length: ${whole.byteLength}\\b`, 'i'));
+      assert.deepEqual(arrived.subarray(head.length + 4), whole);
+      assert.deepEqual(await ends[0], { kind: 'finished' });
+      await stop();
+    });
+  it('sends no body and no length with 204', async () => {
+    const { socket, stop } = await answering([Buffer.alloc(0)], {}, 204);
+    assert.doesNotMatch(String(await arriving(socket, 1)), /content-length|transfer-encoding/i);
+    await stop();
+  });
+  it('sends nothing before `sending` resolves', async () => {
+    const mark = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const sending = (): Promise<void> => {
+      asked.resolve();
+      return mark.promise;
+    };
+    const { socket, ends, stop } = await answering([Buffer.from('hello')], { sending });
+    const arrived = arriving(socket, 1);
+    await asked.promise;
+    await rest();
+    assert.equal(socket.bytesRead, 0);
+    mark.resolve();
+    assert.match(String(await arrived), /hello$/);
+    assert.deepEqual(await ends[0], { kind: 'finished' });
+    await stop();
+  });
+  it('knows that the caller left while `sending` was under way', async () => {
+    const mark = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const call = await answering([Buffer.from('hello')], {
+      sending: () => {
+        asked.resolve();
+        return mark.promise;
+      },
+    });
+    call.server.prependOnceListener('request', (_, response: http.ServerResponse) =>
+      response.once('close', mark.resolve),
+    );
+    call.socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await asked.promise;
+    call.socket.destroy();
+    assert.deepEqual(await call.ends[0], { kind: 'client_gone' });
+    await call.stop();
+  });
+  it('knows that nothing went out on a connection that its caller has ended', async () => {
+    const ended = Promise.withResolvers<Relayed>();
+    const server = http.createServer((request, response) => {
+      // Behind the listener of the server itself, which ends its side.
+      request.socket.once('end', () => {
+        const answer = { ...ANSWER, whole: Buffer.from('hello'), body: new PassThrough() };
+        httpResponseWriter(response as unknown as Response, 'r')
+          .relay(answer, {})
+          .then(ended.resolve, ended.reject);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    connect((server.address() as AddressInfo).port, '127.0.0.1').end('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    assert.deepEqual(await ended.promise, { kind: 'client_gone' });
+    server.close();
+    await once(server, 'close');
+  });
+  it('is finished behind another answer on its connection only when that one has gone out', async () => {
+    const first = new PassThrough();
+    const { server, socket, ends, stop } = await answering([Buffer.from('first'), Buffer.from('second')]);
+    const [serve] = server.listeners('request');
+    server.removeAllListeners('request');
+    let begun = 0;
+    const second = Promise.withResolvers<void>();
+    server.on('request', (request, response: http.ServerResponse) => {
+      begun += 1;
+      if (begun === 1) first.pipe(response);
+      else {
+        serve?.call(server, request, response);
+        second.resolve();
+      }
+    });
+    const arrived = arriving(socket, 2);
+    await second.promise;
+    let finished = false;
+    void ends[0]?.then(() => {
+      finished = true;
+    });
+    await rest();
+    assert.equal(finished, false, 'the answer before it is not complete');
+    first.end('slow');
+    assert.deepEqual(await ends[0], { kind: 'finished' });
+    assert.match(String(await arrived), /slow.*first$/s);
+    await stop();
+  });
+});

@@ -79,6 +79,38 @@ describe('the queue before the feed', () => {
     assert.deepEqual(feed.ids(), numbers(0, 250));
   });
 
+  it('sends in one turn with the queue that it joins, and a queue that fails joins no other', async () => {
+    const [events, receipts] = [recordingFeed(), recordingFeed()];
+    const behind = queueOn(receipts);
+    const ahead = queueOn(events, { onSending: () => behind.queue.join() });
+    ahead.push(0, 1);
+    await pass(20);
+    behind.push(0, 2);
+    await pass(5);
+    assert.deepEqual([events.ids(), receipts.ids()], [[0], [0, 1]]);
+    receipts.failing = true;
+    behind.push(2, 3);
+    await pass(25);
+    ahead.push(1, 2);
+    await pass(25);
+    assert.deepEqual([events.ids(), receipts.attempts], [[0, 1], 2]);
+  });
+
+  it('withdraws the oldest 100 of a request, and the others stay in order', async () => {
+    const feed = recordingFeed();
+    const { queue, push } = queueOn(feed, { batchSize: 500 });
+    push(0, 2);
+    for (let n = 0; n < 101; n += 1) queue.push({ ...event(7), durationMs: n });
+    push(2, 4);
+    const withdrawn = queue.withdraw('7');
+    assert.deepEqual(
+      withdrawn.map(({ durationMs }) => durationMs),
+      numbers(0, 100),
+    );
+    await pass(25);
+    assert.deepEqual(feed.ids(), [0, 1, 7, 2, 3]);
+  });
+
   it('keeps a failed batch, repeats it unchanged under its number, and loses no order', async () => {
     const feed = recordingFeed();
     const errors: unknown[] = [];

@@ -24,6 +24,27 @@ const PROGRAM = `
   });
 `;
 
+/** What a pipe and the write that is on its way hold, at most. */
+const PIPE_BYTES = 1_048_576;
+const STALLED_LINES = 60_000;
+/** Logs more than may wait in one turn, then says so on stderr. */
+const STALLED = `
+  import { writeSync } from 'node:fs';
+  import { createLog } from ${JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href)};
+  const log = createLog('info', []);
+  const text = 'x'.repeat(200);
+  for (let at = 0; at < ${STALLED_LINES}; at += 1) log.info(text);
+  log.flush();
+  writeSync(2, 'logged');
+`;
+/** Ends in the turn in which it logs. */
+const ENDED = `
+  import { createLog } from ${JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href)};
+  const log = createLog('info', []);
+  for (let at = 0; at < 300; at += 1) log.info({ at }, 'one of many');
+  process.exit(7);
+`;
+
 describe('the log on stdout', () => {
   it('waits for a full pipe instead of trying again later, and is complete when the process ends', async (t) => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM], {
@@ -45,5 +66,40 @@ describe('the log on stdout', () => {
       lines.map((line) => (JSON.parse(line) as { readonly at: number }).at),
       Array.from({ length: LINES }, (_, index) => index + 1),
     );
+  });
+
+  it('keeps no more than 8 MiB for a reader that stopped, and says how many lines were lost', async (t) => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', STALLED], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    t.after(() => child.kill());
+    // Nothing reads the lines until all are logged.
+    await once(child.stderr, 'data');
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    const [code] = await once(child, 'close');
+    assert.equal(code, 0);
+    const lines = output
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { readonly lost?: number });
+    const last = lines.at(-1)?.lost ?? assert.fail('the loss is not told');
+    assert.equal(lines.length - 1 + last, STALLED_LINES);
+    assert.ok(Buffer.byteLength(output) < 8_388_608 + PIPE_BYTES);
+  });
+
+  it('is complete when the process ends at once', async (t) => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', ENDED], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    t.after(() => child.kill());
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    const [code] = await once(child, 'close');
+    assert.deepEqual([code, output.trimEnd().split('\n').length], [7, 300]);
   });
 });

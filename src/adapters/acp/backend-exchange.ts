@@ -8,6 +8,7 @@ import {
   BackendError,
   type BackendFailure,
   type BackendRequest,
+  type Cancellation,
   type Exchange,
   type ReceivedHeaders,
 } from '../../backend/exchange.ts';
@@ -67,7 +68,7 @@ export async function exchangeWithBackend(
   backend: AcpBackend,
   call: CheckoutCall,
   purpose: Purpose,
-  signal?: AbortSignal,
+  signal?: Cancellation,
 ): Promise<BackendReply> {
   const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
   const { timeoutMs } = backend.operations[operation];

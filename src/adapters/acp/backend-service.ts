@@ -3,7 +3,7 @@
  * reported to the watch. The adapter opens a call here; the idempotency machine makes its attempts.
  */
 
-import type { Exchange } from '../../backend/exchange.ts';
+import type { Cancellation, Exchange } from '../../backend/exchange.ts';
 import type { AttemptEnd, ReadBack } from '../../checkouts/idempotency.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import type { AcpBackend } from '../../checkouts/settings.ts';
@@ -62,7 +62,7 @@ export function createBackendService(parts: BackendServiceParts): BackendService
   const { exchange, backend, strictSemantics, authenticationErrors, watch } = parts;
   compileDocumentSchemas();
 
-  const exchangeFor = async (call: CheckoutCall, purpose: Purpose, signal?: AbortSignal): Promise<Outcome> => {
+  const exchangeFor = async (call: CheckoutCall, purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
     const operation = purpose.kind === 'read-back' ? 'getCheckoutSession' : call.operation;
     const over = watch.exchanging();
     try {
@@ -81,7 +81,7 @@ export function createBackendService(parts: BackendServiceParts): BackendService
     open(call) {
       const events = openCheckoutEvents(call, parts);
       events.requested();
-      const ask = async (purpose: Purpose, signal?: AbortSignal): Promise<Outcome> => {
+      const ask = async (purpose: Purpose, signal?: Cancellation): Promise<Outcome> => {
         const outcome = await exchangeFor(call, purpose, signal);
         events.exchanged(outcome, purpose.kind === 'read-back');
         return outcome;

@@ -3,6 +3,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import type { Cancellation } from '../../backend/exchange.ts';
 import type { AttemptEnd, FinalAnswer, Work } from '../../checkouts/idempotency.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpError } from './error.ts';
@@ -41,7 +42,7 @@ export interface BackendCall extends Work<AcpError> {
    * The reading operation, which has no key and no claim. `signal`: aborted when the caller leaves.
    * Does not reject.
    */
-  read(signal?: AbortSignal): Promise<AttemptEnd<AcpError>>;
+  read(signal?: Cancellation): Promise<AttemptEnd<AcpError>>;
   /** To be called once the answer went out to its last byte. */
   delivered(answer: Delivered): void;
 }

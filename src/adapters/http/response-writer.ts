@@ -2,14 +2,15 @@
 
 import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
-import { relayedHeaders } from '../../backend/header-policy.ts';
+import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
+import { endWith } from '../../server/http/end-with.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
-export const LAST_BYTES_MS = 60_000;
+const LAST_BYTES_MS = 60_000;
 
 /** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
@@ -57,26 +58,69 @@ interface Relaying {
 }
 
 /**
- * Streams the answer to the caller, byte for byte. When the caller leaves, the rest is still read:
- * the backend finishes its work for a paid call, and its socket stays usable. After the head, a
- * broken answer can only be reported by breaking the connection.
+ * Sends the answer to the caller, byte for byte: a short one whole with its head, any other as a
+ * stream. When the caller leaves, the rest is still read: the backend finishes its work for a paid
+ * call, and its socket stays usable. After the head, a broken answer can only be reported by
+ * breaking the connection.
  */
-async function relay(res: Response, answer: BackendAnswer, { paid, ranges, sending }: Relaying): Promise<Relayed> {
+async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): Promise<Relayed> {
+  const { whole } = answer;
+  if (whole !== undefined) return relayWhole(res, answer, whole, relaying);
   const { body } = answer;
   let broken: BackendError | undefined;
   body.once('error', (error: unknown) => {
     broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
   });
   if (!res.destroyed) {
-    res.writeHead(answer.status, relayedHeaders(answer.headers, { free: !paid, ranges, status: answer.status }));
+    res.writeHead(answer.status, headOf(answer, relaying));
     if (res.req.method === 'HEAD') return endAtHead(res, body);
-    if (await sendThrough(res, body, sending)) return { kind: 'finished' };
+    if (await sendThrough(res, body, relaying.sending)) return { kind: 'finished' };
   }
   await drain(body);
   // `aborted`: the gateway ended a free call whose caller left.
   return broken === undefined || broken.reason === 'aborted'
     ? { kind: 'client_gone' }
     : { kind: 'broken', error: broken };
+}
+
+function headOf({ status, headers }: BackendAnswer, { paid, ranges }: Relaying): Record<string, string> {
+  return relayedHeaders(headers, { free: !paid, ranges, status });
+}
+
+/** Sends an answer that cannot break any more, in one piece with its head. */
+async function relayWhole(
+  res: Response,
+  answer: BackendAnswer,
+  bytes: Uint8Array,
+  relaying: Relaying,
+): Promise<Relayed> {
+  const isHead = res.req.method === 'HEAD';
+  if (relaying.sending !== undefined && !isHead && !res.destroyed) await relaying.sending();
+  if (res.destroyed) return { kind: 'client_gone' };
+  const head = headOf(answer, relaying);
+  if (!BODYLESS_STATUSES.has(answer.status)) head['content-length'] = String(bytes.byteLength);
+  res.writeHead(answer.status, head);
+  if (isHead) {
+    res.end();
+    return { kind: 'finished' };
+  }
+  endWith(res, bytes);
+  return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
+}
+
+/** Whether the operating system gets the last byte of an answer that has ended. */
+export function isSent(res: Response): true | Promise<boolean> {
+  // Mostly it took all of it at once: then there is nothing to wait for. Behind another answer, or
+  // on a connection that is ending, nothing was written.
+  if (res.socket?.writable === true && res.writableLength === 0) return true;
+  return new Promise((resolve) => {
+    const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
+    res.once('finish', () => resolve(true));
+    res.once('close', () => {
+      clearTimeout(timeout);
+      resolve(res.writableFinished);
+    });
+  });
 }
 
 /** Only what is free is asked for its head alone: the backend may stop, nothing is bought. */

@@ -41,6 +41,8 @@ export interface GatewayConfig {
     /** Undefined: no Host check. */
     readonly allowedHosts: readonly string[] | undefined;
     readonly trustProxy: number;
+    /** Processes that serve agents; `auto`: as many as there are CPUs for them. */
+    readonly workers: number | 'auto';
   };
   readonly management: { readonly host: string; readonly port: number };
   readonly backend: {
@@ -78,4 +80,6 @@ export interface GatewayConfig {
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;
   };
+  /** Processes that the bounds above are divided among; 1 unless `shareOf` divided them. */
+  readonly processes: number;
 }

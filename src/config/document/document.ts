@@ -20,6 +20,7 @@ export interface ConfigDocument {
     readonly allowedOrigins?: readonly string[];
     readonly allowedHosts?: readonly string[];
     readonly trustProxy?: number;
+    readonly workers?: number | 'auto';
   };
   readonly management?: { readonly host?: string; readonly port?: number };
   readonly backend: {

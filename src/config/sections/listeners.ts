@@ -24,7 +24,7 @@ export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['mer
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */
-export function deriveServer(document: ConfigDocument): GatewayConfig['server'] {
+export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] {
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
   const { adminToken = '', adminTokenNext = '' } = server;
@@ -36,7 +36,17 @@ export function deriveServer(document: ConfigDocument): GatewayConfig['server'] 
     allowedOrigins: origins,
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
+    workers: deriveWorkers(document, problems),
   };
+}
+
+/** An embedded database belongs to one process. */
+function deriveWorkers({ server, storage }: ConfigDocument, problems: ProblemList): GatewayConfig['server']['workers'] {
+  const { workers = SERVER.workers.default } = server ?? {};
+  if (!problems.sound('storage') || storage.sqlite === undefined) return workers;
+  if (workers !== 'auto' && workers > 1)
+    problems.add('server.workers', 'must be 1 with storage.sqlite; several processes need storage.redis');
+  return 1;
 }
 
 function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {

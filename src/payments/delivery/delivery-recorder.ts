@@ -99,6 +99,8 @@ export interface DeliveryFacts {
 interface Begun {
   readonly record: PaymentRecord;
   readonly mark: Promise<unknown>;
+  /** An earlier attempt had the mark written. */
+  readonly earlier: boolean;
 }
 
 /** What a delivery could not write. */
@@ -129,13 +131,14 @@ export function createDeliveryRecorder(
     const own = begun.get(record);
     // Otherwise its repetition might come after what is written now.
     await own?.mark;
-    return own === undefined || own.record.sending === 'begun' ? {} : { sending: 'ended' };
+    return own === undefined || own.earlier ? {} : { sending: 'ended' };
   };
   /** Writes the mark, and again until the time is over. */
   const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
     const command = { ...fencingToken(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
     const written = persist(() => ledger.note(command), time, pausesFor(forMs, MARK_PAUSE_MS, time));
-    begun.set(record, { record: held, mark: written });
+    const earlier = held.sending === 'begun';
+    begun.set(record, { record: held, mark: written, earlier });
     return written;
   };
   const close = async (
@@ -180,7 +183,11 @@ export function createDeliveryRecorder(
       let held = record;
       for (let lost = 0; ; lost += 1) {
         const written = await mark(record, held, MARK_WAIT_MS);
-        if (written.kind === 'done') return;
+        if (written.kind === 'done') {
+          const own = begun.get(record);
+          if (own !== undefined) begun.set(record, { ...own, record: written.record });
+          return;
+        }
         if (written.kind === 'fenced' && lost < TAKEOVERS) {
           // Another attempt has the record, which would state nothing about the bytes that leave
           // here.

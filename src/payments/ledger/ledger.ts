@@ -198,6 +198,11 @@ export interface Claim {
 export interface Holder extends Claim {
   /** Unique for each command; a retried command carries the same. */
   readonly step: string;
+  /**
+   * The record as the attempt last saw it. A store that finds its last write to be the one seen
+   * answers with the clock alone, and the change is applied to this.
+   */
+  readonly seen?: PaymentRecord;
 }
 
 /** What each write may bring beside its subject. */
@@ -269,5 +274,5 @@ export interface PaymentLedger {
 
 /** The claim on a record with a fresh step token, for one write and its repetitions. */
 export function fencingToken(record: PaymentRecord): Holder {
-  return { payId: record.payId, owner: record.owner, fence: record.fence, step: randomUUID() };
+  return { payId: record.payId, owner: record.owner, fence: record.fence, step: randomUUID(), seen: record };
 }

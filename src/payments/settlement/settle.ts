@@ -46,6 +46,8 @@ export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
   readonly time?: Time;
+  /** Processes that share the slots; 1 unless given. */
+  readonly processes?: number;
 }
 
 /** Settles payments. */
@@ -60,7 +62,7 @@ export interface Settler {
 
 export function createSettler(parts: SettlementParts): Settler {
   const shared = {
-    slots: createSettlementSlots(parts.time),
+    slots: createSettlementSlots(parts.time, parts.processes),
     reservations: createReservations(parts.ledger, parts.time),
   };
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };

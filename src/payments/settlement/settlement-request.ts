@@ -1,6 +1,6 @@
 /** What a call asks of the settlement and what it gets: types between pipeline and settle.ts. */
 
-import type { HeldConnection, ReserveBackend } from '../../backend/exchange.ts';
+import type { Cancellation, HeldConnection, ReserveBackend } from '../../backend/exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
@@ -23,7 +23,7 @@ export interface SettlementRequest {
   /** The digest that refusals are remembered by; absent when no proof was brought. */
   readonly proof?: string;
   /** Aborted when the buyer leaves; undefined without a buyer: then nothing new begins. */
-  readonly left: AbortSignal | undefined;
+  readonly left: Cancellation | undefined;
   readonly journal: Journal;
   /** Whether the backend may be sent this request a second time. */
   readonly repeatable: boolean;

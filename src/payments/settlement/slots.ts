@@ -3,6 +3,7 @@
  * must not use up what other payers need.
  */
 
+import { partOf } from '../../part-of.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 
 /**
@@ -93,12 +94,17 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
 
 /**
  * Slots by payer. Only verified proofs take one: otherwise a caller could use up the slots of every
- * payer.
+ * payer. `processes`: those that share the slots.
  */
 export type SettlementSlots = Slots;
 
-export function createSettlementSlots(time?: Time): SettlementSlots {
-  const bounds = { each: PAYER_SETTLEMENTS, eachWaiting: PAYER_WAITERS, all: ALL_SETTLEMENTS, waitMs: SLOT_WAIT_MS };
+export function createSettlementSlots(time?: Time, processes = 1): SettlementSlots {
+  const bounds = {
+    each: partOf(PAYER_SETTLEMENTS, processes),
+    eachWaiting: PAYER_WAITERS,
+    all: partOf(ALL_SETTLEMENTS, processes),
+    waitMs: SLOT_WAIT_MS,
+  };
   const slots = createSlots(bounds, time);
   return { within: (payer, step, crowded) => slots.within(payer.toLowerCase(), step, crowded) };
 }

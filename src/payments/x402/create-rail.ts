@@ -80,10 +80,17 @@ async function railOf(
   config: X402Config,
   node: OpenNode | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
-  const { facilitator, network, confirm, confirmations } = config;
+  const { facilitator, network, confirm, confirmations, processes } = config;
   if (facilitator.mode === 'remote') {
     const { createRemoteRail } = await import('./facilitator/remote-rail.ts');
-    const rail = createRemoteRail({ facilitator, network, chain: node?.health.chain, confirm, confirmations });
+    const rail = createRemoteRail({
+      facilitator,
+      network,
+      chain: node?.health.chain,
+      confirm,
+      confirmations,
+      processes,
+    });
     return { rail, close: () => rail.close() };
   }
   if (node === undefined) throw new Error('a local facilitator needs an RPC URL');

@@ -25,7 +25,7 @@ export interface OpenNode {
 
 /** Opens no connection before the first call. */
 export function openNode(config: X402Config, url: string): OpenNode {
-  const rpc = createRpc(url);
+  const rpc = createRpc(url, config.processes);
   const health = watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
   const { chain } = health;
   let agreed = false;

@@ -6,7 +6,7 @@ import { protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
+import { collected, collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
  * An unknown resource and one that is not exposed on this channel get the same answer, so that one
@@ -18,14 +18,11 @@ export function resolve(
   events: EventSink,
   collect: FindCollectable = collectsNothing,
 ): RequestHandler {
-  return async function resolveMiddleware(_req, res, next) {
+  return function resolveMiddleware(_req, res, next) {
     const call = callAt(res, 'received');
     const resource = catalogue.byId.get(call.resourceId);
-    if (resource === undefined || !resource.exposedVia.includes(call.channel)) {
-      advanceCall(res, await collect(call, new GatewayError('RESOURCE_NOT_FOUND')));
-      next();
-      return;
-    }
+    if (resource === undefined || !resource.exposedVia.includes(call.channel))
+      return collected(res, next, collect(call, new GatewayError('RESOURCE_NOT_FOUND')));
     const { requestId, callId, channel } = call;
     const journal = openJournal({ requestId, callId, resourceId: resource.id, adapter: protocolOf(channel) }, events);
     journal.record('resource.requested');

@@ -22,8 +22,8 @@ export type StepName = (typeof TIMED_STEPS)[number];
 export type StepWatch = (res: Response) => void;
 
 /**
- * Stages that a step passes on untouched. Their calls spend no time in it, and would hide how long
- * the others do.
+ * Stages that a step passes on untouched, so that it is not entered. Their calls would hide how
+ * long the others spend in it.
  */
 const PASSING: Partial<Record<StepName, Stage>> = { verify: 'funded', settle: 'funded', forward: 'answered' };
 
@@ -33,7 +33,11 @@ export function timed(watch: (step: StepName) => StepWatch) {
     const entered = watch(name);
     const passing = PASSING[name];
     return function timedMiddleware(req, res, next) {
-      if (passing === undefined || currentCall(res)?.stage !== passing) entered(res);
+      if (passing !== undefined && currentCall(res)?.stage === passing) {
+        next();
+        return;
+      }
+      entered(res);
       return middleware(req, res, next);
     };
   };

@@ -3,14 +3,14 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { collectsNothing, type FindCollectable } from '../steps/collecting.ts';
+import { collected, collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
  * Nothing about the input can fail after the payment. An input that was paid for while it was still
  * valid is sent as it was built then.
  */
 export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
-  return async function validateMiddleware(_req, res, next) {
+  return function validateMiddleware(_req, res, next) {
     const call = callAt(res, 'resolved', 'prepared');
     if (call.stage === 'prepared') {
       next();
@@ -22,9 +22,7 @@ export function validate(collect: FindCollectable = collectsNothing): RequestHan
         message: 'The input does not fit the input schema of this resource.',
         details: { errors: prepared.problems },
       });
-      advanceCall(res, await collect(call, invalid));
-      next();
-      return;
+      return collected(res, next, collect(call, invalid));
     }
     const { input, request } = prepared;
     const callerHeaders = call.inPlace?.callerHeaders;

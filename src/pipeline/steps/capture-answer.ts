@@ -16,10 +16,18 @@ interface CapturedAnswer {
  * same turn; ask the result once the answer has ended.
  */
 export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
-  const { status, headers, body } = answer;
+  const { status, headers, whole } = answer;
+  if (whole !== undefined) {
+    const kept = { status, headers: relayedHeaders(headers, { free: false, status }), body: whole };
+    return () => ({ answer: kept, tooLarge: false });
+  }
+  return captureStream(answer);
+}
+
+function captureStream({ status, headers, body }: BackendAnswer): () => CapturedAnswer {
   let chunks: Uint8Array[] | undefined = [];
   let bytes = 0;
-  let whole = false;
+  let ended = false;
   body.on('data', (chunk: Uint8Array) => {
     bytes += chunk.byteLength;
     // What is too large is not held back in memory either.
@@ -27,11 +35,11 @@ export function captureAnswer(answer: BackendAnswer): () => CapturedAnswer {
     else chunks?.push(chunk);
   });
   body.once('end', () => {
-    whole = true;
+    ended = true;
   });
   return () => ({
     answer:
-      whole && chunks !== undefined
+      ended && chunks !== undefined
         ? { status, headers: relayedHeaders(headers, { free: false, status }), body: Buffer.concat(chunks) }
         : undefined,
     tooLarge: chunks === undefined,

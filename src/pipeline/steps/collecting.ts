@@ -3,7 +3,7 @@
  * (contract 4.3, row "undelivered"). `resolve` and `validate` use it before they refuse.
  */
 
-import type { Response } from 'express';
+import type { NextFunction, Response } from 'express';
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { GatewayError } from '../../errors.ts';
 import { type Channel, protocolOf } from '../../events/event.ts';
@@ -35,6 +35,12 @@ export function backendOfRemoved(method: BackendRequest['method'], removed: Remo
 export const collectsNothing: FindCollectable = async (_call, otherwise) => {
   throw otherwise;
 };
+
+/** Goes on with the call that was found, or rejects with its refusal. */
+export async function collected(res: Response, next: NextFunction, found: Promise<PreparedCall>): Promise<void> {
+  advanceCall(res, await found);
+  next();
+}
 
 export function createCollect(
   find: FindEarlier,

@@ -1,6 +1,5 @@
 /** The access record: what a request became, kept for the log line, the metrics and the trace. */
 
-import type { Readable } from 'node:stream';
 import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
@@ -58,10 +57,15 @@ export interface AccessRecord {
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
   /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
-  relaying: Readable | undefined;
+  relaying: RelayedAnswer | undefined;
   /** The clock of the timed step that has the call, and since when, milliseconds as above. */
   step: StepClock | undefined;
   stepSince: number;
+}
+
+/** A backend's answer, of which it is asked whether it broke off. */
+interface RelayedAnswer {
+  readonly body: { readonly errored: Error | null };
 }
 
 /** Takes the time that calls spend in one timed step, milliseconds. */
@@ -96,7 +100,7 @@ export function accessRecordOf(res: { readonly locals?: object }): AccessRecord 
 }
 
 /** Notes what is answered. The last note counts: a relayed answer that breaks off is a failure. */
-export function noteOutcome(res: Response, outcome: Outcome, relaying?: Readable): void {
+export function noteOutcome(res: Response, outcome: Outcome, relaying?: RelayedAnswer): void {
   const record = accessRecordOf(res);
   if (record === undefined) return;
   record.outcome = outcome;

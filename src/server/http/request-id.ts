@@ -1,9 +1,8 @@
 /** Gives requests their ids: the first middleware of both listeners. */
 
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler, Response } from 'express';
-import { newCallId } from '../../events/call-id.ts';
+import { newCallId, uuidv7 } from '../../events/call-id.ts';
 import { readHeader } from './headers.ts';
 import { belowMount, rawPath } from './target.ts';
 
@@ -36,7 +35,15 @@ export function idPrefixes(
 /** The caller's id if it came once and is legal, else a new one: no other text is ever echoed. */
 export function requestIdFor(req: IncomingMessage, prefix: string): string {
   const given = readHeader(req, 'x-request-id');
-  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : `${prefix}_${randomUUID()}`;
+  return given.kind === 'single' && REQUEST_ID.test(given.value) ? given.value : newRequestId(prefix);
+}
+
+/**
+ * A UUIDv7: stores keep an index of request ids, and ids that grow with time touch its last page
+ * alone.
+ */
+function newRequestId(prefix: string): string {
+  return `${prefix}_${uuidv7(Date.now())}`;
 }
 
 /** Gives every request its ids before anything can fail; every answer names its request id. */
@@ -62,7 +69,7 @@ export function idsOf(res: Response): CallIds {
 
 /** The id of the request that this response answers. */
 export function requestIdOf(res: Response): string {
-  return given(res).requestId ?? `req_${randomUUID()}`;
+  return given(res).requestId ?? newRequestId('req');
 }
 
 /** The gateway's own id of the call that this response answers; callers never see it. */

@@ -92,10 +92,42 @@ export function published(
 }
 
 /** Aborted when the connection closes before the answer was sent. */
-export function clientGone(res: Response): AbortSignal {
-  const leaving = new AbortController();
-  res.once('close', () => {
-    if (!res.writableFinished) leaving.abort();
-  });
-  return leaving.signal;
+export function clientGone(res: Response): ClientGone {
+  return new ClientGone(res);
+}
+
+/**
+ * As much of an AbortSignal as is used of it. The connection is watched only while something
+ * listens here: a controller with its signal costs a call more than all else that an adapter makes.
+ */
+class ClientGone {
+  readonly #res: Response;
+  #listeners: Set<() => void> | undefined;
+
+  constructor(res: Response) {
+    this.#res = res;
+  }
+
+  get aborted(): boolean {
+    return this.#res.closed && !this.#res.writableFinished;
+  }
+
+  /** The listener is called once at most. */
+  addEventListener(_type: 'abort', listener: () => void): void {
+    const listeners = this.#listeners ?? this.#watch();
+    listeners.add(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.#listeners?.delete(listener);
+  }
+
+  #watch(): Set<() => void> {
+    const listeners = new Set<() => void>();
+    this.#listeners = listeners;
+    this.#res.once('close', () => {
+      if (this.aborted) for (const listener of listeners) listener();
+    });
+    return listeners;
+  }
 }

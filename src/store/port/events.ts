@@ -12,9 +12,12 @@ const MAX_CLOCK_DIFFERENCE_MS = 10 * 60 * 1_000;
 
 /** An event as it is stored, without its id. Data that is too large is left out, never cut. */
 export function eventJson(event: EventDraft): string {
-  const { data, ...rest } = event;
-  if (data === undefined || Buffer.byteLength(JSON.stringify(data)) > MAX_EVENT_DATA_BYTES) return JSON.stringify(rest);
-  return JSON.stringify(event);
+  const whole = JSON.stringify(event);
+  // A character is three bytes at most, so a short event needs no second look.
+  if (event.data === undefined || 3 * whole.length <= MAX_EVENT_DATA_BYTES) return whole;
+  if (Buffer.byteLength(JSON.stringify(event.data)) <= MAX_EVENT_DATA_BYTES) return whole;
+  const { data: _, ...rest } = event;
+  return JSON.stringify(rest);
 }
 
 /** Undefined for a damaged entry, so that it does not close the whole feed. */

@@ -5,10 +5,12 @@ import type { EventBatch } from '../../events/event.ts';
 
 /** Longest wait of an entry until its batch is sent, milliseconds (contract 6). */
 const BATCH_DELAY_MS = 25;
-/** Entries in one batch. */
+/** Entries in one batch, unless its queue has a size of its own. */
 const BATCH_SIZE = 100;
+/** Entries that a transition carries in its own write at most. */
+const WITHDRAWN_AT_ONCE = 100;
 /** Entries that wait while the store is away; above it the oldest are dropped. */
-const MAX_WAITING = 10_000;
+export const MAX_WAITING = 10_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -24,9 +26,11 @@ export interface WriteBehind<T extends Entry> {
   push(entry: T): void;
   /**
    * Takes back the entries of one request that wait, oldest first, so that a transition can carry
-   * them in its own write. At most one batch: a caller can make many calls under one request id.
+   * them in its own write. At most 100: a caller can make many calls under one request id.
    */
   withdraw(requestId: string): readonly T[];
+  /** Another queue sends now: what waits here goes in the same turn of the event loop. */
+  join(): void;
   /** Sends the entries that wait now. If the store fails, they go on waiting. Never throws. */
   flush(): Promise<void>;
   /** Sends what waits, one attempt a batch, and stops. What was not sent counts as dropped. */
@@ -42,13 +46,15 @@ export interface WriteBehindOptions {
   readonly onError?: (cause: unknown) => void;
   /** Called at every loss: how many entries, and how many in all. */
   readonly onDrop?: (entries: number, inAll: number) => void;
+  /** Called when a batch leaves because its time has come or because it is full. */
+  readonly onSending?: () => void;
   readonly delayMs?: number;
   readonly batchSize?: number;
   readonly maxWaiting?: number;
   readonly firstPauseMs?: number;
 }
 
-/** Batches of 25 ms or 100 entries, in order; a failed one is repeated unchanged, ever later. */
+/** Batches of 25 ms or `batchSize`, in order; a failed one is repeated unchanged, ever later. */
 export function createWriteBehind<T extends Entry>(
   write: WriteBatch<T>,
   options: WriteBehindOptions = {},
@@ -60,6 +66,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   readonly #write: WriteBatch<T>;
   readonly #onError: (cause: unknown) => void;
   readonly #onDrop: (entries: number, inAll: number) => void;
+  readonly #onSending: () => void;
   readonly #delayMs: number;
   readonly #batchSize: number;
   readonly #maxWaiting: number;
@@ -79,6 +86,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
     this.#write = write;
     this.#onError = options.onError ?? (() => undefined);
     this.#onDrop = options.onDrop ?? (() => undefined);
+    this.#onSending = options.onSending ?? (() => undefined);
     this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
     this.#batchSize = options.batchSize ?? BATCH_SIZE;
     this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
@@ -101,10 +109,17 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   }
 
   withdraw(requestId: string): readonly T[] {
-    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId).slice(0, this.#batchSize);
+    const withdrawn = this.#waiting.filter((entry) => entry.requestId === requestId).slice(0, WITHDRAWN_AT_ONCE);
     const taken = new Set(withdrawn);
     if (taken.size > 0) this.#waiting = this.#waiting.filter((entry) => !taken.has(entry));
     return withdrawn;
+  }
+
+  join(): void {
+    // A queue whose store fails goes by its own pauses, and one that sends goes on by itself.
+    if (this.#failures > 0 || this.#sending !== undefined || this.#left() === 0) return;
+    this.#unschedule();
+    void this.#send();
   }
 
   async flush(): Promise<void> {
@@ -177,7 +192,9 @@ class Queue<T extends Entry> implements WriteBehind<T> {
     this.#unschedule();
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      if (this.#left() > 0) void this.#send();
+      if (this.#left() === 0) return;
+      void this.#send();
+      this.#onSending();
     }, ms);
     // The timer must not keep the process alive: `close` sends what waits.
     this.#timer.unref();

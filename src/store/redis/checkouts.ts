@@ -60,15 +60,15 @@ export function redisCheckouts(
       assertCheckoutClaim(claim);
       const { name, fingerprint, owner, leaseMs, keepMs, unopened } = claim;
       const plan = { name, fingerprint, owner, leaseMs, keepMs };
-      const bytes = unopened === undefined ? undefined : Buffer.from(unopened);
-      return claimedOf(await guarded(CHECKOUT_CLAIM, { keys: keysOf(claim), plan, bytes }));
+      const rest = unopened === undefined ? [] : [Buffer.from(unopened)];
+      return claimedOf(await guarded(CHECKOUT_CLAIM, { keys: keysOf(claim), plan, rest }));
     },
     async finish(hold, { status, sealed, keepMs }) {
       assertHold(hold);
       assertSealedAnswer({ status, sealed, keepMs });
       const plan = { ...planOf(hold), status, keepMs, refused: isRefusal(status) };
-      const bytes = Buffer.from(sealed);
-      return finishedOf(await guarded(CHECKOUT_FINISH, { keys: keysOf(hold), plan, bytes }));
+      const rest = [Buffer.from(sealed)];
+      return finishedOf(await guarded(CHECKOUT_FINISH, { keys: keysOf(hold), plan, rest }));
     },
     async unknown(hold, end) {
       assertHold(hold);

@@ -41,12 +41,15 @@ export function redisFeed({ redis, openTail }: FeedConnections, keys: RedisKeys,
   return {
     async append(events: readonly EventDraft[], batch?: EventBatch) {
       const plan = {
-        events: events.map(eventJson),
-        eventsMaxLength: limits.eventsMaxLength,
+        eventsMaxLength: String(limits.eventsMaxLength),
         rememberMs: BATCH_MEMORY_MS,
         ...(batch === undefined ? {} : { sequence: batch.sequence }),
       };
-      await run(redis, APPEND, { keys: [keys.events, keys.batch(batch?.queue ?? 'none')], plan });
+      await run(redis, APPEND, {
+        keys: [keys.events, keys.batch(batch?.queue ?? 'none')],
+        plan,
+        rest: events.map(eventJson),
+      });
     },
     page: (query) => eventPage(query, older),
     after: (position, count) => stretchAfter(redis, keys.events, position, count),

@@ -13,16 +13,16 @@ import {
 } from '../../payments/ledger/invariants.ts';
 import type {
   Advance,
-  Advanced,
   Keeping,
   KeptAnswer,
   Note,
   PaymentLedger,
   PaymentRecord,
   PaymentState,
+  PaymentTerms,
 } from '../../payments/ledger/ledger.ts';
 import { MAX_REFUSALS, SWEPT_REFUSALS } from '../../payments/ledger/refusals.ts';
-import { ENDS_USES, FORGOTTEN_IN } from '../../payments/ledger/table.ts';
+import { advance, ENDS_USES, FORGOTTEN_IN, note } from '../../payments/ledger/table.ts';
 import {
   DELIVERING_STATES,
   isFinal,
@@ -33,7 +33,6 @@ import {
   sourcesOf,
   WORK_RETENTION_MS,
 } from '../../payments/ledger/transitions.ts';
-import type { Receipt } from '../../receipts/receipt.ts';
 import { eventJson } from '../port/events.ts';
 import type { TrimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
@@ -43,7 +42,8 @@ import { answered } from './failure.ts';
 import { bookKeys, type RedisKeys, registerKeys } from './keys.ts';
 import { runReplicated } from './replication.ts';
 import { advancedOf, parts, recordFrom, reservationOf, standingOf, trimmedIn } from './reply.ts';
-import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE } from './script.ts';
+import { DISCARD, DUE, FORGET, RENEW, RESERVE, run, WRITE, WRITES } from './script.ts';
+import { gatherWrites } from './writes.ts';
 
 /**
  * States that a replica must have. Money moves between `settling` and `settled`: a failover that
@@ -66,57 +66,65 @@ export function redisLedger(
   trimmed: TrimCount,
 ): PaymentLedger {
   const { eventsMaxLength, receiptsMaxLength } = limits;
-  const bounds = { eventsMaxLength, receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
-  const shared = { retentionMs: RECORD_RETENTION_MS, ...bounds };
-
+  const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
   const register = registerKeys(keys);
+  const common = [keys.open, keys.events, ...bookKeys(keys), ...register];
+  const writes = gatherWrites((changes) =>
+    run(redis, WRITES, {
+      keys: [...common, ...changes.flatMap(({ payment, kept }) => [payment, kept])],
+      plan: { ...shared, writes: changes.map(({ plan }) => plan) },
+      rest: changes.flatMap(({ rest }) => rest),
+    }),
+  );
 
-  const write = async (command: Advance | Note, change: Change): Promise<Advanced> => {
-    const { payId, owner, fence, step, leaseMs, againMs = 0, facts = {}, keeping } = command;
-    assertLease(leaseMs);
-    assertPause(againMs);
-    assertFacts(change.to, facts);
-    const kept = keeping && keptForm(keeping);
-    const events = (command.events ?? []).map(eventJson);
-    const held = { payId, owner, fence, step, leaseMs, againMs, facts, events };
-    const plan = { ...shared, ...held, ...change, keepMs: kept?.keepMs };
-    const payment = [keys.payment(payId), keys.open, keys.events, keys.kept(payId), ...bookKeys(keys)];
-    const touched = change.uses === undefined ? payment : [...payment, ...register];
-    const execution = { keys: touched, plan, bytes: kept?.bytes };
+  const write = async (command: Advance | Note, change: Change): Promise<unknown> => {
+    const { payId } = command;
+    const { plan, rest } = changePlan(command, change);
+    const [payment, kept] = [keys.payment(payId), keys.kept(payId)];
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
-    const reply = await (waits ? runReplicated(replicated, WRITE, execution) : run(redis, WRITE, execution));
+    const reply = waits
+      ? await runReplicated(replicated, WRITE, { keys: [...common, payment, kept], plan: { ...shared, ...plan }, rest })
+      : await writes.write({ payment, kept, plan, rest }, mayWait(command, change));
     trimmed.add({ length: trimmedIn(reply) });
-    return advancedOf(reply);
+    return reply;
   };
 
   return {
-    async reserve({ terms: given, owner, leaseMs, longestMs, token, proof }) {
+    async reserve(command) {
+      const { terms: given, owner, leaseMs, longestMs, token, proof } = command;
       assertLease(leaseMs);
       assertNewToken(token);
       assertLease(longestMs ?? 0);
       const terms = assertTerms(given);
-      const { payId } = terms;
+      const { payId, bind, keyDigest, tokenDigest, mandate, validBefore } = terms;
       const states = { openStates: OPEN_STATES, deliveringStates: DELIVERING_STATES };
       const sweep = { workRetentionMs: WORK_RETENTION_MS, sweptAtOnce: SWEPT_AT_ONCE };
-      const plan = { ...shared, ...sweep, payId, owner, leaseMs, longestMs, proof, terms, token, ...states };
-      const payment = [keys.payment(payId), keys.open, keys.refusals];
+      const known = { payId, bind, keyDigest, tokenDigest, claim: mandate, validBefore };
+      const asked = { owner, leaseMs, longestMs, proof, token, hasKey: keyDigest !== undefined };
       const execution = {
         keys: [
-          ...payment,
-          ...(terms.mandate === undefined ? [] : register),
+          ...[keys.payment(payId), keys.open, keys.refusals],
+          ...(mandate === undefined ? [] : register),
           ...(token?.kind === 'issued' ? [keys.token(token.id)] : []),
         ],
-        plan,
+        plan: { retentionMs: RECORD_RETENTION_MS, ...sweep, ...known, ...asked, ...states },
+        rest: fieldsOf(terms),
       };
-      const reservation = reservationOf(await run(redis, RESERVE, execution));
+      const reservation = reservationOf(await run(redis, RESERVE, execution), command);
       // An attempt that takes over an uncertain settlement may send it: a replica must have the
       // record as `settling` first, also when another attempt wrote that.
       if (replicated === undefined || reservation.kind !== 'granted' || reservation.record.state !== 'settling')
         return reservation;
-      return reservationOf(await runReplicated(replicated, RESERVE, execution));
+      return reservationOf(await runReplicated(replicated, RESERVE, execution), command);
     },
-    advance: async (command) => write(command, changeOfState(command)),
-    note: async (command) => write(command, changeInPlace(command)),
+    async advance(command) {
+      const reply = await write(command, changeOfState(command));
+      return advancedOf(reply, command.seen, (seen, now) => advance(seen, command, now));
+    },
+    async note(command) {
+      const reply = await write(command, changeInPlace(command));
+      return advancedOf(reply, command.seen, (seen, now) => note(seen, command, now));
+    },
     async renew({ payId, owner, fence }, leaseMs) {
       assertLease(leaseMs);
       return (
@@ -128,9 +136,9 @@ export function redisLedger(
     },
     async discard({ payId, owner, fence }, events, refusal) {
       const room = { maxRefusals: MAX_REFUSALS, sweptRefusals: SWEPT_REFUSALS };
-      const plan = { ...shared, ...room, payId, owner, fence, events: events.map(eventJson), refusal };
+      const plan = { ...shared, ...room, payId, owner, fence, refusal };
       const touched = [keys.payment(payId), keys.open, keys.events, keys.refusals, keys.refusalEnds, ...register];
-      const [kind, detail] = parts(await run(redis, DISCARD, { keys: touched, plan }));
+      const [kind, detail] = parts(await run(redis, DISCARD, { keys: touched, plan, rest: events.map(eventJson) }));
       if (kind === 'gone') return { kind };
       const standing = standingOf(kind, detail);
       return standing.kind === 'lost' ? { kind: 'gone' } : standing;
@@ -144,7 +152,7 @@ export function redisLedger(
   };
 }
 
-/** What write.lua needs of the table beside the command. */
+/** What change.lua needs of the table beside the command. */
 interface Change {
   readonly from: readonly PaymentState[];
   readonly to?: PaymentState;
@@ -154,14 +162,22 @@ interface Change {
   readonly required: readonly string[];
   /** Replaced where a record has them. */
   readonly forget: Readonly<Record<string, string>>;
-  readonly receipt?: { readonly id: string; readonly json: string };
   readonly dropReceipt?: string;
-  readonly retentionMs?: number;
+  readonly retentionMs: number;
   /** What becomes of the uses of a mandate, where a record has one. */
   readonly uses?: 'commit' | 'release';
 }
 
-function changeOfState({ to, receipt, dropReceipt }: Advance): Change {
+/**
+ * Whether nothing is lost when a change comes a little later: the answer was sent, and the store
+ * has the mark that its bytes left. A death before it leaves what a death before the last byte
+ * does.
+ */
+function mayWait({ seen }: Advance | Note, { to }: Change): boolean {
+  return to === 'delivered' && seen?.sending === 'begun';
+}
+
+function changeOfState({ to, dropReceipt }: Advance): Change {
   const uses = ENDS_USES[to];
   return {
     from: sourcesOf(to),
@@ -172,17 +188,12 @@ function changeOfState({ to, receipt, dropReceipt }: Advance): Change {
     required: REQUIRED[to],
     forget: FORGOTTEN_IN[to] ?? {},
     retentionMs: retentionOf(to),
-    ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
     ...(dropReceipt === undefined ? {} : { dropReceipt }),
     ...(uses === undefined ? {} : { uses }),
   };
 }
 
-function receiptFields(receipt: Receipt) {
-  return { id: receipt.id, json: JSON.stringify(receipt) };
-}
-
-function changeInPlace({ facts = {}, receipt }: Note): Change {
+function changeInPlace({ facts = {} }: Note): Change {
   return {
     from: notableIn(facts),
     final: false,
@@ -190,11 +201,43 @@ function changeInPlace({ facts = {}, receipt }: Note): Change {
     stampSettled: false,
     required: [],
     forget: {},
-    ...(receipt === undefined ? {} : { receipt: receiptFields(receipt) }),
+    retentionMs: RECORD_RETENTION_MS,
   };
 }
 
-/** An answer to keep, as write.lua takes it. @throws RangeError a bug of the caller */
+/** What change.lua looks at in every record. */
+const GUARDS = ['owner', 'fence', 'step', 'state', 'validBefore', 'tries'];
+
+/**
+ * A command as change.lua takes it: its plan, and the arguments behind it.
+ * @throws LedgerCorruption, RangeError before anything is written
+ */
+function changePlan(command: Advance | Note, change: Change) {
+  const { payId, owner, fence, step, seen, leaseMs, againMs = 0, facts = {}, keeping, receipt, events = [] } = command;
+  assertLease(leaseMs);
+  assertPause(againMs);
+  assertFacts(change.to, facts);
+  const kept = keeping && keptForm(keeping);
+  const uses = change.uses === undefined ? [] : ['mandate'];
+  const held = { payId, owner, fence, step, seen: seen?.step, leaseMs, againMs, facts };
+  const carried = { keepMs: kept?.keepMs, receiptId: receipt?.id, events: events.length };
+  return {
+    plan: {
+      ...held,
+      ...change,
+      ...carried,
+      reads: [...GUARDS, ...change.required, ...Object.keys(change.forget), ...uses],
+    },
+    rest: [kept?.bytes ?? '', receipt === undefined ? '' : JSON.stringify(receipt), ...events.map(eventJson)],
+  };
+}
+
+/** The terms of a new record as a hash takes them; whether the token counts, the script finds. */
+function fieldsOf({ tokenDigest: _decided, ...terms }: PaymentTerms): readonly string[] {
+  return Object.entries(terms).flatMap(([name, value]) => [name, String(value)]);
+}
+
+/** An answer to keep, as change.lua takes it. @throws RangeError a bug of the caller */
 function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
   assertKeeping(keeping);
   const { answer, forMs } = keeping;

@@ -26,7 +26,7 @@ export function redisMandates(
       const execution = {
         keys,
         plan: { name, sweptAtOnce: SWEPT_AT_ONCE },
-        bytes: Buffer.from(JSON.stringify(claim)),
+        rest: [JSON.stringify(claim)],
       };
       return usedOf(
         await (replicated === undefined ? run(redis, HOLD, execution) : runReplicated(replicated, HOLD, execution)),

@@ -2,7 +2,8 @@
 
 import type { UseRefusal } from '../../mandates/register/register.ts';
 import { assertRecord, LedgerCorruption } from '../../payments/ledger/invariants.ts';
-import type { Advanced, PaymentRecord, Reservation } from '../../payments/ledger/ledger.ts';
+import type { Advanced, PaymentRecord, Reservation, Reserve } from '../../payments/ledger/ledger.ts';
+import { type Outcome, reserve } from '../../payments/ledger/table.ts';
 
 /** Fields that are numbers in a record; a Redis hash holds text. */
 const NUMBERS: ReadonlySet<string> = new Set([
@@ -32,14 +33,17 @@ export function recordFrom(fields: readonly (readonly [string, unknown])[]): Pay
 }
 
 /**
- * The reply of reserve.lua: kind, clock, record; or `mandate` or `refused`, and the reason.
+ * The reply of reserve.lua: kind, clock, record, and for a new record the payId of the payment that
+ * showed its token first in the record's place; or `mandate` or `refused`, and the reason.
  * @throws LedgerCorruption
  */
-export function reservationOf(reply: unknown): Reservation {
-  const [kind, clock, flat] = parts(reply);
+export function reservationOf(reply: unknown, command: Reserve): Reservation {
+  const [kind, clock, found] = parts(reply);
   if (kind === 'mandate') return { kind, reason: refusalOf(clock) };
   if (kind === 'refused') return { kind, reason: String(clock) };
-  const record = recordOf(flat);
+  if (kind === 'granted' && !Array.isArray(found))
+    return reserve(undefined, command, Number(clock), typeof found === 'string' ? found : undefined).answer;
+  const record = recordOf(found);
   switch (kind) {
     case 'granted':
     case 'conflict':
@@ -54,11 +58,20 @@ export function reservationOf(reply: unknown): Reservation {
   }
 }
 
-/** The reply of write.lua. @throws LedgerCorruption */
-export function advancedOf(reply: unknown): Advanced {
+/**
+ * The reply of write.lua: kind, clock, and the record unless the command has seen it before this
+ * write, which `change` makes of it by the table.
+ * @throws LedgerCorruption
+ */
+export function advancedOf(
+  reply: unknown,
+  seen: PaymentRecord | undefined,
+  change: (seen: PaymentRecord, now: number) => Outcome<Advanced>,
+): Advanced {
   const [kind, detail, flat] = parts(reply);
-  if (kind === 'done') return { kind, record: recordOf(flat) };
-  return standingOf(kind, detail);
+  if (kind !== 'done') return standingOf(kind, detail);
+  if (seen !== undefined && !Array.isArray(flat)) return change(seen, Number(detail)).answer;
+  return { kind, record: recordOf(flat) };
 }
 
 /** How many receipts the write dropped. */

@@ -6,11 +6,13 @@ import { Cluster } from 'ioredis';
 import type { RedisClient } from './client.ts';
 import { answered } from './failure.ts';
 
-// Shared by all scripts, and by those that use mandates, claim checkouts or write receipts.
+// Shared by all scripts, and by those that use mandates, claim checkouts, write receipts or change
+// payments.
 const PRELUDE = readFileSync(new URL('./scripts/prelude.lua', import.meta.url), 'utf8');
 const MANDATES = readFileSync(new URL('./scripts/mandates.lua', import.meta.url), 'utf8');
 const CHECKOUTS = readFileSync(new URL('./scripts/checkouts.lua', import.meta.url), 'utf8');
 const BOOK = readFileSync(new URL('./scripts/book.lua', import.meta.url), 'utf8');
+const CHANGE = readFileSync(new URL('./scripts/change.lua', import.meta.url), 'utf8');
 
 /** A script, and the digest by which a server knows it. */
 export interface Script {
@@ -18,11 +20,11 @@ export interface Script {
   readonly sha: string;
 }
 
-/** One execution. `plan` reaches the script as one JSON document, `bytes` as they are. */
+/** One execution. `plan` reaches the script as one JSON document, `rest` as it is. */
 export interface Execution {
   readonly keys: readonly string[];
   readonly plan: object;
-  readonly bytes?: Buffer | undefined;
+  readonly rest?: readonly (string | Buffer)[];
 }
 
 const SCRIPTS: Script[] = [];
@@ -36,8 +38,14 @@ function script(body: string): Script {
 
 /** payment, open, refusals, with a mandate the register (4), and with an issued token its key */
 export const RESERVE = script(MANDATES + readFileSync(new URL('./scripts/reserve.lua', import.meta.url), 'utf8'));
-/** payment, open, events, kept answer, book (6), and if it ends uses the register (4) */
-export const WRITE = script(MANDATES + BOOK + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'));
+/** open, events, book (6), register (4), payment, kept answer */
+export const WRITE = script(
+  MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/write.lua', import.meta.url), 'utf8'),
+);
+/** open, events, book (6), register (4), and a payment and its kept answer for each */
+export const WRITES = script(
+  MANDATES + BOOK + CHANGE + readFileSync(new URL('./scripts/writes.lua', import.meta.url), 'utf8'),
+);
 /** payment, open */
 export const RENEW = script(readFileSync(new URL('./scripts/renew.lua', import.meta.url), 'utf8'));
 /** open */
@@ -117,6 +125,6 @@ async function evaluate(redis: RedisClient, { source, sha }: Script, execution: 
 }
 
 /** The arguments of EVALSHA after the number of keys. */
-export function operands({ keys, plan, bytes }: Execution): readonly (string | Buffer)[] {
-  return [...keys, JSON.stringify(plan), ...(bytes === undefined ? [] : [bytes])];
+export function operands({ keys, plan, rest = [] }: Execution): readonly (string | Buffer)[] {
+  return [...keys, JSON.stringify(plan), ...rest];
 }

@@ -82,6 +82,14 @@ function sqliteTail(database: Database, after: EventFeed['after']): EventTail {
   };
 }
 
+/** Rows that one statement adds: two thirds of the cost of as many statements. */
+const ROWS_AT_ONCE = 30;
+const COLUMNS = 4;
+
+function insertRows(rows: number): string {
+  return `INSERT INTO events (n, ms, seq, event) VALUES ${Array.from({ length: rows }, () => '(?, ?, ?, ?)').join(', ')}`;
+}
+
 /** Appends inside the caller's transaction. */
 export type AppendEvents = (events: readonly EventDraft[], now: number) => void;
 
@@ -91,7 +99,8 @@ export type AppendEvents = (events: readonly EventDraft[], now: number) => void;
  */
 export function appendEvents({ db }: Database, limits: StoreLimits): AppendEvents {
   const newest = db.prepare('SELECT n, ms, seq FROM events ORDER BY n DESC LIMIT 1');
-  const insert = db.prepare('INSERT INTO events (n, ms, seq, event) VALUES (?, ?, ?, ?)');
+  const insert = db.prepare(insertRows(1));
+  const insertMany = db.prepare(insertRows(ROWS_AT_ONCE));
   const trim = db.prepare('DELETE FROM events WHERE n <= ?');
   return (events, now) => {
     if (events.length === 0) return;
@@ -99,12 +108,17 @@ export function appendEvents({ db }: Database, limits: StoreLimits): AppendEvent
     let n = Number(last?.['n'] ?? 0);
     let ms = Number(last?.['ms'] ?? 0);
     let seq = Number(last?.['seq'] ?? 0);
+    const columns: (number | string)[] = [];
     for (const event of events) {
       n += 1;
       seq = now > ms ? 0 : seq + 1;
       ms = Math.max(ms, now);
-      insert.run(n, ms, seq, eventJson(event));
+      columns.push(n, ms, seq, eventJson(event));
+      if (columns.length < ROWS_AT_ONCE * COLUMNS) continue;
+      insertMany.run(...columns);
+      columns.length = 0;
     }
+    for (let at = 0; at < columns.length; at += COLUMNS) insert.run(...columns.slice(at, at + COLUMNS));
     trim.run(n - limits.eventsMaxLength);
   };
 }

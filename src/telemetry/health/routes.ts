@@ -8,7 +8,7 @@ import type { Monitor } from './monitor.ts';
 const ALIVE = JSON.stringify({ status: 'ok' });
 
 /** Mounted on both listeners, before every check of Host or Origin. */
-export function probes(monitor: Monitor): Router {
+export function probes(monitor: Pick<Monitor, 'readiness'>): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.get('/health', function health(_req, res) {
     res.setHeader('cache-control', 'no-store');

@@ -9,16 +9,14 @@ import type { Failure } from '../../pipeline/middleware/error-handler.ts';
 import { accessRecordOf } from '../../server/http/access-record.ts';
 import { type CallIds, callIdOf } from '../../server/http/request-id.ts';
 import { rawPath } from '../../server/http/target.ts';
+import { isoTime } from '../../time/iso-time.ts';
 import type { CheckState } from '../health/readiness.ts';
 import type { Tracing } from '../traces/tracing.ts';
 import { throttled } from './log-throttle.ts';
+import { standardOutput } from './standard-output.ts';
 
 export type Log = Logger;
 
-/** Bytes collected before a write, so that a line costs no system call of its own. */
-const BUFFER_BYTES = 4_096;
-/** Longest time a line waits in that buffer, milliseconds. */
-const FLUSH_EVERY_MS = 500;
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
 const MAX_PATH = 512;
 
@@ -32,22 +30,12 @@ export function createLog(
   secrets: readonly string[] | MaskedSecrets,
   destination?: DestinationStream,
 ): Log {
-  const out = destination ?? standardOutput();
-  return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: errorFields } },
+  const out = destination ?? standardOutput((lost) => log.error({ lost }, 'log lines were lost: nothing read them'));
+  const log = pino(
+    { level, base: null, timestamp: () => `,"time":"${isoTime()}"`, serializers: { err: errorFields } },
     masked(out, secrets),
   );
-}
-
-/**
- * Written by a thread of Node's pool, which waits while a pipe is full. Node makes the pipe
- * non-blocking as soon as anything asks for `process.stdout`, as each `stream.pipe()` does; pino
- * would then wait 100 ms for a pipe that is free after one, and a busy log end seconds late.
- */
-function standardOutput(): DestinationStream {
-  const { _handle } = process.stdout as { readonly _handle?: { setBlocking?(on: boolean): void } };
-  _handle?.setBlocking?.(true);
-  return pino.destination({ dest: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS });
+  return log;
 }
 
 /** The secrets that a log masks, which become more with each configuration that is loaded. */
@@ -122,11 +110,20 @@ export function httpLog(
     customAttributeKeys: { responseTime: 'ms' },
     customSuccessObject: (req, res, { ms }: { ms: number }) => requestLine(req, res, ms),
     customErrorObject: (req, res, _error, { ms }: { ms: number }) => requestLine(req, res, ms),
-    // An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200.
-    customLogLevel: (_req, res) =>
-      res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res)) ? 'warn' : 'info',
-    customErrorMessage: (_req, res) => (res.writableFinished ? 'request completed' : 'request aborted'),
+    customLogLevel: (_req, res) => (isTrouble(res) ? 'warn' : 'info'),
+    customSuccessMessage: (_req, res) => messageOf(res),
+    customErrorMessage: (_req, res) => messageOf(res),
   });
+}
+
+/** An aborted answer is a warning, and so is a failure that JSON-RPC answers with 200. */
+export function isTrouble(res: Response): boolean {
+  return res.statusCode >= 500 || !res.writableFinished || isFailure(outcomeOf(res));
+}
+
+/** The message of the line of a request. */
+export function messageOf({ writableFinished }: Response): string {
+  return writableFinished ? 'request completed' : 'request aborted';
 }
 
 /**

@@ -93,6 +93,25 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
     checkouts: () => checkoutMetrics(registry),
     dropped: (what, count) => drops.inc({ what }, count),
     notReconciled: () => attempts.inc(),
+    ...factsIn(registry),
+    contentType: registry.contentType,
+    text: async () => [await registry.metrics(), durations.text(), await processMetrics().metrics()].join('\n'),
+  };
+}
+
+/** The metrics of a process that serves no agents: of itself, and the facts that it is given. */
+export function createOwnMetrics(): Pick<Metrics, 'gauge' | 'counter' | 'contentType' | 'text'> {
+  const registry = new Registry();
+  return {
+    ...factsIn(registry),
+    contentType: registry.contentType,
+    text: async () => [await registry.metrics(), await processMetrics().metrics()].join('\n'),
+  };
+}
+
+function factsIn(registry: Registry): Pick<Metrics, 'gauge' | 'counter'> {
+  const registers = [registry];
+  return {
     gauge(fact) {
       new Gauge({
         ...named(fact),
@@ -111,8 +130,6 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
         },
       });
     },
-    contentType: registry.contentType,
-    text: async () => [await registry.metrics(), durations.text(), await processMetrics().metrics()].join('\n'),
   };
 }
 

@@ -25,7 +25,7 @@ export interface Flood {
 
 /** Starts the generator, on a core when one is named. */
 export function startFlood(core: number | undefined): Flood {
-  const program = startProgram(core, [join(import.meta.dirname, 'load-main.ts')], {});
+  const program = startProgram(core, { args: [join(import.meta.dirname, 'load-main.ts')], env: {} });
   const answerTo = async (message: LoadTask | 'go', withinMs: number): Promise<LoadWord> => {
     const answer = once(program.child, 'message', { signal: AbortSignal.timeout(withinMs) });
     program.child.send(message);

@@ -12,7 +12,7 @@ import {
   SOLD_OVER_HTTP,
 } from '../../bench/peers/gateway.ts';
 import { startProgram } from '../../bench/program.ts';
-import { setStage } from '../../bench/stage.ts';
+import { entriesOfSources, setStage } from '../../bench/stage.ts';
 import type { CallKind } from './blend.ts';
 import { startFlood } from './flood.ts';
 import type { LoadTask } from './load-task.ts';
@@ -49,15 +49,18 @@ export async function measureOverload(
   await using ends = new AsyncDisposableStack();
   const cores = chooseCores();
   const [port = 0] = await freePorts(1);
-  const facilitator = startProgram(cores.others, [FACILITATOR], { PORT: String(port), NETWORK });
+  const facilitator = startProgram(cores.others, {
+    args: [FACILITATOR],
+    env: { PORT: String(port), NETWORK },
+  });
   ends.defer(() => facilitator.stop());
   const facilitatorUrl = `http://127.0.0.1:${port}`;
   await facilitator.ready(`${facilitatorUrl}/supported`, signal);
-  const stage = await setStage(ends, { cores, signal, profile: process.env['PROFILE'] });
-  const gateway = gatewayProgram('gateway', SOLD_OVER_HTTP);
+  const stage = await setStage(ends, { cores, signal, profile: process.env['PROFILE'], entries: entriesOfSources() });
+  const gateway = gatewayProgram('memory', SOLD_OVER_HTTP);
   const { origin, program } = await stage.start({
     id: `gateway-${[...new Set(blend)].join('-')}`,
-    suite: 'http',
+    suite: 'free',
     title: 'gateway',
     question: plainQuestion(invocationOf(FREE_RESOURCE), 200, ''),
     readyPath: '/ready',

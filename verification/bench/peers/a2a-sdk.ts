@@ -8,6 +8,7 @@ import formats from 'ajv-formats';
 import express from 'express';
 import { type AskBackend, fetchedBackend, pooledBackend } from '../ask-backend.ts';
 import type { Contestant } from '../contestant.ts';
+import { exact } from '../packages.ts';
 import { A2A_PATH, SEND_QUESTION } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { CALLED, INPUT_SCHEMA } from '../tools.ts';
@@ -22,23 +23,17 @@ const CLIENTS = { fetch: fetchedBackend, pool: pooledBackend };
  * variants.
  */
 export const a2aSdk: readonly Contestant[] = [
-  contestant('sdk-send', 'fetch', 'A2A SDK server 1.3, SendMessage, its tool on fetch'),
-  contestant('sdk-send-lean', 'pool', 'the same, its tool on a bare undici pool', { id: 'sdk-send' }),
+  contestant('sdk-send', 'fetch', 'SendMessage, its tool on fetch'),
+  contestant('sdk-send-lean', 'pool', 'SendMessage, its tool on a bare undici pool'),
 ];
 
-function contestant(
-  id: string,
-  client: keyof typeof CLIENTS,
-  title: string,
-  against?: NonNullable<Contestant['against']>,
-): Contestant {
+function contestant(id: string, client: keyof typeof CLIENTS, what: string): Contestant {
   return {
     id,
     suite: 'a2a',
-    title,
+    title: `${exact('@a2a-js/sdk', 'express')}, ${what}`,
     question: SEND_QUESTION,
     readyPath: '/',
-    ...(against === undefined ? {} : { against }),
     program: peerProgram(import.meta.filename, { CLIENT: client }),
   };
 }

@@ -2,24 +2,34 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Chain } from '../../../spec/support/chain.ts';
+import { BODY_SIZES, TEXT_SCHEMA, textQuestion } from '../bodies.ts';
 import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
+import { deployed } from '../deployed.ts';
 import { callQuestion, listQuestion, SEND_QUESTION } from '../questions.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 
 export const FREE_RESOURCE = 'report';
 export const PAID_RESOURCE = 'quoted';
 
-const ENTRY = join(import.meta.dirname, '../../../src/main.ts');
-/** Base Sepolia and its USDC: public names only, no settlement happens here. */
+const TEXT_RESOURCE = 'text';
+/** Base Sepolia and its USDC: public names only, no money moves here. */
 const NETWORK = 'eip155:84532';
-const ASSET = '0x036CbD53842c5426634e7929541eC2318f3dCF7e';
-const PAYEE = `0x${'11'.repeat(20)}`;
+export const ASSET = '0x036CbD53842c5426634e7929541eC2318f3dCF7e';
+export const PAYEE = `0x${'11'.repeat(20)}`;
 
 /** The resources and channels of one contestant. */
 export interface Sold {
   readonly protocols?: object;
   readonly passthrough?: object;
   readonly resources: Readonly<Record<string, object>>;
+  /** Over the settings of a remote facilitator. */
+  readonly x402?: object;
+  /** Beside host and port. */
+  readonly server?: object;
+  readonly limits?: object;
+  /** Beside the place of the records. */
+  readonly storage?: object;
 }
 
 /** One free and one paid resource over HTTP. */
@@ -34,62 +44,144 @@ export const SOLD_OVER_HTTP: Sold = {
   },
 };
 
+/** A free resource that takes a long text. */
+const SOLD_TEXT: Sold = {
+  resources: {
+    [TEXT_RESOURCE]: {
+      ...resource({ name: 'Text', description: 'Prices of the cities of a text' }, ['http']),
+      inputSchema: TEXT_SCHEMA,
+    },
+  },
+};
+
+/** Lists that are full after the warm-up: each write then removes what is oldest. */
+const SOON_FULL = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
+
+const OVER_HTTP = { readyPath: '/ready', own: true } as const;
+const FREE_QUESTION = plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_BACKEND);
+const PRICED_QUESTION = plainQuestion(invocationOf(PAID_RESOURCE), 402, '"code":"PAYMENT_REQUIRED"');
+const PAID_QUESTION: Question = { ...plainQuestion(invocationOf(PAID_RESOURCE), 200, FROM_BACKEND), pays: true };
+
 /**
  * A free call through the whole pipeline to the backend and back; the log is on, events and
- * receipts are written.
+ * receipts are written. On one connection the same process shows its times.
  */
-export const gatewayFree: Contestant = {
-  id: 'free',
-  suite: 'http',
-  title: 'gateway, free invoke',
-  question: plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_BACKEND),
-  readyPath: '/ready',
-  against: { id: 'hpm-recipe', goal: 0.5 },
-  program: gatewayProgram('free', SOLD_OVER_HTTP),
-};
+export const gatewayFree: readonly Contestant[] = [
+  {
+    ...OVER_HTTP,
+    id: 'free-redis',
+    suite: 'free',
+    title: 'gateway, free call, Redis',
+    question: FREE_QUESTION,
+    program: gatewayProgram('redis', SOLD_OVER_HTTP),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'free-sqlite',
+    suite: 'free',
+    title: 'gateway, free call, SQLite file',
+    question: FREE_QUESTION,
+    program: gatewayProgram('sqlite', SOLD_OVER_HTTP),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'free-alone',
+    suite: 'free',
+    title: 'gateway, free call, Redis, one connection',
+    question: FREE_QUESTION,
+    connections: 1,
+    process: 'free-redis',
+    program: gatewayProgram('redis', SOLD_OVER_HTTP),
+  },
+];
 
 /**
  * A call without a proof: validated, priced and answered 402; the log is on, events are written.
  */
 export const gatewayChallenge: Contestant = {
+  ...OVER_HTTP,
   id: 'challenge',
-  suite: 'http',
-  title: 'gateway, 402 challenge',
-  question: plainQuestion(invocationOf(PAID_RESOURCE), 402, '"code":"PAYMENT_REQUIRED"'),
-  readyPath: '/ready',
-  against: { id: 'express', goal: 1 },
-  program: gatewayProgram('challenge', SOLD_OVER_HTTP),
+  suite: 'challenge',
+  title: 'gateway, 402, Redis',
+  question: PRICED_QUESTION,
+  program: gatewayProgram('redis', SOLD_OVER_HTTP),
 };
+
+/** Free calls with bodies of several sizes. */
+export const gatewayBodies: readonly Contestant[] = BODY_SIZES.map((size) => ({
+  ...OVER_HTTP,
+  id: `body-${size.name}`,
+  suite: 'bodies',
+  title: `gateway, free call with ${size.title}, Redis`,
+  question: textQuestion(invocationOf(TEXT_RESOURCE), size),
+  process: 'gateway-bodies',
+  program: gatewayProgram('redis', SOLD_TEXT),
+}));
+
+/**
+ * Paid calls: the proof is checked here and by a facilitator which then settles, or settled by a
+ * rail that does nothing.
+ */
+export const gatewayPaid: readonly Contestant[] = [
+  {
+    ...OVER_HTTP,
+    id: 'paid-http',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, HTTP facilitator',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', SOLD_OVER_HTTP),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-sqlite',
+    suite: 'paid',
+    title: 'gateway, paid call, SQLite file, HTTP facilitator',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('sqlite', SOLD_OVER_HTTP),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-full',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis with full lists, HTTP facilitator',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', { ...SOLD_OVER_HTTP, storage: SOON_FULL }),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-noop',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, proof checked here, settled by nothing',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 0, settle: 0 },
+    program: gatewayProgram('redis', SOLD_OVER_HTTP, { entryOf: (surroundings) => surroundings.noopEntry() }),
+  },
+];
 
 /**
  * Lists from bytes made at start, calls through the whole pipeline; the log is on, events and
  * receipts are written.
  */
 export const gatewayMcp: readonly Contestant[] = [
-  mcpContestant('mcp-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5, { id: 'sdk-list-5', goal: 1 / 3 }),
-  mcpContestant('mcp-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55, { id: 'sdk-list-55', goal: 1 / 3 }),
-  mcpContestant('mcp-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5, {
-    id: 'sdk-list-5-legacy',
-    goal: 1 / 3,
-  }),
-  mcpContestant('mcp-call', 'tools/call, free', callQuestion(), 5, { id: 'sdk-call' }),
+  mcpContestant('mcp-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
+  mcpContestant('mcp-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
+  mcpContestant('mcp-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
+  mcpContestant('mcp-call-5', 'tools/call, free, of 5', callQuestion(), 5),
+  mcpContestant('mcp-call-55', 'tools/call, free, of 55', callQuestion(), 55),
 ];
 
-function mcpContestant(
-  id: string,
-  what: string,
-  question: Question,
-  count: number,
-  against: NonNullable<Contestant['against']>,
-): Contestant {
+function mcpContestant(id: string, what: string, question: Question, count: number): Contestant {
   return {
+    ...OVER_HTTP,
     id,
     suite: 'mcp',
-    title: `gateway, ${what}`,
+    title: `gateway, ${what}, Redis`,
     question,
-    readyPath: '/ready',
-    against,
-    program: gatewayProgram(id, soldTools(count, 'mcp')),
+    process: `gateway-mcp-${count}`,
+    program: gatewayProgram('redis', soldTools(count, 'mcp')),
   };
 }
 
@@ -98,13 +190,12 @@ function mcpContestant(
  * events and receipts are written.
  */
 export const gatewayA2a: Contestant = {
+  ...OVER_HTTP,
   id: 'a2a-send',
   suite: 'a2a',
-  title: 'gateway, SendMessage, free',
+  title: 'gateway, SendMessage, free, Redis',
   question: SEND_QUESTION,
-  readyPath: '/ready',
-  against: { id: 'sdk-send', goal: 0.5 },
-  program: gatewayProgram('a2a-send', soldTools(5, 'a2a')),
+  program: gatewayProgram('redis', soldTools(5, 'a2a')),
 };
 
 /** The path that invokes a resource over HTTP. */
@@ -120,34 +211,112 @@ function soldTools(count: number, channel: 'mcp' | 'a2a'): Sold {
   };
 }
 
+/** The gateway with the rail that sends transactions itself, on a local chain. */
+export function gatewayLocal(chain: Chain, rpcUrl: string): Contestant {
+  const { address, name, version, decimals } = chain.token;
+  return {
+    ...OVER_HTTP,
+    id: 'local',
+    suite: 'paid',
+    title: 'gateway, local settlement, Redis',
+    question: PAID_QUESTION,
+    program: gatewayProgram('redis', {
+      ...SOLD_OVER_HTTP,
+      x402: {
+        network: `eip155:${chain.chainId}`,
+        asset: address,
+        assetName: name,
+        assetVersion: version,
+        assetDecimals: decimals,
+        currency: 'USDC',
+        maxTimeoutSeconds: 300,
+        payToExclusive: true,
+        rpcUrl,
+        facilitator: { mode: 'local', privateKey: chain.relayerKey },
+      },
+    }),
+  };
+}
+
+/** A free call of a process under the load of the suites that take no turns. */
+function free(id: string, title: string, program: Contestant['program']): Contestant {
+  return { ...OVER_HTTP, id, suite: 'free', title, question: FREE_QUESTION, program };
+}
+
+/** The gateway that more connections ask than it can serve. */
+export const gatewayOverloaded = free('gateway', 'gateway, free call, Redis', gatewayProgram('redis', SOLD_OVER_HTTP));
+
+/** The gateway in several processes behind one port. */
+export function gatewayWorkers(workers: number): Contestant {
+  const server = workers === 1 ? {} : { server: { workers } };
+  const program = gatewayProgram('redis', { ...SOLD_OVER_HTTP, ...server });
+  return free(`gateway-${workers}`, `gateway, free call, Redis, ${workers} workers`, program);
+}
+
+/** The gateway with its inspector on a port, and event streams for the holder of a token. */
+export function gatewayInspected(inspectorPort: number, adminToken: string): Contestant {
+  const sold: Sold = { ...SOLD_OVER_HTTP, server: { adminToken }, limits: { maxStreams: 1_024 } };
+  const flags = [`--inspect=127.0.0.1:${inspectorPort}`];
+  return free('gateway-inspected', 'gateway, Redis', gatewayProgram('redis', sold, { flags }));
+}
+
+/** The gateway with so many resources, one of which is called. */
+export function gatewayWithResources(count: number): Contestant {
+  const named = { name: 'Report', description: 'Prices and volumes of one city on one day' };
+  const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, resource(named, ['http'])] as const);
+  const resources = { [FREE_RESOURCE]: resource(named, ['http']), ...Object.fromEntries(others) };
+  const program = gatewayProgram('memory', { resources });
+  // Readiness asks the facilitator too, which is no part of a start.
+  return { ...free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program), readyPath: '/health' };
+}
+
+/** Where a gateway keeps its records. */
+type StoreKind = 'redis' | 'sqlite' | 'memory';
+
 /**
- * The gateway as it is deployed, or the bundle that GATEWAY_ENTRY names. Each contestant gets a
- * configuration of its own.
+ * The gateway as it is deployed, with a configuration and a store of its own.
+ * @param options `entryOf`: another gateway than the measured one; `flags`: further ones of Node
  */
-export function gatewayProgram(id: string, sold: Sold): Contestant['program'] {
+export function gatewayProgram(
+  store: StoreKind,
+  sold: Sold,
+  {
+    entryOf = (surroundings) => surroundings.gatewayEntry(),
+    flags: further = [],
+  }: {
+    readonly entryOf?: (surroundings: Surroundings) => Promise<string>;
+    readonly flags?: readonly string[];
+  } = {},
+): Contestant['program'] {
   return async (surroundings) => {
-    const config = join(surroundings.folder, `${id}.json`);
-    await writeFile(config, JSON.stringify(settings(surroundings, sold)));
+    const config = join(surroundings.folder, 'gateway.json');
+    const storage = { ...sold.storage, ...(await storageOf(store, surroundings)) };
+    await writeFile(config, JSON.stringify({ ...settings(surroundings, sold), storage }));
+    const { flags, env } = deployed();
     return {
-      args: [process.env['GATEWAY_ENTRY'] ?? ENTRY, 'serve', '--config', config],
-      env: { NODE_ENV: 'production', GATEWAY_DRAIN_SECONDS: '0' },
+      args: [...flags, ...further, await entryOf(surroundings), 'serve', '--config', config],
+      env: { ...env, GATEWAY_DRAIN_SECONDS: '0' },
     };
   };
 }
 
+async function storageOf(store: StoreKind, { folder, redisUrl }: Surroundings): Promise<object> {
+  if (store === 'redis') return { redis: { url: await redisUrl() } };
+  return { sqlite: { path: store === 'memory' ? ':memory:' : join(folder, 'store.db') } };
+}
+
 function settings(
   { port, sparePort, backendUrl, facilitatorUrl }: Surroundings,
-  { passthrough, ...sold }: Sold,
+  { passthrough, x402, server, ...sold }: Sold,
 ): object {
   const host = '127.0.0.1';
   return {
     version: 1,
     merchant: { id: 'bench', name: 'Bench', publicBaseUrl: `http://${host}:${port}` },
-    server: { host, port },
+    server: { host, port, ...server },
     management: { host, port: sparePort },
     backend: { baseUrl: backendUrl, ...(passthrough === undefined ? {} : { passthrough }) },
     ...sold,
-    storage: { sqlite: { path: ':memory:' } },
     payments: {
       x402: {
         network: NETWORK,
@@ -157,6 +326,7 @@ function settings(
         assetDecimals: 6,
         payTo: PAYEE,
         facilitator: { mode: 'remote', url: facilitatorUrl, auth: { type: 'none' } },
+        ...x402,
       },
     },
   };

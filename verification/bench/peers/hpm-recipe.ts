@@ -1,26 +1,54 @@
-/** A proxy that reads the body, made of Express and http-proxy-middleware, as a contestant. */
+/** A proxy that reads the body, made of Express and http-proxy-middleware, as contestants. */
 
 import express from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { pinoHttp } from 'pino-http';
+import { BODY_SIZES, textQuestion } from '../bodies.ts';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
+import { exact } from '../packages.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
+
+/** `express.json` takes 100 KB unless it is told otherwise. */
+const BODY_LIMIT = '1mb';
+/** The exact programs of the recipe. */
+export const RECIPE = `${exact('express', 'http-proxy-middleware', 'pino-http')}, express.json and fixRequestBody`;
+
+const SHARED = { readyPath: '/', program: peerProgram(import.meta.filename) } as const;
 
 /** The usual proxy that reads the body: body parser, proxy, the body serialized again, a log. */
 export const hpmRecipe: Contestant = {
-  id: 'hpm-recipe',
-  suite: 'http',
-  title: 'express.json + hpm + fixRequestBody + pino-http',
+  ...SHARED,
+  id: 'recipe',
+  suite: 'free',
+  title: RECIPE,
   question: PEER_QUESTION,
-  readyPath: '/',
-  program: peerProgram(import.meta.filename),
 };
 
-if (import.meta.main) {
-  servePeer((target) =>
-    express()
-      .use(pinoHttp())
-      .use(express.json())
-      .use(createProxyMiddleware({ target, changeOrigin: true, on: { proxyReq: fixRequestBody } })),
-  );
+/** The same process on one connection. */
+export const recipeAlone: Contestant = {
+  ...hpmRecipe,
+  id: 'recipe-alone',
+  title: `${RECIPE}, one connection`,
+  connections: 1,
+  process: 'recipe',
+};
+
+/** The same with bodies of several sizes. */
+export const recipeBodies: readonly Contestant[] = BODY_SIZES.map((size) => ({
+  ...SHARED,
+  id: `recipe-body-${size.name}`,
+  suite: 'bodies',
+  title: `${RECIPE}, ${size.title}`,
+  question: textQuestion('/api/resources/text/invoke', size),
+  process: 'recipe-bodies',
+}));
+
+/** The app of the recipe, for servers of one or several processes. */
+export function recipeApp(target: string): express.Express {
+  return express()
+    .use(pinoHttp())
+    .use(express.json({ limit: BODY_LIMIT }))
+    .use(createProxyMiddleware({ target, changeOrigin: true, on: { proxyReq: fixRequestBody } }));
 }
+
+if (import.meta.main) servePeer(recipeApp);

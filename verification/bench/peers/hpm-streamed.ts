@@ -3,6 +3,7 @@
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { type Contestant, PEER_QUESTION } from '../contestant.ts';
+import { exact } from '../packages.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 
 /**
@@ -10,11 +11,10 @@ import { peerProgram, servePeer } from '../serve-peer.ts';
  */
 export const hpmStreamed: Contestant = {
   id: 'hpm-streamed',
-  suite: 'http',
-  title: 'Express + http-proxy-middleware, streamed',
+  suite: 'free',
+  title: `${exact('express', 'http-proxy-middleware')}, streamed, no log`,
   question: PEER_QUESTION,
   readyPath: '/',
-  against: { id: 'hpm-recipe' },
   program: peerProgram(import.meta.filename),
 };
 

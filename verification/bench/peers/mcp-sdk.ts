@@ -5,6 +5,7 @@ import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotoc
 import express from 'express';
 import { pooledBackend } from '../ask-backend.ts';
 import type { Contestant, Question } from '../contestant.ts';
+import { exact } from '../packages.ts';
 import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
@@ -18,16 +19,18 @@ export const mcpSdk: readonly Contestant[] = [
   contestant('sdk-list-5', 'tools/list of 5', listQuestion(5, 'modern'), 5),
   contestant('sdk-list-55', 'tools/list of 55', listQuestion(55, 'modern'), 55),
   contestant('sdk-list-5-legacy', 'tools/list of 5, 2025', listQuestion(5, 'legacy'), 5),
-  contestant('sdk-call', 'tools/call on a bare undici pool', callQuestion(), 5),
+  contestant('sdk-call-5', 'tools/call of 5 on a bare undici pool', callQuestion(), 5),
+  contestant('sdk-call-55', 'tools/call of 55 on a bare undici pool', callQuestion(), 55),
 ];
 
 function contestant(id: string, what: string, question: Question, count: number): Contestant {
   return {
     id,
     suite: 'mcp',
-    title: `MCP SDK server 2.4, ${what}`,
+    title: `${exact('@modelcontextprotocol/server', 'express')}, ${what}`,
     question,
     readyPath: MCP_PATH,
+    process: `sdk-mcp-${count}`,
     program: peerProgram(import.meta.filename, { TOOLS: String(count) }),
   };
 }

@@ -1,8 +1,10 @@
 /** JSON over kept-alive HTTP to one peer: the chain node or a facilitator. */
 
-import { Pool } from 'undici';
+import { type Dispatcher, Pool } from 'undici';
 import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
+import { partOf } from '../../../part-of.ts';
+import { type RunningDeadline, startDeadline } from '../../../time/deadlines.ts';
 
 /** Most connections to a peer: one per running settlement (112), and some for readings. */
 export const PEER_CONNECTIONS = 128;
@@ -47,38 +49,97 @@ export class OversizedAnswer extends Error {
   }
 }
 
-/** Opens no connection before the first request. Keeps credentials and query of the URL. */
-export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPeer {
+/**
+ * Opens no connection before the first request. Keeps credentials and query of the URL.
+ * `processes`: those that share the connections.
+ */
+export function createJsonPeer(baseUrl: string, maxAnswerBytes: number, processes = 1): JsonPeer {
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const pool = new Pool(origin, {
-    connections: PEER_CONNECTIONS,
+    connections: partOf(PEER_CONNECTIONS, processes),
     connect: { timeout: CONNECT_TIMEOUT_MS },
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
   });
   return {
-    async exchange({ method, path, body, headers = {}, deadlineMs }) {
-      const answer = await pool.request({
-        method,
-        path: `${prefix}${path}${search}` || '/',
-        headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(Math.max(1, Math.ceil(deadlineMs))),
-        // `signal` covers both.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      });
-      const chunks: Buffer[] = [];
-      let length = 0;
-      for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-        length += chunk.byteLength;
-        // Leaving the loop destroys the body, and with it the connection.
-        if (length > maxAnswerBytes) throw new OversizedAnswer(maxAnswerBytes);
-        chunks.push(chunk);
-      }
-      return { status: answer.statusCode, json: readStrictJson(Buffer.concat(chunks)) };
+    exchange({ method, path, body, headers = {}, deadlineMs }) {
+      const { promise, ...settle } = Promise.withResolvers<JsonAnswer>();
+      const asking = new Asking(maxAnswerBytes, deadlineMs, settle);
+      pool.dispatch(
+        {
+          method,
+          path: `${prefix}${path}${search}` || '/',
+          headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          // The deadline covers both.
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        },
+        asking,
+      );
+      return promise;
     },
     close: () => pool.destroy(),
   };
+}
+
+/** One request under way. It ends once: with its answer, or with the first failure. */
+class Asking implements Dispatcher.DispatchHandler {
+  readonly #maxBytes: number;
+  readonly #settle: Pick<PromiseWithResolvers<JsonAnswer>, 'resolve' | 'reject'>;
+  readonly #deadline: RunningDeadline;
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #status = 0;
+  #length = 0;
+  #failure: Error | undefined;
+
+  constructor(
+    maxBytes: number,
+    deadlineMs: number,
+    settle: Pick<PromiseWithResolvers<JsonAnswer>, 'resolve' | 'reject'>,
+  ) {
+    this.#maxBytes = maxBytes;
+    this.#settle = settle;
+    this.#deadline = startDeadline(deadlineMs, () =>
+      this.#fail(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
+    );
+  }
+
+  /** The request is about to be written. Throwing withdraws one that failed before its turn. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    this.#status = status;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#length += chunk.byteLength;
+    if (this.#length > this.#maxBytes) this.#fail(new OversizedAnswer(this.#maxBytes));
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#deadline.end();
+    const [first = Buffer.alloc(0)] = this.#chunks;
+    const bytes = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first;
+    this.#settle.resolve({ status: this.#status, json: readStrictJson(bytes) });
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#deadline.end();
+    this.#settle.reject(this.#failure ?? error);
+  }
+
+  /** Ends the connection too, if the request has one. */
+  #fail(failure: Error): void {
+    this.#failure = failure;
+    this.#deadline.end();
+    this.#settle.reject(failure);
+    this.#controller?.abort(failure);
+  }
 }

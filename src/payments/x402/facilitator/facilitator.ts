@@ -60,9 +60,9 @@ export interface Facilitator {
 }
 
 /** Opens no connection before the first call. The login is read for each call: it may change. */
-export function connectFacilitator(endpoint: FacilitatorEndpoint): Facilitator {
+export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1): Facilitator {
   const { url } = endpoint;
-  const peer = createJsonPeer(url, MAX_VERDICT_BYTES);
+  const peer = createJsonPeer(url, MAX_VERDICT_BYTES, processes);
   const ask: JsonPeer['exchange'] = (request) => {
     const { auth } = endpoint;
     const headers = auth.type === 'bearer' ? { authorization: `Bearer ${auth.token}` } : {};

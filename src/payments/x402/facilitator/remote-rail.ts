@@ -32,6 +32,8 @@ export interface RemoteRailDeps {
   readonly confirm?: Confirmation;
   /** As the chain was opened with; 1 unless given. */
   readonly confirmations?: number;
+  /** Processes that share the connections to each facilitator; 1 unless given. */
+  readonly processes?: number | undefined;
   readonly now?: () => number;
   /** Shorter in tests of deadlines. */
   readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
@@ -45,10 +47,13 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     chain,
     confirm = 'receipt',
     confirmations = 1,
+    processes,
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
-  const failover = createFailover([facilitator, ...facilitator.fallbacks].map(connectFacilitator));
+  const failover = createFailover(
+    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, processes)),
+  );
 
   return {
     facilitator: 'remote',

@@ -5,8 +5,8 @@
 local NAME_LENGTH = 22
 
 -- The beginning of an entry among the names: a digest, because a caller chose the value.
-local function name_of(kind, value)
-  return string.sub(redis.sha1hex(kind .. ':' .. value), 1, NAME_LENGTH)
+local function name_of(named)
+  return string.sub(redis.sha1hex(named), 1, NAME_LENGTH)
 end
 
 -- A receipt as a table, or nil for a damaged one, which counts as owed.
@@ -23,11 +23,12 @@ local function payment_of(receipt)
   return receipt.payment.replayKey
 end
 
-local function names_of(receipt, id)
+-- What a receipt is found by, as `kind:value`.
+local function names_of(receipt)
   local names = {}
   if receipt == nil then return names end
   local function add(kind, value)
-    if type(value) == 'string' then names[name_of(kind, value) .. id] = true end
+    if type(value) == 'string' then names[kind .. ':' .. value] = true end
   end
   add('request', receipt.requestId)
   add('payment', payment_of(receipt))
@@ -52,25 +53,40 @@ local function book_at(first)
   local receipts, done, owed, uncertain, names, trimmed = unpack(KEYS, first, first + 5)
   local book = {}
 
-  local function list(key, id, belongs)
-    if belongs then redis.call('ZADD', key, 0, id) else redis.call('ZREM', key, id) end
+  -- Names that `receipt` has and `other` has not: to `names`, or from them.
+  local function name(command, receipt, other, id)
+    local known = names_of(other)
+    local members = {}
+    for named in pairs(names_of(receipt)) do
+      if not known[named] then
+        if command == 'ZADD' then members[#members + 1] = 0 end
+        members[#members + 1] = name_of(named) .. id
+      end
+    end
+    if #members > 0 then redis.call(command, names, unpack(members)) end
   end
 
-  -- Puts a receipt on its lists and takes it from the others. `before`: its earlier JSON.
-  function book.enter(id, json, before)
-    local receipt = read_receipt(json)
-    list(done, id, is_done(receipt))
-    list(owed, id, not is_done(receipt))
-    list(uncertain, id, is_uncertain(receipt))
-    local now = names_of(receipt, id)
-    for name in pairs(names_of(read_receipt(before), id)) do
-      if not now[name] then redis.call('ZREM', names, name) end
+  local function list(key, id, belongs, belonged)
+    if belongs and not belonged then
+      redis.call('ZADD', key, 0, id)
+    elseif belonged and not belongs then
+      redis.call('ZREM', key, id)
     end
-    for name in pairs(now) do redis.call('ZADD', names, 0, name) end
+  end
+
+  -- Puts a receipt on its lists and takes it from the others. `before`: its earlier JSON, which is
+  -- listed; false for none.
+  function book.enter(id, json, before)
+    local receipt, earlier = read_receipt(json), read_receipt(before)
+    list(done, id, is_done(receipt), is_done(earlier))
+    list(owed, id, not is_done(receipt), before and not is_done(earlier))
+    list(uncertain, id, is_uncertain(receipt), is_uncertain(earlier))
+    name('ZADD', receipt, earlier, id)
+    name('ZREM', earlier, receipt, id)
   end
 
   function book.drop(id)
-    for name in pairs(names_of(read_receipt(redis.call('HGET', receipts, id)), id)) do redis.call('ZREM', names, name) end
+    name('ZREM', read_receipt(redis.call('HGET', receipts, id)), nil, id)
     redis.call('HDEL', receipts, id)
     for _, key in ipairs({ done, owed, uncertain }) do redis.call('ZREM', key, id) end
   end
@@ -89,8 +105,8 @@ local function book_at(first)
   local function same_payment(receipt)
     local payment = payment_of(receipt)
     if payment == nil then return {} end
-    local name = name_of('payment', payment)
-    local found = redis.call('ZRANGEBYLEX', names, '[' .. name, '[' .. name .. '~')
+    local beginning = name_of('payment:' .. payment)
+    local found = redis.call('ZRANGEBYLEX', names, '[' .. beginning, '[' .. beginning .. '~')
     for at, entry in ipairs(found) do found[at] = string.sub(entry, NAME_LENGTH + 1) end
     return found
   end

@@ -1,8 +1,8 @@
 -- Deletes a record that is still reserved; the twin of `discard` in table.ts. `plan.refusal`: why
 -- the provider refused the proof, which is remembered. KEYS: payment, open, events, refusals, their
--- ends, register (4).
+-- ends, register (4). ARGV, from 2 on: events.
 local key, open = KEYS[1], KEYS[2]
-local record = read_hash(key)
+local record = read_fields(key, { 'owner', 'fence', 'state', 'mandate' })
 
 local function forget_refusals(proofs)
   for _, proof in ipairs(proofs) do
@@ -38,6 +38,6 @@ if record.state ~= 'reserved' then return { 'illegal', record.state } end
 if record.mandate then register_at(6).finish(cjson.decode(record.mandate).claim, 'release', clock()) end
 redis.call('DEL', key)
 redis.call('ZREM', open, plan.payId)
-append_events(KEYS[3])
+append_events(KEYS[3], 2, #ARGV)
 remember(plan.refusal)
 return { 'gone' }

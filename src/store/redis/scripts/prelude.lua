@@ -1,4 +1,5 @@
--- Shared by all scripts, put before each of them. ARGV[1] is always one JSON document, the plan.
+-- Shared by all scripts, put before each of them. ARGV[1] is always one JSON document, the plan. What
+-- a script only stores comes behind it, as it is.
 -- The transitions that are allowed stand in the table in TypeScript and arrive in the plan as
 -- lists.
 local plan = cjson.decode(ARGV[1])
@@ -19,6 +20,19 @@ local function listed(list, wanted)
     if item == wanted then return true end
   end
   return false
+end
+
+-- Some fields of a hash as a table, or nil when it has none of them.
+local function read_fields(key, names)
+  local values = redis.call('HMGET', key, unpack(names))
+  local fields, found = {}, false
+  for at, name in ipairs(names) do
+    if values[at] then
+      fields[name] = values[at]
+      found = true
+    end
+  end
+  return found and fields or nil
 end
 
 -- A hash as a table, or nil when there is none.
@@ -61,13 +75,14 @@ local function list_work(open, record_id, due_at)
 end
 
 -- Renews the expiry of a record.
-local function keep_alive(key, now, valid_before)
-  local until_ms = math.max(tonumber(valid_before) * 1000, now) + plan.retentionMs
+local function keep_alive(key, now, valid_before, retention_ms)
+  local until_ms = math.max(tonumber(valid_before) * 1000, now) + retention_ms
   redis.call('PEXPIRE', key, whole(until_ms - now))
 end
 
-local function append_events(key)
-  for _, event in ipairs(plan.events) do
-    redis.call('XADD', key, 'MAXLEN', '~', whole(plan.eventsMaxLength), '*', 'e', event)
+-- Appends the events among the arguments from `first` to `last`.
+local function append_events(key, first, last)
+  for at = first, last do
+    redis.call('XADD', key, 'MAXLEN', '~', plan.eventsMaxLength, '*', 'e', ARGV[at])
   end
 end

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from '../../src/json/limits.ts';
+import { JsonError, parseStrictJson } from '../../src/json/strict.ts';
+import { isPlainlyStrict } from '../../src/json/survey.ts';
+import type { Json } from '../../src/json/types.ts';
+import { faultOf } from './reference.ts';
+
+const isPlain = (text: string): boolean => isPlainlyStrict(Buffer.from(text), JSON.parse(text) as Json, MAX_JSON_DEPTH);
+
+const faultFound = (text: string): string => {
+  try {
+    parseStrictJson(Buffer.from(text));
+    return 'ok';
+  } catch (error) {
+    assert.ok(error instanceof JsonError);
+    return error.reason;
+  }
+};
+
+/** Texts of strings: around the length from which their end is searched for, and with escapes. */
+const pieces = fc.constantFrom(
+  ...['a', 'b', ':', '": ', '{', '}', '[', ']', ',', '1', ' ', 'é', '漢', '😀'].map((text) =>
+    JSON.stringify(text).slice(1, -1),
+  ),
+  ...['\\\\', '\\"', '\\n', '\\/', '\\u0061', '\\u005f', '\\u00e9', '\\u0007', '\\uD83D\\uDE00', '\\ud800', '\\udc00'],
+  ...['x'.repeat(47), 'x'.repeat(48), 'x'.repeat(49), '__proto__', 'prototype', 'constructor'],
+);
+const string = fc.oneof(
+  { weight: 4, arbitrary: fc.array(pieces, { maxLength: 4 }).map((texts) => `"${texts.join('')}"`) },
+  { weight: 1, arbitrary: fc.constantFrom('"__proto__"', '"prototype"', '"constructor"', '"\\u005f_proto__"') },
+);
+const names = fc.oneof(
+  { weight: 6, arbitrary: fc.nat({ max: 30 }).map((n) => `"n${n}"`) },
+  { weight: 1, arbitrary: fc.constantFrom('"a"', '"\\u0061"', '"a\\/b"', '"a/b"', '"2"', '"1"', '""') },
+  { weight: 1, arbitrary: string },
+);
+const number = fc.oneof(
+  fc.constantFrom('0', '-0', '-0.0', '1e400', '-1E+400', '1e-400', '1E5', '123456789012345', '-123456789012345'),
+  fc.constantFrom(
+    '9007199254740991',
+    '9007199254740992',
+    '-9007199254740993',
+    '13.404953999999999',
+    `0.${'1'.repeat(299)}`,
+  ),
+  fc.constantFrom('1'.repeat(299), '1'.repeat(310), `${'9'.repeat(310)}.5`, '1234567890123456789012.5', '1.5e3'),
+  fc.integer().map(String),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
+);
+const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r');
+const { document } = fc.letrec<{ document: string; array: string; object: string }>((tie) => ({
+  document: fc.oneof(
+    { maxDepth: 5 },
+    string,
+    number,
+    fc.constantFrom('true', 'false', 'null'),
+    tie('array'),
+    tie('object'),
+  ),
+  array: fc
+    .tuple(fc.array(tie('document'), { maxLength: 4 }), space)
+    .map(([items, gap]) => `[${gap}${items.join(`${gap},${gap}`)}${gap}]`),
+  object: fc
+    .tuple(fc.array(fc.tuple(names, tie('document')), { maxLength: 5 }), space)
+    .map(([all, gap]) => `{${gap}${all.map(([name, value]) => `${name}${gap}:${gap}${value}`).join(`,${gap}`)}${gap}}`),
+}));
+
+describe('the quick look at a document', () => {
+  const PLAIN: readonly (readonly [string, string])[] = [
+    [
+      'compact',
+      JSON.stringify({ city: 'Berlin', items: [{ sku: 'a:1', n: 12, price: '1.25', tags: ['a'], note: null }] }),
+    ],
+    ['indented', JSON.stringify({ city: 'Berlin', items: [{ n: 12 }, { n: -1.5 }] }, null, 2)],
+    ['with blanks behind its commas and colons', '{"a": 1, "b": [1, 2, {"a": true}], "c": {}}'],
+    ['with text in other scripts', '{"größe":"漢字 😀","b":"é"}'],
+    ['with text in escapes', '{"a":"\\u00e9\\u0007\\n\\"\\\\\\/:","b":"\\\\"}'],
+    ['with long texts', JSON.stringify({ a: 'x'.repeat(1_000), b: `${'y: "'.repeat(30)}\n`, c: 'z'.repeat(100) })],
+    ['with long numbers', '[13.404953999999999,9007199254740991,-9007199254740991,1.5e-7,0.1]'],
+    ['at the greatest depth', '['.repeat(MAX_JSON_DEPTH) + ']'.repeat(MAX_JSON_DEPTH)],
+    ['with the most members', `{${Array.from({ length: MAX_JSON_MEMBERS }, (_, n) => `"k${n}":0`).join()}}`],
+  ];
+  for (const [title, text] of PLAIN) it(`is enough for one ${title}`, () => assert.equal(isPlain(text), true));
+
+  it('never takes a document that breaks a rule', () =>
+    fc.assert(
+      fc.property(document, (text) => {
+        if (faultOf(text) !== 'ok') assert.equal(isPlain(text), false);
+      }),
+      { numRuns: 5_000 },
+    ));
+});
+
+describe('the strict parser', () => {
+  it('finds the fault that the plain rules find in any document, and reads what they allow', () =>
+    fc.assert(
+      fc.property(document, (text) => {
+        assert.equal(faultFound(text), faultOf(text));
+        if (faultOf(text) === 'ok') assert.deepEqual(parseStrictJson(Buffer.from(text)), JSON.parse(text));
+      }),
+      { numRuns: 5_000 },
+    ));
+  it('judges a document alike after one of its characters has changed', () =>
+    fc.assert(
+      fc.property(document, fc.nat(), fc.constantFrom(...'"\\:{}[],0e.u '), (text, place, character) => {
+        const at = place % text.length;
+        const changed = text.slice(0, at) + character + text.slice(at + 1);
+        // Half a character is no UTF-8, which is the fault of its own test.
+        if (changed.isWellFormed()) assert.equal(faultFound(changed), faultOf(changed));
+      }),
+      { numRuns: 5_000 },
+    ));
+});

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Readiness } from '../../src/telemetry/health/monitor.ts';
+import { mergeReadiness, worst } from '../../src/workers/merge-readiness.ts';
+
+const GOOD: Readiness = {
+  ready: true,
+  store: { name: 'redis', status: 'pass' },
+  adapters: [
+    { name: 'http', status: 'pass' },
+    { name: 'mcp', status: 'pass' },
+  ],
+  paymentProviders: [{ name: 'x402', status: 'pass' }],
+  authorizationProviders: [],
+};
+
+describe('the readiness of all workers', () => {
+  it('is that of one of them when they agree', () => assert.deepEqual(mergeReadiness([GOOD, GOOD]), GOOD));
+
+  it('has the worst of each component, wherever it is', () => {
+    const drains = { name: 'mcp', status: 'fail', detail: 'draining' } as const;
+    const slow = { name: 'x402', status: 'warn', detail: 'payment-provider-degraded' } as const;
+    const one: Readiness = { ...GOOD, paymentProviders: [slow] };
+    const other: Readiness = { ...GOOD, ready: false, adapters: [GOOD.adapters[0] ?? drains, drains] };
+    assert.deepEqual(mergeReadiness([one, other]), { ...other, paymentProviders: [slow] });
+    assert.deepEqual(mergeReadiness([other, one]), { ...other, paymentProviders: [slow] });
+  });
+
+  it('fails while no worker serves', () => {
+    const { ready, store } = mergeReadiness([]);
+    assert.deepEqual([ready, store.status], [false, 'fail']);
+    assert.equal(worst([]), undefined);
+  });
+});

@@ -1,0 +1,85 @@
+/** Opens what a process needs to serve agents: store, rail, traces, gateway and its listener. */
+
+import type { AddressInfo } from 'node:net';
+import { createGateway, type Gateway } from '../app/gateway.ts';
+import { openTracing } from '../app/open-tracing.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { partOf } from '../part-of.ts';
+import { createRail } from '../payments/x402/create-rail.ts';
+import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
+import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
+import type { PodHooks } from '../sidecar/pod-hooks.ts';
+import { openStore } from '../store/open.ts';
+import { type Log, refusalLog } from '../telemetry/log/log.ts';
+import { listenAt, MAY_LINGER, type Opened } from './closing.ts';
+
+/** What opens store and rail; a test build that must fail visibly brings its own. */
+export interface Openers {
+  readonly openStore: typeof openStore;
+  readonly createRail: typeof createRail;
+}
+
+/** A gateway and the listener of its agents, which does not listen yet. */
+interface OpenAgents {
+  readonly gateway: Gateway;
+  readonly agents: Listener;
+  readonly storeName: string;
+  /** Listens at the configured address, or at the port that is given. */
+  listen(port?: number): Promise<AddressInfo>;
+  /** Listens again where it listened before. */
+  listenAgain(): Promise<AddressInfo>;
+  /** Takes over what of the listener a configuration decides. */
+  follow(config: GatewayConfig): void;
+}
+
+/** `config`: the share of this process. Closers are noted in `opened` as soon as there are some. */
+export async function openAgents(
+  { config, appProbes }: { readonly config: GatewayConfig; readonly appProbes?: AppProbeSettings },
+  hooks: PodHooks,
+  log: Log,
+  opened: Opened,
+  openers: Openers = { openStore, createRail },
+): Promise<OpenAgents> {
+  const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
+  opened.push(() => store.close());
+  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
+  if (rail !== undefined) opened.push(() => rail.close());
+
+  const tracing = await openTracing(process.env, log);
+  opened.push(async () => ((await tracing.close()) ? undefined : MAY_LINGER));
+
+  const gateway = await createGateway(
+    { config, store, rail, log, tracing, ...(appProbes === undefined ? {} : { appProbes }) },
+    hooks,
+  );
+  opened.push(() => gateway.close());
+  const connections = ({ limits, processes }: GatewayConfig): number =>
+    partOf(connectionsFor(limits.maxInFlight * processes), processes);
+  const agents = createListener({
+    app: gateway.agents,
+    closing: () => gateway.lifecycle.draining(),
+    onRefused: refusalLog(log),
+    loadShedder: gateway.loadShedder,
+    relay: gateway.relay,
+    maxConnections: connections(config),
+  });
+  // A connection too many is closed, as in a single process: the primary would offer it again.
+  Object.assign(agents.server, { dropMaxConnection: true });
+  opened.push(() => agents.destroy());
+  const address = { ...config.server };
+  return {
+    gateway,
+    agents,
+    storeName: store.name,
+    async listen(port = address.port) {
+      const at = await listenAt(agents, 'server', { ...address, port });
+      // The same one again after a drain, also where any free one was taken.
+      address.port = at.port;
+      return at;
+    },
+    listenAgain: () => listenAt(agents, 'server', address),
+    follow(next) {
+      agents.server.maxConnections = connections(next);
+    },
+  };
+}

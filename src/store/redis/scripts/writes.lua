@@ -1,0 +1,13 @@
+-- Guarded changes of several records, each with a reply of its own: one that fails, such as that of
+-- a damaged record, must not fail the others. KEYS: open, events, book (6), register (4), then
+-- payment and kept answer of each. ARGV, from 2 on: those of each change, one after another.
+local now = clock()
+local replies, at = {}, 2
+for i, change in ipairs(plan.writes) do
+  local keys = { open = KEYS[1], events = KEYS[2], book = 3, register = 9, payment = KEYS[11 + 2 * i], kept = KEYS[12 + 2 * i] }
+  local made, reply = pcall(change_record, change, keys, at, now)
+  if not made then reply = { 'failed', type(reply) == 'table' and reply.err or tostring(reply) } end
+  replies[i] = reply
+  at = at + 2 + change.events
+end
+return replies

@@ -1,0 +1,69 @@
+/** Gathers changes of payments, so that one script makes those of one turn of the event loop. */
+
+import { StoreError } from '../port/store.ts';
+import { parts } from './reply.ts';
+
+/** Changes of one script, at most: some milliseconds of the server. */
+const MOST = 32;
+/** How long a change waits that no caller waits for, milliseconds. */
+const LATER_MS = 10;
+
+/** One change as change.lua takes it. `rest`: the arguments behind its plan. */
+interface PaymentChange {
+  readonly payment: string;
+  readonly kept: string;
+  readonly plan: object;
+  readonly rest: readonly (string | Buffer)[];
+}
+
+/** Changes that leave together. Each gets its own reply. */
+interface PaymentWrites {
+  /**
+   * `later`: waits for others up to 10 ms instead of for the end of this turn.
+   * @throws StoreError
+   */
+  write(change: PaymentChange, later: boolean): Promise<unknown>;
+}
+
+interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
+  readonly change: PaymentChange;
+}
+
+/** `send` makes some changes by one script, and resolves with a list of their replies. */
+export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promise<unknown>): PaymentWrites {
+  let waiting: Waiting[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let turn: NodeJS.Immediate | undefined;
+
+  const flush = (): void => {
+    clearTimeout(timer);
+    clearImmediate(turn);
+    timer = undefined;
+    turn = undefined;
+    const gathered = waiting;
+    waiting = [];
+    for (let at = 0; at < gathered.length; at += MOST) void sendSome(gathered.slice(at, at + MOST));
+  };
+  const sendSome = async (some: readonly Waiting[]): Promise<void> => {
+    try {
+      const replies = parts(await send(some.map(({ change }) => change)));
+      for (const [i, { resolve, reject }] of some.entries()) {
+        const [kind, cause] = parts(replies[i]);
+        if (kind === 'failed') reject(new StoreError(new Error(String(cause))));
+        else resolve(replies[i]);
+      }
+    } catch (thrown) {
+      for (const { reject } of some) reject(thrown);
+    }
+  };
+  return {
+    write(change, later) {
+      const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+      waiting.push({ change, resolve, reject });
+      if (!later) turn ??= setImmediate(flush);
+      else if (turn === undefined) timer ??= setTimeout(flush, LATER_MS);
+      if (waiting.length >= MOST) flush();
+      return promise;
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/** Workers as processes of Node's cluster: the primary accepts connections and hands them over. */
+
+import cluster from 'node:cluster';
+import { partOf } from '../part-of.ts';
+import type { ChannelEnd } from './channel.ts';
+import type { WorkerProcess } from './pool.ts';
+
+/** What a worker says once it listens to messages: Node drops those that come before. */
+const LISTENS = 'listens';
+
+/** Whether this process is a worker. */
+export function isWorker(): boolean {
+  return cluster.isWorker;
+}
+
+/** The flag of Node for the part of the memory that the old objects of a process may take. */
+const HEAP_SHARE = /^(--max[-_]old[-_]space[-_]size[-_]percentage=)(\d+(?:\.\d+)?)$/;
+
+/**
+ * The flags of Node for one of several workers, which have the memory of the container together.
+ * @param flags those of the primary
+ */
+export function flagsOfWorker(flags: readonly string[], processes: number): readonly string[] {
+  return flags.map((flag) =>
+    flag.replace(HEAP_SHARE, (_, name: string, percent: string) => `${name}${partOf(Number(percent), processes)}`),
+  );
+}
+
+/** Starts one of so many workers: the program of this process with its arguments. */
+export function forkWorker(processes: number): WorkerProcess {
+  // In turn, whatever the environment says: the system's own way favours few of the processes.
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  cluster.setupPrimary({ serialization: 'advanced', execArgv: [...flagsOfWorker(process.execArgv, processes)] });
+  const worker = cluster.fork();
+  // A worker that ends breaks its channel; its end is what counts.
+  worker.on('error', () => undefined);
+  let waiting: object[] | undefined = [];
+  const send = (message: object): void => void worker.send(message, undefined, () => undefined);
+  worker.on('message', (message: unknown) => {
+    if (message !== LISTENS) return;
+    for (const early of waiting ?? []) send(early);
+    waiting = undefined;
+  });
+  return {
+    pid: worker.process.pid ?? 0,
+    send: (message) => (waiting === undefined ? send(message) : void waiting.push(message)),
+    onMessage: (listener) => worker.on('message', listener),
+    onEnd: (listener) => worker.on('exit', (code, signal) => listener({ code, signal })),
+    kill: () => worker.process.kill('SIGKILL'),
+  };
+}
+
+/** The worker's end of the channel. */
+interface PrimaryChannel extends ChannelEnd {
+  readonly worker: number;
+  /** Resolves when the primary is gone. Without this the process would end at once then. */
+  readonly primaryGone: Promise<void>;
+}
+
+/** The channel of this process to its primary. @throws Error in a process that is no worker */
+export function channelToPrimary(): PrimaryChannel {
+  const { worker } = cluster;
+  if (worker === undefined) throw new Error('this process is no worker');
+  return {
+    worker: worker.id,
+    send: (message) => void worker.send(message, undefined, () => undefined),
+    onMessage(listener) {
+      worker.on('message', listener);
+      worker.send(LISTENS);
+    },
+    primaryGone: new Promise((resolve) => {
+      worker.once('disconnect', () => {
+        // Node ends a worker whose primary is gone, unless it left of its own will.
+        worker.exitedAfterDisconnect = true;
+        resolve();
+      });
+    }),
+  };
+}

@@ -1,0 +1,221 @@
+/** The goals: what is measured of whom, beside whom, and what it must be. */
+
+import { START_SUITE, type Suite } from './contestant.ts';
+import { RECIPE } from './peers/hpm-recipe.ts';
+import { OFFICIAL_LOCAL } from './peers/installed.ts';
+
+/**
+ * What a row compares. Of turns: `cpu` is CPU a request, `p50` the median time of an answer, each
+ * as a ratio to the peer of the same round; `tail` is p99 through p50 of the contestant itself.
+ * `measured` is given by a suite that takes no turns.
+ */
+export type Figure = 'cpu' | 'p50' | 'tail' | 'measured';
+
+/** One row of the report. */
+export interface Goal {
+  readonly id: string;
+  readonly suite: RowSuite;
+  readonly what: string;
+  /** The contestant; of a measured row the id of its value. */
+  readonly of: string;
+  /** The peer in the same rounds. */
+  readonly against?: string;
+  /** The exact peer of a measured row. */
+  readonly peer?: string;
+  readonly figure: Figure;
+  /** Without it the row only tells. */
+  readonly goal?: number;
+  readonly stretch?: number;
+  /** More is better. */
+  readonly atLeast?: true;
+  /** A figure that is read once and has no spread. */
+  readonly once?: true;
+  /** Part of `make bench-quick`. */
+  readonly quick?: true;
+}
+
+/** Suites with rows: those of turns, and those that measure in other ways. */
+export const MEASURED_SUITES = ['settlement', 'overload', 'workers', 'resources', 'memory', START_SUITE] as const;
+export type RowSuite = Suite | (typeof MEASURED_SUITES)[number];
+
+function cpu(id: string, suite: Suite, what: string, of: string, against: string, rest: Partial<Goal> = {}): Goal {
+  return { id, suite, what, of, against, figure: 'cpu', ...rest };
+}
+
+const FREE: readonly Goal[] = [
+  cpu('free-redis', 'free', 'free call, Redis', 'free-redis', 'recipe', { goal: 0.65, stretch: 0.55, quick: true }),
+  cpu('free-sqlite', 'free', 'free call, SQLite file', 'free-sqlite', 'recipe', { goal: 0.75, stretch: 0.6 }),
+  cpu('free-nginx', 'free', 'free call, Redis', 'free-redis', 'nginx', { goal: 4.5, stretch: 3.5 }),
+  cpu('free-devlab', 'free', 'free call, SQLite file', 'free-sqlite', 'devlab', { goal: 0.08, stretch: 0.06 }),
+  cpu('free-bare', 'free', 'free call, Redis', 'free-redis', 'bare'),
+  cpu('free-streamed', 'free', 'free call, Redis', 'free-redis', 'hpm-streamed'),
+  cpu('free-fastify', 'free', 'free call, Redis', 'free-redis', 'fastify'),
+  cpu('free-hono', 'free', 'free call, Redis', 'free-redis', 'hono'),
+  {
+    id: 'p50-alone',
+    suite: 'free',
+    what: 'p50 at one connection, free call',
+    of: 'free-alone',
+    against: 'recipe-alone',
+    figure: 'p50',
+    goal: 0.85,
+    stretch: 0.7,
+  },
+  {
+    id: 'tail',
+    suite: 'free',
+    what: 'p99/p50 at 32 connections, free call',
+    of: 'free-redis',
+    figure: 'tail',
+    goal: 6,
+    stretch: 4,
+  },
+];
+
+const BODIES: readonly Goal[] = [
+  cpu('body-100', 'bodies', 'free call, body 0.1 KB', 'body-100', 'recipe-body-100'),
+  cpu('body-1k', 'bodies', 'free call, body 1 KB', 'body-1k', 'recipe-body-1k'),
+  cpu('body-16k', 'bodies', 'free call, body 16 KB', 'body-16k', 'recipe-body-16k'),
+  cpu('body-64k', 'bodies', 'free call, body 64 KB', 'body-64k', 'recipe-body-64k', { goal: 1, stretch: 0.7 }),
+  cpu('body-250k', 'bodies', 'free call, body 250 KB', 'body-250k', 'recipe-body-250k'),
+];
+
+const PAID: readonly Goal[] = [
+  cpu('challenge', 'challenge', '402', 'challenge', 'official-challenge', { goal: 0.45, stretch: 0.39, quick: true }),
+  cpu('paid-noop', 'paid', 'paid, settled by nothing', 'paid-noop', 'official-noop', { goal: 1.5, stretch: 1 }),
+  cpu('paid-http', 'paid', 'paid, HTTP facilitator, same two calls', 'paid-http', 'official-http', {
+    goal: 0.45,
+    stretch: 0.3,
+    quick: true,
+  }),
+  cpu('paid-sqlite', 'paid', 'paid, the same on a SQLite file', 'paid-sqlite', 'official-http'),
+  cpu('paid-full', 'paid', 'paid, HTTP facilitator, full lists', 'paid-full', 'paid-http'),
+  cpu('paid-local', 'paid', 'paid, local verification', 'paid-noop', 'official-viem', { goal: 0.16, stretch: 0.1 }),
+];
+
+const PROTOCOLS: readonly Goal[] = [
+  cpu('passthrough', 'passthrough', 'request that passes', 'passed', 'hpm-logged', { goal: 1.15 }),
+  cpu('mcp-call-5', 'mcp', 'MCP call, free, 5 tools', 'mcp-call-5', 'sdk-call-5', {
+    goal: 0.33,
+    stretch: 0.2,
+    quick: true,
+  }),
+  cpu('mcp-call-55', 'mcp', 'MCP call, free, 55 tools', 'mcp-call-55', 'sdk-call-55', { goal: 0.2, stretch: 0.1 }),
+  cpu('mcp-list-5', 'mcp', 'tools/list, 5 tools', 'mcp-list-5', 'sdk-list-5', { goal: 0.1 }),
+  cpu('mcp-list-55', 'mcp', 'tools/list, 55 tools', 'mcp-list-55', 'sdk-list-55', { goal: 0.05 }),
+  cpu('mcp-list-legacy', 'mcp', 'tools/list, 5 tools, 2025', 'mcp-list-5-legacy', 'sdk-list-5-legacy'),
+  cpu('a2a-send', 'a2a', 'A2A SendMessage, free', 'a2a-send', 'sdk-send-lean', { goal: 0.5, stretch: 0.35 }),
+  cpu('a2a-send-fetch', 'a2a', 'A2A SendMessage, free', 'a2a-send', 'sdk-send'),
+];
+
+const STARTS: readonly Goal[] = [
+  {
+    id: 'start',
+    suite: START_SUITE,
+    what: 'start until the port takes connections',
+    of: 'start',
+    peer: 'Express + http-proxy-middleware',
+    figure: 'measured',
+    goal: 1.6,
+  },
+  { id: 'idle-rss', suite: START_SUITE, what: 'idle RSS, MB', of: 'idle-rss', figure: 'measured', goal: 90 },
+];
+
+function measured(id: string, suite: RowSuite, what: string, rest: Partial<Goal> = {}): Goal {
+  return { id, suite, what, of: id, figure: 'measured', ...rest };
+}
+
+const SETTLEMENT: readonly Goal[] = [
+  measured('settle-instant', 'settlement', '100 at once, instant blocks: payments/s', {
+    peer: OFFICIAL_LOCAL,
+    goal: 8,
+    stretch: 15,
+    atLeast: true,
+  }),
+  measured('settle-blocks', 'settlement', '100 at once, blocks of 1 s: payments/s', {
+    peer: OFFICIAL_LOCAL,
+    goal: 10,
+    stretch: 20,
+    atLeast: true,
+  }),
+  measured('settle-p50', 'settlement', '100 at once, blocks of 1 s: p50, ms', { goal: 1_200, stretch: 1_000 }),
+  measured('settle-spent', 'settlement', '3 spent among 12: good ones of 9 that settle', { goal: 9, atLeast: true }),
+  measured('settle-spent-kept', 'settlement', '3 spent among 12: kept share of payments/s', {
+    peer: 'the 9 good ones alone',
+    goal: 0.8,
+    atLeast: true,
+  }),
+  measured('settle-copied', 'settlement', '3 copies among 12: good ones of 9 that settle', { goal: 9, atLeast: true }),
+  measured('settle-copied-kept', 'settlement', '3 copies among 12: kept share of payments/s', {
+    peer: 'the 9 good ones alone',
+    goal: 0.8,
+    atLeast: true,
+  }),
+  measured('settle-copied-official', 'settlement', '3 copies among 12: good ones of 9 that settle there', {
+    peer: OFFICIAL_LOCAL,
+  }),
+  measured('settle-rpc', 'settlement', 'calls of the node a payment', { goal: 0.3, stretch: 0.2 }),
+  measured('settle-rpc-official', 'settlement', 'calls of the node a payment there', { peer: OFFICIAL_LOCAL }),
+  measured('settle-gas', 'settlement', 'gas a payment', { peer: 'one transfer alone', goal: 0.6, stretch: 0.5 }),
+];
+
+const CROWDS: readonly Goal[] = [
+  measured('goodput-8x', 'overload', '256 connections that retry at once: share of own peak', {
+    peer: `the same share of ${RECIPE}`,
+    goal: 0.95,
+    stretch: 1.1,
+    atLeast: true,
+  }),
+  measured('goodput-30x', 'overload', '1,000 connections that retry at once: share of own peak', {
+    peer: `the same share of ${RECIPE}`,
+    goal: 0.95,
+    stretch: 1.1,
+    atLeast: true,
+  }),
+  measured('goodput-8x-own', 'overload', '256 connections: share of own peak'),
+  measured('goodput-8x-peer', 'overload', '256 connections: share that the recipe keeps'),
+  measured('goodput-30x-own', 'overload', '1,000 connections: share of own peak'),
+  measured('goodput-30x-peer', 'overload', '1,000 connections: share that the recipe keeps'),
+];
+
+const WORKERS: readonly Goal[] = [
+  measured('workers', 'workers', 'what a second worker gains', {
+    peer: `the gain of ${RECIPE} under node:cluster`,
+    goal: 0.95,
+    stretch: 1,
+    atLeast: true,
+  }),
+  measured('workers-own', 'workers', 'answers/s with two workers through one'),
+  measured('workers-peer', 'workers', 'the same of the recipe under node:cluster'),
+];
+
+const RESOURCES: readonly Goal[] = [
+  ...[2, 200, 1_000].flatMap((count) => [
+    measured(`resources-start-${count}`, 'resources', `start with ${count} resources, s`),
+    measured(`resources-rss-${count}`, 'resources', `RSS after it, MB`),
+  ]),
+  measured('resources-start-10000', 'resources', 'start with 10,000 resources, s', { goal: 3 }),
+  measured('resources-rss-10000', 'resources', 'RSS after it, MB', { goal: 350 }),
+  measured('resources-call', 'resources', 'CPU of a free call with most resources', { peer: 'the same with 2' }),
+];
+
+const MEMORY: readonly Goal[] = [
+  measured('idle-connection', 'memory', 'RSS of an idle connection, B', { goal: 12_288, once: true }),
+  measured('subscriber', 'memory', 'RSS of an SSE subscriber, B', { goal: 10_240, once: true }),
+  measured('heap-growth', 'memory', 'heap growth a call over 300,000 calls, B', { goal: 16, once: true }),
+  measured('saturated-rss', 'memory', 'RSS at 256 connections, MB', { goal: 180, once: true }),
+];
+
+/** All rows, in the order of the report. */
+export const GOALS: readonly Goal[] = [
+  ...FREE,
+  ...BODIES,
+  ...PAID,
+  ...PROTOCOLS,
+  ...SETTLEMENT,
+  ...CROWDS,
+  ...WORKERS,
+  ...RESOURCES,
+  ...MEMORY,
+  ...STARTS,
+];

@@ -1,0 +1,173 @@
+/** The peers that no test needs: `make bench` installs them once, below `.cache`. */
+
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { privateKeyToAddress } from 'viem/accounts';
+import type { Chain } from '../../../spec/support/chain.ts';
+import { type Contestant, NotAvailable, PEER_QUESTION, plainQuestion, type Question } from '../contestant.ts';
+import { peerProgram } from '../serve-peer.ts';
+import { INPUT_SCHEMA } from '../tools.ts';
+import { ASSET, invocationOf, PAID_RESOURCE, PAYEE } from './gateway.ts';
+import manifest from './installed/package.json' with { type: 'json' };
+
+const SOURCES = join(import.meta.dirname, 'installed');
+const FOLDER = join(import.meta.dirname, '../../../.cache/bench-peers');
+/** Says which lockfile the folder was installed from. */
+const MARK = '.installed';
+const INSTALL_TIMEOUT_MS = 300_000;
+
+type Peer = keyof typeof manifest.dependencies;
+
+function exactly(...names: readonly Peer[]): string {
+  return names.map((name) => `${name} ${manifest.dependencies[name]}`).join(' + ');
+}
+
+let ready: Promise<void> | undefined;
+
+/** Installs what the lockfile of the peers names, unless it is there. @throws NotAvailable */
+function install(): Promise<void> {
+  ready ??= installed().catch((cause: unknown) => {
+    const [line = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n').slice(-3);
+    throw new NotAvailable(`the peers could not be installed: ${line}`);
+  });
+  return ready;
+}
+
+async function installed(): Promise<void> {
+  const hash = createHash('sha256');
+  for (const file of ['package.json', 'package-lock.json']) hash.update(await readFile(join(SOURCES, file)));
+  const version = hash.digest('hex');
+  const mark = join(FOLDER, MARK);
+  const present = existsSync(mark) ? await readFile(mark, 'utf8') : '';
+  if (present !== version) {
+    const work = `${FOLDER}-${process.pid}`;
+    await rm(work, { recursive: true, force: true });
+    await cp(SOURCES, work, { recursive: true });
+    await promisify(execFile)('npm', ['ci', '--loglevel=error'], { cwd: work, timeout: INSTALL_TIMEOUT_MS });
+    await writeFile(join(work, MARK), version);
+    await rm(FOLDER, { recursive: true, force: true });
+    await rename(work, FOLDER);
+  }
+  // The packages are kept, the programs are those of this checkout.
+  await cp(SOURCES, FOLDER, { recursive: true });
+}
+
+/** The program of an installed peer. `own`: further variables that it reads. */
+function program(file: string, own: (parts: { facilitatorUrl: string; folder: string }) => Record<string, string>) {
+  return async (surroundings: Parameters<Contestant['program']>[0]) => {
+    await install();
+    return peerProgram(join(FOLDER, file), own(surroundings))(surroundings);
+  };
+}
+
+const OFFICIAL = exactly('@x402/express', 'express', 'pino-http');
+export const OFFICIAL_LOCAL = `${OFFICIAL}, ${exactly('@x402/evm', 'viem')} facilitator with nonceManager in process`;
+const QUOTED = invocationOf(PAID_RESOURCE);
+// The official middleware answers 402 with an empty object.
+const CHALLENGED: Question = plainQuestion(QUOTED, 402, '{}');
+const PAID: Question = { ...PEER_QUESTION, path: QUOTED, pays: true };
+
+function official(facilitator: 'http' | 'noop' | 'viem') {
+  return {
+    readyPath: '/',
+    program: program('x402-express.mjs', ({ facilitatorUrl }) => ({
+      FACILITATOR: facilitator,
+      FACILITATOR_URL: facilitatorUrl,
+      ASSET,
+      PAYEE,
+    })),
+  };
+}
+
+/** The official middleware before a handler that asks the backend over a bare undici pool. */
+export const officialChallenge: Contestant = {
+  ...official('noop'),
+  id: 'official-challenge',
+  suite: 'challenge',
+  title: OFFICIAL,
+  question: CHALLENGED,
+};
+
+export const officialPaid: readonly Contestant[] = [
+  {
+    ...official('http'),
+    id: 'official-http',
+    suite: 'paid',
+    title: `${OFFICIAL}, HTTPFacilitatorClient, handler on an undici pool`,
+    question: PAID,
+    facilitatorCalls: { verify: 1, settle: 1 },
+  },
+  {
+    ...official('noop'),
+    id: 'official-noop',
+    suite: 'paid',
+    title: `${OFFICIAL}, a facilitator in process that does nothing`,
+    question: PAID,
+    facilitatorCalls: { verify: 0, settle: 0 },
+  },
+  {
+    ...official('viem'),
+    id: 'official-viem',
+    suite: 'paid',
+    title: `${OFFICIAL}, ${exactly('viem')} verifyTypedData in process, settled by nothing`,
+    question: PAID,
+    facilitatorCalls: { verify: 0, settle: 0 },
+  },
+];
+
+/** The official facilitator in the process of the official middleware, on a local chain. */
+export function officialLocal(chain: Chain, rpcUrl: string): Contestant {
+  return {
+    id: 'official-local',
+    suite: 'paid',
+    title: OFFICIAL_LOCAL,
+    question: PAID,
+    readyPath: '/',
+    async program(surroundings) {
+      const key = `0x${randomBytes(32).toString('hex')}` as const;
+      await chain.fundGas(privateKeyToAddress(key));
+      return program('official-local.mjs', () => ({
+        RPC_URL: rpcUrl,
+        RELAYER_KEY: key,
+        ASSET: chain.token.address,
+        ASSET_NAME: chain.token.name,
+        PAYEE,
+      }))(surroundings);
+    },
+  };
+}
+
+/** Proxies of other frameworks, and the closest other gateway. */
+export const installedFree: readonly Contestant[] = [
+  {
+    id: 'fastify',
+    suite: 'free',
+    title: `${exactly('fastify', '@fastify/http-proxy')}, its log`,
+    question: PEER_QUESTION,
+    readyPath: '/',
+    program: program('fastify-proxy.mjs', () => ({})),
+  },
+  {
+    id: 'hono',
+    suite: 'free',
+    title: `${exactly('hono', '@hono/node-server')}, its proxy helper, no log`,
+    question: PEER_QUESTION,
+    readyPath: '/',
+    program: program('hono-proxy.mjs', () => ({})),
+  },
+  {
+    id: 'devlab',
+    suite: 'free',
+    title: `${exactly('@devlab.group/agent-commerce')}, free call, SQLite file, its log`,
+    question: PEER_QUESTION,
+    readyPath: '/health',
+    program: program('agent-commerce.mjs', ({ folder }) => ({
+      FOLDER: folder,
+      INPUT_SCHEMA: JSON.stringify(INPUT_SCHEMA),
+    })),
+  },
+];

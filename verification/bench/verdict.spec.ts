@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Turn } from './bench.ts';
+import { SUITES } from './contestant.ts';
+import { CONTESTANTS } from './contestants.ts';
+import { GOALS, type Goal, MEASURED_SUITES } from './goals.ts';
+import { median, percentile, quantile } from './numbers.ts';
+import { goalTable, historyLine } from './report.ts';
+import { planOf, rowsOf, tooWide } from './rows.ts';
+import { judge, type Met, missed, spreadOf, valuesOf } from './verdict.ts';
+
+const ROW: Goal = {
+  id: 'row',
+  suite: 'free',
+  what: 'a row',
+  of: 'own',
+  against: 'peer',
+  figure: 'cpu',
+  goal: 0.5,
+  stretch: 0.4,
+};
+
+describe('the verdict on a row', () => {
+  const cases: readonly (readonly [string, Partial<Goal>, readonly number[], Met])[] = [
+    ['at its goal', {}, [0.5, 0.5, 0.5, 0.5], 'yes'],
+    ['over its goal', {}, [0.51, 0.51, 0.51, 0.51], 'no'],
+    ['at its stretch goal', {}, [0.4, 0.4, 0.4, 0.4], 'stretch'],
+    ['too wide, although its median is good', {}, [0.3, 0.4, 0.45, 0.5], 'no: too wide'],
+    ['just narrow enough', {}, [0.45, 0.46, 0.48, 0.5], 'yes'],
+    ['of too few rounds', {}, [0.3, 0.3, 0.3], 'no: too few rounds'],
+    ['where more is better, at its goal', { goal: 8, stretch: 15, atLeast: true }, [8, 8, 8, 8], 'yes'],
+    ['where more is better, below its goal', { goal: 8, stretch: 15, atLeast: true }, [7.9, 7.9, 7.9, 7.9], 'no'],
+    ['where more is better, at its stretch goal', { goal: 8, stretch: 15, atLeast: true }, [15, 15, 15, 15], 'stretch'],
+  ];
+  for (const [what, changed, values, met] of cases)
+    it(`${what}: ${met}`, () => assert.equal(judge({ ...ROW, ...changed }, { values }).met, met));
+
+  it('without a goal it only tells', () => {
+    const { goal: _, stretch: __, ...told } = ROW;
+    assert.equal(judge(told, { values: [9, 1, 9, 1] }).met, '-');
+  });
+
+  it('what was not measured is not available', () => {
+    assert.equal(judge(ROW, { missing: 'no nginx' }).met, 'not available');
+    assert.equal(judge(ROW, { values: [] }).met, 'not available');
+  });
+});
+
+describe('the exit rule', () => {
+  const { goal: _, stretch: __, ...told } = ROW;
+  const row = (goal: Goal, values: readonly number[]) => judge(goal, { values });
+
+  for (const [what, one, lost] of [
+    ['a met goal', row(ROW, [0.5, 0.5, 0.5, 0.5]), 0],
+    ['a stretch goal', row(ROW, [0.1, 0.1, 0.1, 0.1]), 0],
+    ['a missed goal', row(ROW, [0.6, 0.6, 0.6, 0.6]), 1],
+    ['a wide row', row(ROW, [0.1, 0.2, 0.3, 0.4]), 1],
+    ['a goal whose peer cannot be had', judge(ROW, { missing: 'no peer' }), 1],
+    ['a row without a goal', row(told, [9, 9, 9, 9]), 0],
+    ['a row without a goal whose peer cannot be had', judge(told, { missing: 'no peer' }), 0],
+  ] as const)
+    it(`${what} loses ${lost}`, () => assert.equal(missed([one]).length, lost));
+});
+
+describe('the values of a row', () => {
+  it('are the ratios of each round: a slow round is slow for both', () => {
+    const rounds = [
+      [turn('own', 50), turn('peer', 100)],
+      [turn('peer', 120), turn('own', 48)],
+      [turn('own', 180), turn('peer', 300)],
+    ];
+    assert.deepEqual(valuesOf(ROW, rounds), [0.5, 0.4, 0.6]);
+  });
+
+  it('leave out rounds without the peer', () => {
+    assert.deepEqual(valuesOf(ROW, [[turn('own', 50)], [turn('own', 50), turn('peer', 100)]]), [0.5]);
+  });
+
+  it('are times where the row says so', () => {
+    const rounds = [
+      [
+        { ...turn('own', 1), p50Ms: 2, p99Ms: 12 },
+        { ...turn('peer', 1), p50Ms: 4 },
+      ],
+    ];
+    assert.deepEqual(valuesOf({ ...ROW, figure: 'p50' }, rounds), [0.5]);
+    assert.deepEqual(valuesOf({ ...ROW, figure: 'tail' }, rounds), [6]);
+  });
+
+  it('name who takes turns again', () => {
+    const narrow = [50, 51, 50, 51].map((us) => [turn('own', us), turn('peer', 100)]);
+    const wide = [50, 60, 70, 80].map((us) => [turn('own', us), turn('peer', 100)]);
+    assert.deepEqual(tooWide([ROW], narrow), new Set());
+    assert.deepEqual(tooWide([ROW], wide), new Set(['own', 'peer']));
+  });
+
+  it('are missing with the reason of the contestant that cannot run', () => {
+    const [row] = rowsOf([ROW], { rounds: [], missing: new Map([['peer', 'no peer here']]) });
+    assert.equal(row?.missing, 'no peer here');
+  });
+});
+
+describe('the table of goals', () => {
+  const ids = new Set(CONTESTANTS.map(({ id }) => id));
+
+  it('has each row once', () => assert.equal(new Set(GOALS.map(({ id }) => id)).size, GOALS.length));
+
+  it('compares contestants that there are, within their suite', () => {
+    const suites = new Map(CONTESTANTS.map(({ id, suite }) => [id, suite]));
+    for (const { id, of, against, suite, figure } of GOALS) {
+      if (figure === 'measured') continue;
+      assert.ok(ids.has(of), id);
+      assert.equal(suites.get(of), suite, id);
+      if (against !== undefined) assert.equal(suites.get(against), suite, id);
+    }
+  });
+
+  it('wants more of a stretch goal than of a goal', () => {
+    for (const { id, goal, stretch, atLeast } of GOALS) {
+      if (goal === undefined || stretch === undefined) continue;
+      assert.ok(atLeast === true ? stretch >= goal : stretch <= goal, id);
+    }
+  });
+
+  it('has a row for each suite', () => {
+    for (const suite of [...SUITES, ...MEASURED_SUITES])
+      assert.ok(
+        GOALS.some((goal) => goal.suite === suite),
+        suite,
+      );
+  });
+
+  it('has a peer for each contestant of a quick run, and no other contestant', () => {
+    const plan = planOf(options({ quick: true }));
+    assert.deepEqual(
+      plan.goals.map(({ id }) => id),
+      GOALS.filter(({ quick }) => quick === true).map(({ id }) => id),
+    );
+    assert.equal(plan.contestants.length, 2 * plan.goals.length);
+  });
+
+  it('has a row without a goal for each gateway beside an earlier one', () => {
+    const plan = planOf(options({ before: 'earlier.mjs', suites: ['challenge'] }));
+    assert.deepEqual(
+      plan.goals.map(({ of, against, goal }) => [of, against, goal]),
+      [['challenge', 'challenge-before', undefined]],
+    );
+  });
+
+  it('shows what was measured, beside whom, and whether it counts', () => {
+    const rows = [judge(ROW, { values: [0.5, 0.5, 0.5, 0.5] }), judge(ROW, { values: [0.1, 0.5, 0.9, 0.9] })];
+    const printed = goalTable(rows, [{ ...anyContestant(), id: 'peer', title: 'the exact peer' }]);
+    assert.match(printed, /row: a row +the exact peer +0\.500 +<= 0\.5 +<= 0\.4 +0 % +yes/);
+    assert.match(printed, /the exact peer .* \d+ %! +no: too wide/);
+  });
+
+  it('becomes one line for a history', () => {
+    const line = historyLine([judge(ROW, { values: [0.5, 0.5, 0.5, 0.5] })], [], {
+      seconds: 1,
+      rounds: 4,
+      warmUpSeconds: 10,
+    });
+    assert.partialDeepStrictEqual(JSON.parse(line), {
+      rounds: 4,
+      rows: [{ id: 'row', now: 0.5, goal: 0.5, met: 'yes' }],
+    });
+  });
+});
+
+describe('the numbers', () => {
+  for (const [values, middle] of [
+    [[3], 3],
+    [[4, 1], 2.5],
+    [[9, 1, 5], 5],
+    [[], Number.NaN],
+  ] as const)
+    it(`the median of [${values}] is ${middle}`, () => assert.equal(median(values), middle));
+
+  it('a quantile lies between its two neighbours', () => {
+    assert.equal(quantile([1, 2, 3, 4, 5], 0.25), 2);
+    assert.equal(quantile([1, 2], 0.75), 1.75);
+  });
+
+  it('the spread is the middle half through the median', () => assert.equal(spreadOf([1, 2, 3, 4, 5]), 2 / 3));
+
+  for (const [share, value] of [
+    [0, 1],
+    [0.5, 50],
+    [0.99, 99],
+    [1, 100],
+  ] as const)
+    it(`${share} of 1 to 100 lie at or below ${value}`, () =>
+      assert.equal(
+        percentile(
+          Array.from({ length: 100 }, (_, at) => at + 1),
+          share,
+        ),
+        value,
+      ));
+});
+
+function options(changed: object) {
+  return {
+    seconds: 1,
+    rounds: 4,
+    warmUpSeconds: 1,
+    repeats: 0,
+    suites: SUITES,
+    measured: [],
+    quick: false,
+    only: undefined,
+    before: undefined,
+    profile: undefined,
+    ...changed,
+  };
+}
+
+function anyContestant() {
+  const [first] = CONTESTANTS;
+  assert.ok(first);
+  return first;
+}
+
+function turn(id: string, cpuUs: number): Turn {
+  return { id, cpuNs: cpuUs * 1_000, perSecond: 1, p50Ms: 1, p99Ms: 1, residentBytes: 1, busy: 1, loadNs: 1 };
+}
