@@ -15,6 +15,7 @@ class Stage {
   allowed = true;
   room = true;
   working = 0;
+  workingAtBegin = 0;
   readonly log: string[] = [];
   #atEnd: (() => void)[] = [];
   readonly queue = new CallQueue({
@@ -31,7 +32,10 @@ class Stage {
   });
 
   enter(name: string, kind: CallKind = 'plain', { bytes = 500, gone = false } = {}): boolean {
-    const note = (what: string) => () => void this.log.push(`${name} ${what}`);
+    const note = (what: string) => () => {
+      this.workingAtBegin = this.working;
+      this.log.push(`${name} ${what}`);
+    };
     return this.queue.enter({ kind, bytes, gone: () => gone, begin: note('began'), refuse: note('refused') });
   }
 
@@ -39,6 +43,10 @@ class Stage {
     const due = this.#atEnd;
     this.#atEnd = [];
     for (const callback of due) callback();
+  }
+
+  endTurns(count: number): void {
+    for (let turn = 0; turn < count; turn += 1) this.endTurn();
   }
 
   /** What happened since the last time. */
@@ -76,8 +84,18 @@ describe('calls that wait', () => {
   it('begin in the order in which they came', () => {
     const stage = new Stage();
     for (const name of ['a', 'b', 'c']) stage.enter(name);
-    stage.endTurn();
+    stage.endTurns(2);
     assert.deepEqual(stage.happened(), ['a began', 'b began', 'c began']);
+  });
+
+  it('begin in numbers that double from turn to turn while there is room', () => {
+    const stage = new Stage();
+    for (let call = 0; call < 20; call += 1) stage.enter(`${call}`);
+    const began = [1, 2, 3, 4].map(() => {
+      stage.endTurn();
+      return stage.happened().length;
+    });
+    assert.deepEqual(began, [1, 2, 4, 8]);
   });
 
   it('begin when the next turn has room', () => {
@@ -118,7 +136,7 @@ describe('calls that wait', () => {
     stage.enter('a', 'message');
     stage.enter('x', 'proof');
     stage.enter('y', 'proof');
-    stage.endTurn();
+    stage.endTurns(3);
     const began = stage.happened().map((line) => line[0]);
     assert.deepEqual(began, ['a', '1', 'x', '2', 'y', '3', '4']);
   });
@@ -178,6 +196,7 @@ describe('calls that wait', () => {
     stage.queue.freed();
     stage.endTurn();
     assert.deepEqual([stage.queue.waiting(), stage.working], [0, 0]);
+    assert.equal(stage.workingAtBegin, 1, 'a process that drains does not end before the last one has begun');
   });
 
   it('are all refused at the end of the process', () => {

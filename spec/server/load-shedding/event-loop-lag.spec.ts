@@ -125,7 +125,7 @@ describe('the room at the end of a turn for calls that wait', () => {
     return ms;
   };
 
-  it('is what other work left', () => assert.equal(roomOf(afterTurnOf(1.25)), TURN_MS - 1.25));
+  it('is what other work left', () => assert.equal(roomOf(afterTurnOf(0.25)), TURN_MS - 0.25));
   it('is never nothing', () => assert.equal(roomOf(afterTurnOf(3 * TURN_MS)), LEAST_MS));
   it('is as much as refusals took', () => assert.equal(roomOf(afterTurnOf(TURN_MS, 8)), 8));
 

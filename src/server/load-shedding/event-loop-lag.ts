@@ -4,10 +4,11 @@ import { performance } from 'node:perf_hooks';
 
 /**
  * How much work a turn may take before further calls wait for the next one, milliseconds. A call
- * takes several turns, and a request that passes or a paid call waits for each of them; in two
- * milliseconds a process begins 20 to 40 calls, and shorter turns make calls dearer.
+ * takes several turns, and a request that passes or a paid call waits for each of them. A
+ * connection waits as well: the loop accepts one a turn, and a probe often brings its own. Much
+ * shorter turns make calls dearer.
  */
-export const TURN_MS = 2;
+export const TURN_MS = 1;
 /** What a turn has at least for calls that wait, milliseconds, however long its work takes. */
 export const LEAST_MS = 0.5;
 

@@ -14,8 +14,13 @@ import { batchGas, type Transfer } from './transfer.ts';
  */
 export type JointVerdict = RailVerdict | { readonly kind: 'behind' };
 
-/** Simulates transfers in the newest block, as the relayer would send them. Never rejects. */
-export type JointSimulation = (transfers: readonly Transfer[]) => Promise<readonly JointVerdict[]>;
+/**
+ * Simulates transfers in the newest block, as the relayer would send them. Those that pass are
+ * known first: the others must not delay them. Never rejects.
+ */
+export type JointSimulation = (
+  transfers: readonly Transfer[],
+) => Promise<readonly (JointVerdict | Promise<JointVerdict>)[]>;
 
 interface JointSimulationDeps {
   readonly client: Client;
@@ -47,13 +52,11 @@ export function createJointSimulation({ client, asset, relayer, canBatch }: Join
     const plain = transfers.filter(({ signedBy }) => signedBy === 'account');
     const passed = plain.length > 1 && (await canBatch()) ? await together(plain) : undefined;
     const passes = new Map(plain.map((transfer, at) => [transfer, passed?.[at]]));
-    return Promise.all(
-      transfers.map(async (transfer): Promise<JointVerdict> => {
-        const jointly = passes.get(transfer);
-        if (jointly === true) return { kind: 'valid' };
-        const verdict = await alone(transfer);
-        return jointly === false && verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
-      }),
-    );
+    return transfers.map(async (transfer): Promise<JointVerdict> => {
+      const jointly = passes.get(transfer);
+      if (jointly === true) return { kind: 'valid' };
+      const verdict = await alone(transfer);
+      return jointly === false && verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
+    });
   };
 }

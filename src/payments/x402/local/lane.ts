@@ -113,7 +113,7 @@ export function createLane(deps: LaneDeps): Lane {
     // What passed alone can fail only behind others of its payer.
     const unsure = payments.filter((payment) => !isFresh(payment) || ofPayer.get(payment.payer)?.length !== 1);
     if (unsure.length === 0) return payments;
-    const verdicts = await deps.simulate(unsure.map(({ transfer }) => transfer));
+    const verdicts = await Promise.all(await deps.simulate(unsure.map(({ transfer }) => transfer)));
     const verdictOf = new Map(unsure.map((payment, at) => [payment, verdicts[at]]));
     const passed = (payment: LanePayment): boolean => (verdictOf.get(payment)?.kind ?? 'valid') === 'valid';
     for (const [payment, verdict] of verdictOf) {

@@ -9,10 +9,11 @@ interface Rounds {
 
 /**
  * Takes everything that waits as one round, at once while few rounds run and else as soon as one
- * has ended. The results are in the order of the items; an error of a round is that of each item.
+ * has ended. The results are in the order of the items, and some may come after the round; an
+ * error of a round is that of each item.
  */
 export function together<Item, Result>(
-  work: (items: readonly Item[]) => Promise<readonly Result[]>,
+  work: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>,
   { atOnce, most }: Rounds,
 ): (item: Item) => Promise<Result> {
   const waiting: { readonly item: Item; readonly end: PromiseWithResolvers<Result> }[] = [];
@@ -22,7 +23,7 @@ export function together<Item, Result>(
     running += 1;
     try {
       const results = await work(taken.map(({ item }) => item));
-      for (const [at, { end }] of taken.entries()) end.resolve(results[at] as Result);
+      for (const [at, { end }] of taken.entries()) end.resolve(results[at] as Result | Promise<Result>);
     } catch (error) {
       for (const { end } of taken) end.reject(error);
     }
