@@ -24,6 +24,17 @@ describe('acg validate', () => {
     assert.match(lines[0] ?? '', /^valid: 1 resources, 1 of them paid; x402 on eip155:84532 \(testnet\); no mandates;/);
   });
 
+  it('says how many workers there are and what memory they take, and refuses what they cannot share', async () => {
+    const redis: Changes = { storage: { redis: { url: 'redis://127.0.0.1:1' } } };
+    const one = await validate({});
+    assert.match(one.lines[0] ?? '', /; workers: 1; drain:/);
+    const three = await validate({ ...redis, 'server.workers': 3 });
+    assert.match(three.lines[0] ?? '', /; workers: 3, which take about 470 MB under load; drain:/);
+    const refused = await validate({ ...redis, 'server.workers': 3, 'limits.maxStreams': 2 });
+    assert.equal(refused.code, 78);
+    assert.match(refused.errors, /limits\.maxStreams: must be at least 3, of which each worker gets its part/);
+  });
+
   it('prints the table of routes behind that line, and warnings apart from it', async () => {
     const { code, lines, errors } = await validate({
       'backend.passthrough': { enabled: true },

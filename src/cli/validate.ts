@@ -4,23 +4,27 @@ import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import { loadConfig } from '../config/load.ts';
+import { processesOf } from '../config/share-of.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
+import { wholeCpus } from '../workers/cpu-quota.ts';
+import { memoryOfWorkers } from '../workers/memory.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
 
 export function validate(args: { readonly config?: string }): void {
   const config = loadConfig({ path: args.config, env: process.env });
   openAppProbes(process.env, config);
   const drain = drainSeconds(checkedDrain(config, processSettings(process.env)));
+  const workers = processesOf(config, wholeCpus);
   const catalogue = compileCatalogue(config);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
   const warnings = [...configWarnings(config), ...routeWarnings(config)];
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
-    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
   );
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
 }

@@ -15,6 +15,7 @@ class Stage {
   allowed = true;
   room = true;
   working = 0;
+  workingAtBegin = 0;
   readonly log: string[] = [];
   #atEnd: (() => void)[] = [];
   readonly queue = new CallQueue({
@@ -31,7 +32,10 @@ class Stage {
   });
 
   enter(name: string, kind: CallKind = 'plain', { bytes = 500, gone = false } = {}): boolean {
-    const note = (what: string) => () => void this.log.push(`${name} ${what}`);
+    const note = (what: string) => () => {
+      this.workingAtBegin = this.working;
+      this.log.push(`${name} ${what}`);
+    };
     return this.queue.enter({ kind, bytes, gone: () => gone, begin: note('began'), refuse: note('refused') });
   }
 
@@ -192,6 +196,7 @@ describe('calls that wait', () => {
     stage.queue.freed();
     stage.endTurn();
     assert.deepEqual([stage.queue.waiting(), stage.working], [0, 0]);
+    assert.equal(stage.workingAtBegin, 1, 'a process that drains does not end before the last one has begun');
   });
 
   it('are all refused at the end of the process', () => {

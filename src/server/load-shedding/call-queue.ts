@@ -103,7 +103,7 @@ export class CallQueue {
     const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
     const large = isLarge(call);
     if (queue === undefined || queue.size >= MAX_WAITING || (large && this.#large >= MAX_LARGE_WAITING)) return false;
-    if (this.#waiting === 0) this.#endWork = this.#work();
+    this.#endWork ??= this.#work();
     queue.add({ call, since: this.#now() });
     this.#waiting += 1;
     if (large) this.#large += 1;
@@ -131,16 +131,23 @@ export class CallQueue {
     for (const queue of this.#queues)
       for (const entry of queue) {
         if (entry.since > since) break;
-        this.#leave(queue, entry);
+        this.#take(queue, entry);
         if (!entry.call.gone()) entry.call.refuse();
       }
+    this.#countWork();
   }
 
-  #leave(queue: Set<Entry>, entry: Entry): void {
+  #take(queue: Set<Entry>, entry: Entry): void {
     queue.delete(entry);
     if (isLarge(entry.call)) this.#large -= 1;
     this.#waiting -= 1;
-    if (this.#waiting === 0) this.#endWork?.();
+  }
+
+  /** Only when the last one has begun: a process that drains would end between the two. */
+  #countWork(): void {
+    if (this.#waiting > 0) return;
+    this.#endWork?.();
+    this.#endWork = undefined;
   }
 
   #look(): void {
@@ -160,7 +167,10 @@ export class CallQueue {
     // Where no more may be in flight the next look follows the end of a call.
     if (this.#waiting === 0 || !this.#allowed()) return;
     const room = this.#turns.hasRoomForWaiting();
-    if (room) this.#beginNext();
+    if (room) {
+      this.#beginNext();
+      this.#countWork();
+    }
     const next = room ? this.#looks + 2 : Math.max(this.#looks, 1);
     while (this.#looks < Math.min(next, this.#waiting, LOOKS)) this.#look();
   };
@@ -170,7 +180,7 @@ export class CallQueue {
       this.#last = (this.#last + 1) % this.#queues.length;
       const queue = this.#queues[this.#last] ?? new Set();
       for (const entry of queue) {
-        this.#leave(queue, entry);
+        this.#take(queue, entry);
         if (entry.call.gone()) continue;
         entry.call.begin();
         return;

@@ -111,6 +111,7 @@ export function redisLedger(
         plan: { retentionMs: RECORD_RETENTION_MS, ...sweep, ...known, ...asked, ...states },
         rest: fieldsOf(terms),
       };
+      writes.sendWaiting(keys.payment(payId));
       const reservation = reservationOf(await run(redis, RESERVE, execution), command);
       // An attempt that takes over an uncertain settlement may send it: a replica must have the
       // record as `settling` first, also when another attempt wrote that.

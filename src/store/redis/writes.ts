@@ -22,6 +22,11 @@ interface PaymentWrites {
    * @throws StoreError
    */
   write(change: PaymentChange, later: boolean): Promise<unknown>;
+  /**
+   * Sends what waits of a payment now, so that the next command on this connection finds it: an
+   * answer that is sent is a replay for a proof that comes again, however soon.
+   */
+  sendWaiting(payment: string): void;
 }
 
 interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
@@ -63,6 +68,9 @@ export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promis
       else if (turn === undefined) timer ??= setTimeout(flush, LATER_MS);
       if (waiting.length >= MOST) flush();
       return promise;
+    },
+    sendWaiting(payment) {
+      if (waiting.some(({ change }) => change.payment === payment)) flush();
     },
   };
 }
