@@ -1,11 +1,12 @@
 /** Gathers changes of payments, so that one script makes those of one turn of the event loop. */
 
-import { LATER_MS } from '../port/later.ts';
 import { StoreError } from '../port/store.ts';
 import { parts } from './reply.ts';
 
 /** Changes of one script, at most: some milliseconds of the server. */
 const MOST = 32;
+/** How long a change waits that no caller waits for, milliseconds. */
+const LATER_MS = 10;
 
 /** One change as change.lua takes it. `rest`: the arguments behind its plan. */
 interface PaymentChange {
