@@ -20,18 +20,25 @@ function taken(method: string, url: string) {
   const take = callShortcut([note('first'), note('second')], mounts, assert.fail)(req);
   if (take === undefined) return undefined;
   take(req, RES, () => ran.push('next'));
-  return [...ran, req.params['id']];
+  return [...ran, req.params['id'], req.route.path];
 }
 
 describe('the shortcut of a call', () => {
   it('runs what every request passes, then the handlers of the adapter', () => {
-    assert.deepEqual(taken('POST', '/a2a'), ['first', 'second', 'a2a', 'next', undefined]);
-    assert.deepEqual(taken('POST', '/a2a/'), ['first', 'second', 'a2a', 'next', undefined]);
+    assert.deepEqual(taken('POST', '/a2a'), ['first', 'second', 'a2a', 'next', undefined, ['/a2a', '/a2a/']]);
+    assert.deepEqual(taken('POST', '/a2a/'), ['first', 'second', 'a2a', 'next', undefined, ['/a2a', '/a2a/']]);
   });
 
-  it('gives the adapter the id of the resource', () => {
+  it('gives the adapter the id of the resource, and notes the pattern of its route', () => {
     const id = 'a.b-C_9';
-    assert.deepEqual(taken('POST', `/api/resources/${id}/invoke`), ['first', 'second', 'invoke', 'next', id]);
+    assert.deepEqual(taken('POST', `/api/resources/${id}/invoke`), [
+      'first',
+      'second',
+      'invoke',
+      'next',
+      id,
+      [INVOKE_PATH],
+    ]);
   });
 
   for (const url of [

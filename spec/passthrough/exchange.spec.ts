@@ -104,6 +104,24 @@ describe('a passed exchange', () => {
     }
   });
 
+  it('relays a body byte for byte, short or long, with a length, in chunks or until the end', async () => {
+    const every = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    for (const bytes of [0, 1, 256, 16_384, 16_640, 65_536, 65_792, 300_000])
+      for (const framing of ['length', 'chunked', 'close'] as const) {
+        const body = Buffer.alloc(bytes, every);
+        answer = (_req, res) => {
+          if (framing === 'length') res.setHeader('content-length', bytes);
+          if (framing === 'close') res.removeHeader('transfer-encoding');
+          res.useChunkedEncodingByDefault = framing === 'chunked';
+          res.writeHead(200, { etag: '"1"' });
+          res.end(body);
+        };
+        const got = await fetch(`${testbed.url}/free`);
+        assert.equal(got.headers.get('etag'), '"1"');
+        assert.ok(body.equals(await got.bytes()), `${bytes} bytes, ${framing}`);
+      }
+  });
+
   it('survives trailers that are announced on a GET, and relays those of a chunked body both ways', async () => {
     answer = async (req, res) => {
       const body = await bytesOf(req);

@@ -59,6 +59,23 @@ function commitsIn(path: string): number {
 }
 
 describe('a commit in SQLite', () => {
+  it('commits a work that may come later with the next other one, in their order', async () => {
+    const { path, database, written, write, commits } = bed();
+    const insert = database.db.prepare('INSERT INTO note (text) VALUES (?)');
+    const before = commits();
+    const later = database.write(() => insert.run('later'), true);
+    await Promise.all([later, write('now')]);
+    assert.equal(commits() - before, 1);
+    assert.deepEqual(await written(), ['later', 'now']);
+    await database.write(() => insert.run('alone'), true);
+    assert.equal(commits() - before, 2);
+    void database.write(() => insert.run('before the end'), true);
+    database.close();
+    const reader = new DatabaseSync(path);
+    assert.equal(reader.prepare('SELECT count(*) AS n FROM note').get()?.['n'], 4);
+    reader.close();
+  });
+
   it('is one for all works of one turn of the event loop, each answered for itself', async () => {
     const { database, write, written, commits } = bed();
     const before = commits();

@@ -2,7 +2,6 @@
 
 import { writeFile } from 'node:fs/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { stringify } from 'yaml';
 import type { Chain } from './chain.ts';
 import { sampleResources } from './resources.ts';
 
@@ -75,9 +74,12 @@ export function worldConfig(parts: WorldParts): ConfigObject {
   return parts.overrides === undefined ? config : merged(config, parts.overrides);
 }
 
-/** Writes a configuration as YAML that only its owner can read: it may hold a relayer key. */
+/**
+ * Writes a configuration as JSON that only its owner can read: it may hold a relayer key. A gateway
+ * reads YAML of this length in a quarter of its start, and a run of all specs starts hundreds.
+ */
 export async function writeConfig(path: string, config: ConfigObject): Promise<void> {
-  await writeFile(path, stringify(config, { aliasDuplicateObjects: false }), { mode: 0o600 });
+  await writeFile(path, JSON.stringify(config, null, 2), { mode: 0o600 });
 }
 
 function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {

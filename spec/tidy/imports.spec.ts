@@ -262,6 +262,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'resources/schemas',
     'server/http',
     'server/load-shedding',
+    'time',
   ],
   'adapters/mcp': [
     'adapters',

@@ -24,8 +24,15 @@ export function callShortcut(
   failed: ErrorRequestHandler,
 ): (req: Request) => RequestHandler | undefined {
   const byPath = new Map<string, RequestHandler>();
-  for (const { paths, handlers } of mounts)
-    for (const path of paths) byPath.set(path, inOrder([...passed, ...handlers], failed));
+  for (const { paths, handlers } of mounts) {
+    // As a route of Express has it: spans are named by it.
+    const route = { path: paths };
+    const noteRoute: RequestHandler = (req, _res, next) => {
+      req.route = route;
+      next();
+    };
+    for (const path of paths) byPath.set(path, inOrder([...passed, noteRoute, ...handlers], failed));
+  }
   const invoke = byPath.get(INVOKE_PATH);
   byPath.delete(INVOKE_PATH);
   return function shortcutOf(req) {

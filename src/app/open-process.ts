@@ -9,6 +9,7 @@ import { partOf } from '../part-of.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
+import { PAYMENT_SIGNATURE } from '../payments/x402/wire/types.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { idPrefixes } from '../server/http/request-id.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
@@ -119,7 +120,8 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const loadShedding = openLoadShedder({
     maxInFlight: () => now().limits.maxInFlight,
     mounts,
-    draining: () => lifecycle.draining(),
+    lifecycle,
+    carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,
     routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),

@@ -26,7 +26,7 @@ interface ProcessFacts {
   /** How often something sealed could not be opened, by what it was. */
   readonly unreadable: () => Readonly<Record<string, number>>;
   readonly stream: Pick<EventStream, 'facts'>;
-  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed'>;
+  readonly loadShedding: Pick<OpenedLoadShedder, 'slots' | 'shed' | 'waiting'>;
   readonly budget: Pick<AnswerBudget, 'reserved' | 'waiting'>;
 }
 
@@ -134,12 +134,17 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
   });
   gauge({
     name: 'acg_calls_in_flight',
-    help: 'Calls that have a slot. At limits.maxInFlight the next ones are refused.',
+    help: 'Calls that have a slot. At limits.maxInFlight the next ones wait for a second, and are refused then.',
     read: () => loadShedding.slots.inFlight(),
+  });
+  gauge({
+    name: 'acg_calls_waiting',
+    help: 'Calls that wait for their turn, a second at most. Hundreds for long: add replicas.',
+    read: () => loadShedding.waiting(),
   });
   counter({
     name: 'acg_shed_total',
-    help: 'Calls refused before anything was read. overload: the process is behind; in_flight: no slot. Add replicas.',
+    help: 'Calls refused unread after their wait. overload: the process is behind; in_flight: no slot. Add replicas.',
     label: 'reason',
     read: () => ({ ...loadShedding.shed() }),
   });

@@ -143,7 +143,8 @@ function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'):
 
 /** Names that the backend's Connection header declares to be about its own connection. */
 function nominatedFields(connection: ReceivedHeaders[string]): ReadonlySet<string> {
-  if (connection === undefined) return NOTHING_NOMINATED;
+  // What nearly all backends say names no field that is relayed.
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return NOTHING_NOMINATED;
   const lines = typeof connection === 'string' ? [connection] : connection;
   return new Set(lines.flatMap((line) => line.split(',')).map((token) => token.trim().toLowerCase()));
 }

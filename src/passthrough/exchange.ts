@@ -3,6 +3,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
+import { endWith } from '../server/http/end-with.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
 import type { Admission, Admitted, NotAdmitted } from './admission.ts';
@@ -10,7 +11,7 @@ import { passedTrailers } from './field-names.ts';
 import { bytesMoved, type WatchIdle } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts, passesToBackend } from './request-headers.ts';
-import { cleanResponseHeaders, passesToCaller, unusableAnswer } from './response-headers.ts';
+import { cleanResponseHeaders, copyHead, passesToCaller, unusableAnswer } from './response-headers.ts';
 
 /**
  * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
@@ -166,22 +167,15 @@ class Exchange implements ProxyListener {
       this.#fail('unusable', backendError(unusable, answer.statusCode));
       return;
     }
-    const chunked = answer.headers['transfer-encoding'] !== undefined;
-    cleanResponseHeaders(answer, this.#parts.publicUrl);
-    // Before the proxy breaks the answer to the caller.
+    // The library breaks the answer to the caller after that.
     answer.once('error', () => {
       if (!res.destroyed) this.#end ??= 'broken';
     });
-    if (chunked)
-      answer.once('end', () => {
-        const trailers = passedTrailers(answer.trailers, passesToCaller);
-        if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
-      });
-    // An event stream may have a head long before its first byte. The head of an answer whose body
-    // is there already goes out with it.
-    setImmediate(() => {
-      if (!res.headersSent && !res.destroyed) res.flushHeaders();
-    });
+    const chunked = answer.headers['transfer-encoding'] !== undefined;
+    cleanResponseHeaders(answer, this.#parts.publicUrl);
+    copyHead(answer, res);
+    // What came in one read with the head is there in this turn.
+    process.nextTick(relayBody, answer, res, chunked);
   }
 
   /** The caller's own bytes ended it; the proxy would report it as its failure. */
@@ -256,6 +250,32 @@ class Exchange implements ProxyListener {
     // A request whose connection is cut behind its answer is not told.
     socket.once('close', over);
   }
+}
+
+/** The largest answer that goes out as a whole with its head, bytes. */
+const WHOLE_BYTES = 65_536;
+
+/** Relays what follows the head: at once where all of it is there, else as a stream. */
+function relayBody(answer: IncomingMessage, res: Response, chunked: boolean): void {
+  if (res.destroyed || res.headersSent) return;
+  if (answer.complete && !chunked && answer.readableLength <= WHOLE_BYTES) {
+    const bytes: Buffer | null = answer.read();
+    if (bytes === null) res.end();
+    else endWith(res, bytes);
+    return;
+  }
+  // Before the pipe ends the answer.
+  if (chunked)
+    answer.once('end', () => {
+      const trailers = passedTrailers(answer.trailers, passesToCaller);
+      if (trailers.length > 0 && !res.writableEnded) res.addTrailers(trailers);
+    });
+  answer.pipe(res);
+  // An event stream may have a head long before its first byte. The head of an answer whose body is
+  // there already goes out with it.
+  setImmediate(() => {
+    if (!res.headersSent && !res.destroyed) res.flushHeaders();
+  });
 }
 
 /** What has moved between the caller and this request alone, bytes. */

@@ -9,7 +9,7 @@ import { createProxyMiddleware, type Plugin } from 'http-proxy-middleware';
 export interface ProxyListener {
   /** A connection is there: headers are not sent yet, and the body is not yet piped. */
   connected(toBackend: ClientRequest): void;
-  /** The head of the answer is there, and not yet copied. Upgrades learn it from `toBackend`. */
+  /** The head of the answer is there, which the listener relays. Upgrades have `toBackend`. */
   answered?(answer: IncomingMessage): void;
   /** It failed, before or after the answer began. */
   failed(cause: unknown): void;
@@ -37,8 +37,11 @@ export function createProxy(origin: string): BackendProxy {
   // Not bounded here: who waits for a connection in its queue could not be ended from outside.
   const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
-    target: origin,
+    // Not the text, which would be read as a URL twice for each request.
+    target: new URL(origin),
     agent,
+    // The library copies each field by its own, and pipes what is there already.
+    selfHandleResponse: true,
     pathRewrite: (_path, req: Carried) => req[PROXIED]?.target ?? '/',
     // The default plugins write answers and a log of their own.
     ejectPlugins: true,

@@ -1,6 +1,6 @@
-/** Cleans the head of a backend's answer before the proxy copies it to the caller. */
+/** Cleans the head of a backend's answer and copies it to the caller. */
 
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { compileFields, namedInConnection } from './field-names.ts';
 
 /** Only the gateway says what a payment became, and how its answers are named. */
@@ -47,6 +47,24 @@ export function cleanResponseHeaders(answer: IncomingMessage, publicUrl: (url: s
   }
   answer.headers = cleaned;
   if (CONTROL.test(statusMessage)) answer.statusMessage = '';
+}
+
+/** Gives the caller the status and the headers of an answer; the connection is its own. */
+export function copyHead({ headers, statusCode, statusMessage }: IncomingMessage, res: ServerResponse): void {
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined) copyField(res, name, value);
+  }
+  if (statusCode !== undefined) res.statusCode = statusCode;
+  if (statusMessage) res.statusMessage = statusMessage;
+}
+
+function copyField(res: ServerResponse, name: string, value: string | readonly string[]): void {
+  try {
+    res.setHeader(name, value);
+  } catch {
+    // A field that Node does not write reaches no caller.
+  }
 }
 
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];

@@ -66,7 +66,8 @@ export type Reading =
 /** A transaction that is signed and not yet sent. */
 export interface SignedTransaction {
   readonly hash: string;
-  readonly raw: string;
+  /** Its bytes, where it carries one payment: those of a batch would be kept once for each. */
+  readonly raw?: string;
 }
 
 /** What is known about a payment before this attempt to settle it. */
@@ -122,7 +123,10 @@ export interface PaymentRail<Payload, Offer> {
   readonly seesChain: boolean;
   /** Deadline 5 s. Moves nothing. */
   verify(proof: Proof<Payload>, offer: Offer): Promise<RailVerdict>;
-  /** Deadline 60 s. `writeAhead` runs before the broadcast; when it fails nothing is sent. */
+  /**
+   * Deadline 60 s. `writeAhead` runs before each broadcast, of which there are several where the
+   * fees have to rise; when it fails this payment is not sent.
+   */
   settle(
     proof: Proof<Payload>,
     offer: Offer,
@@ -141,11 +145,12 @@ export interface PaymentRail<Payload, Offer> {
     history?: SettlementHistory,
   ): Promise<Reading>;
   /**
-   * The mark of the transaction that paid, when this rail sent it with one; otherwise undefined,
-   * because another sender may put any mark. Absent where a rail sends nothing itself.
+   * The mark of this payment in the transaction that paid, when this rail sent it with one;
+   * otherwise undefined, because another sender may put any mark. Absent where a rail sends nothing
+   * itself.
    * @throws when the node does not answer
    */
-  markOf?(transaction: string): Promise<string | undefined>;
+  markOf?(transaction: string, proof: Proof<Payload>): Promise<string | undefined>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
   /** The faults of the chain's node and of our clock, and the age of its newest block. */

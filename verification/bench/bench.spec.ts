@@ -136,7 +136,7 @@ describe('the benchmark', () => {
 describe('the command line', () => {
   const usual = {
     seconds: 1,
-    rounds: 8,
+    rounds: 6,
     warmUpSeconds: 10,
     repeats: 2,
     suites: SUITES,

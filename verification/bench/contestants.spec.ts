@@ -6,7 +6,8 @@ import { chooseCores } from './cores.ts';
 import { startLoad } from './load.ts';
 import { entriesOfSources, type Started, setStage } from './stage.ts';
 
-const IN_TIME = 60_000;
+/** A limit for a busy machine, milliseconds. */
+const IN_TIME = 240_000;
 
 /** The checked members of answers of MCP and A2A. */
 interface RpcAnswer {

@@ -89,6 +89,7 @@ const PAID: readonly Goal[] = [
     quick: true,
   }),
   cpu('paid-sqlite', 'paid', 'paid, the same on a SQLite file', 'paid-sqlite', 'official-http'),
+  cpu('paid-full', 'paid', 'paid, HTTP facilitator, full lists', 'paid-full', 'paid-http'),
   cpu('paid-local', 'paid', 'paid, local verification', 'paid-noop', 'official-viem', { goal: 0.16, stretch: 0.1 }),
 ];
 

@@ -12,7 +12,7 @@ import { freePorts } from '../../spec/support/ports.ts';
 import { type Ground, groundFor, type Measured, type MeasuringParts } from './ground.ts';
 import { openHeap } from './heap.ts';
 import { treeResidentBytes } from './meter.ts';
-import { gatewayInspected } from './peers/gateway.ts';
+import { gatewayInspected, gatewayOverloaded } from './peers/gateway.ts';
 import type { Started } from './stage.ts';
 
 const IDLE_MS = 3_000;
@@ -73,19 +73,25 @@ export async function measureMemory(parts: MeasuringParts): Promise<Measured> {
   await resident();
   const growth = ((await heap.usedBytes()) - heapFirst) / served;
   parts.tell(`${served} calls served`);
-  const { origin, contestant } = started;
-  const task = { origin, question: contestant.question, connections: SATURATED_CONNECTIONS, retries: true };
-  let saturated = 0;
-  for (let seconds = 0; seconds < SATURATED_SECONDS; seconds += TURN_SECONDS) {
-    await ground.load.fire({ ...task, seconds: TURN_SECONDS }, parts.signal);
-    saturated = Math.max(saturated, treeResidentBytes(started.program.pid));
-  }
+  const saturated = await saturatedBytes(ground, parts.signal);
   return new Map([
     ['idle-connection', { values: [perConnection] }],
     ['subscriber', { values: [perSubscriber] }],
     ['heap-growth', { values: [growth] }],
     ['saturated-rss', { values: [saturated / 1_048_576] }],
   ]);
+}
+
+/** The most that a gateway without an inspector holds after each turn. */
+async function saturatedBytes({ stage, load }: Ground, signal: AbortSignal): Promise<number> {
+  const { origin, contestant, program } = await stage.start(gatewayOverloaded);
+  const task = { origin, question: contestant.question, connections: SATURATED_CONNECTIONS, retries: true };
+  let most = 0;
+  for (let seconds = 0; seconds < SATURATED_SECONDS; seconds += TURN_SECONDS) {
+    await load.fire({ ...task, seconds: TURN_SECONDS }, signal);
+    most = Math.max(most, treeResidentBytes(program.pid));
+  }
+  return most;
 }
 
 /** Resolves to how many calls were answered. */

@@ -39,14 +39,14 @@ export const USAGE = `node verification/bench/run.ts [options]
   --only A,B      these contestants only; a ratio needs its peer
   --before FILE   each gateway beside an earlier one (its src/main.ts or its bundle), no peers
   --seconds N     length of a turn (default 1, at most 30)
-  --rounds N      turns of each contestant (default 8, at most 50)
+  --rounds N      turns of each contestant (default 6, at most 50)
   --warm-up N     seconds that each process is asked before its first round (default 10)
   --profile DIR   also write a V8 CPU profile of each contestant there
 
 GATEWAY_ENTRY names another entry than the bundle that is built for the run.
 `;
 
-const DEFAULTS = { seconds: 1, rounds: 8, warmUpSeconds: 10, repeats: 2 };
+const DEFAULTS = { seconds: 1, rounds: 6, warmUpSeconds: 10, repeats: 2 };
 const QUICK = { seconds: 0.5, rounds: 4, warmUpSeconds: 2, repeats: 0 };
 const MAX_SECONDS = 30;
 const MAX_ROUNDS = 50;

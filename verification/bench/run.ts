@@ -31,9 +31,9 @@ const FAIR_SHARE = 0.7;
 /** The time limit: this many times the expected length. */
 const PATIENCE = 5;
 /** Expected length of starting and ending one contestant. */
-const START_SECONDS = 2;
+const START_SECONDS = 1;
 /** What a turn takes beside its time. */
-const AROUND_TURN_SECONDS = 0.7;
+const AROUND_TURN_SECONDS = 0.5;
 
 /** A suite that takes no turns: gives the values of its rows by their ids. */
 interface Measuring {

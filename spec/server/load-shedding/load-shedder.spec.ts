@@ -1,56 +1,61 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { createLoadShedder, createShedding, type Shedding } from '../../../src/server/load-shedding/load-shedder.ts';
+import { SMALL_BYTES, type WaitingCall } from '../../../src/server/load-shedding/call-queue.ts';
+import { createLoadShedder, type Fate } from '../../../src/server/load-shedding/load-shedder.ts';
 
-const LIMIT = 20;
+interface Asked {
+  readonly fate: Fate;
+  /** The call that waits; undefined where none was asked to. */
+  readonly waiting: WaitingCall | undefined;
+  /** Whether the process was asked if it has room. */
+  readonly decided: boolean;
+  readonly begun: number;
+}
 
-describe('the decision about a call', () => {
-  for (const [title, overloaded, inFlight, free, reason, counted] of [
-    ['admits it while the process is not overloaded, whatever is in flight', false, LIMIT + 1, true, undefined, []],
-    ['admits it below the limit of an overload', true, LIMIT - 1, true, undefined, [false]],
-    ['refuses it at the limit, and counts that', true, LIMIT, true, 'overload', [true]],
-    ['refuses it without a free slot', false, 0, false, 'in_flight', []],
-    ['refuses it without a free slot in an overload', true, 0, false, 'in_flight', [false]],
-    ['names the overload where both hold', true, LIMIT, false, 'overload', [true]],
-  ] as const)
-    it(title, () => {
-      const cameWith: boolean[] = [];
-      let turns = 0;
-      const came = (): void => {
-        turns += 1;
-      };
-      const shedding = createShedding({
-        slots: { free: () => free, inFlight: () => inFlight },
-        overload: { overloaded, limit: LIMIT, came: (refused) => void cameWith.push(refused) },
-        turns: { came },
-      });
-      assert.equal(shedding(), reason);
-      assert.deepEqual([cameWith, turns], [counted, 1]);
-    });
-});
+/** Asks a load shedder that admits nothing, unless it is told to. */
+function ask(
+  method: string,
+  url: string,
+  { admits = false, headers = {}, behind = false, full = false }: Readonly<Record<string, unknown>> = {},
+): Asked {
+  let waiting: WaitingCall | undefined;
+  let decided = false;
+  let begun = 0;
+  const loadShedder = createLoadShedder({
+    queue: {
+      admits() {
+        decided = true;
+        return admits === true;
+      },
+      enter(call) {
+        waiting = call;
+        return full !== true;
+      },
+    },
+    turns: { refusing: (refuse) => refuse() },
+    mounts: new Map([
+      ['/mcp', 'mcp'],
+      ['/acp/checkout_sessions', 'acp'],
+    ]),
+    draining: () => false,
+    reason: () => 'in_flight',
+    onShed: () => assert.fail('nothing is shed here'),
+    carriesProof: (req) => 'proof' in req.headers,
+    routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
+  });
+  const rawHeaders = Object.entries(headers as Record<string, string>).flat();
+  const socket = { destroyed: false };
+  const req = { method, url, headers, rawHeaders, socket } as unknown as IncomingMessage;
+  const res = { socket: behind === true ? null : socket } as unknown as ServerResponse;
+  const fate = loadShedder(req, res, () => {
+    begun += 1;
+  });
+  if (full !== true) waiting?.begin();
+  return { fate, waiting, decided, begun };
+}
 
 describe('the load shedder', () => {
-  /** Whether it decides about this request, which it lets pass. */
-  const decides = (method: string, url: string, shedding: Shedding = () => undefined): boolean => {
-    let decisions = 0;
-    const loadShedder = createLoadShedder({
-      shedding: () => {
-        decisions += 1;
-        return shedding();
-      },
-      mounts: new Map([
-        ['/mcp', 'mcp'],
-        ['/acp/checkout_sessions', 'acp'],
-      ]),
-      draining: () => false,
-      onShed: () => assert.fail('nothing is shed here'),
-      routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
-    });
-    assert.equal(loadShedder({ method, url, headers: {} } as IncomingMessage, {} as ServerResponse), false);
-    return decisions === 1;
-  };
-
   for (const [title, method, url, decided] of [
     ['lets every GET pass', 'GET', '/ready', false],
     ['decides about a call', 'POST', '/api/resources/a/invoke', true],
@@ -59,12 +64,37 @@ describe('the load shedder', () => {
     ["decides about a GET at the backend's own address", 'GET', '/reports/x', true],
     ['leaves what passes to the admission of the passthrough', 'POST', '/blog', false],
   ] as const)
-    it(title, () => assert.equal(decides(method, url), decided));
+    it(title, () => {
+      const asked = ask(method, url, { admits: true });
+      assert.deepEqual([asked.fate, asked.decided], ['goes_on', decided]);
+    });
 
-  it('lets a message pass without a free slot: it is refused in the format of its protocol', () => {
-    assert.equal(
-      decides('POST', '/mcp', () => 'in_flight'),
-      true,
-    );
+  it('lets a call wait that is not admitted, and go on later', () => {
+    const { fate, begun } = ask('POST', '/api/resources/a/invoke');
+    assert.deepEqual([fate, begun], ['waits', 1]);
   });
+
+  it('lets a message go on that may not wait, without a free slot: its protocol refuses it', () => {
+    const { fate, begun } = ask('POST', '/mcp', { full: true });
+    assert.deepEqual([fate, begun], ['goes_on', 0]);
+  });
+
+  for (const [title, url, headers, kind] of [
+    ['with a proof', '/api/resources/a/invoke', { proof: 'x' }, 'proof'],
+    ['with a proof at the address of the backend', '/reports/x', { proof: 'x' }, 'proof'],
+    ['with a message, whose body may hold a proof', '/mcp', {}, 'message'],
+    ['with neither', '/api/resources/a/invoke', {}, 'plain'],
+  ] as const)
+    it(`knows a call ${title}`, () => assert.equal(ask('POST', url, { headers }).waiting?.kind, kind));
+
+  it('counts the head and the declared body of what waits', () => {
+    const { waiting } = ask('POST', '/a', { headers: { 'content-length': '1000' } });
+    assert.equal(waiting?.bytes, 1_000 + '/a'.length + 'content-length'.length + '1000'.length);
+  });
+
+  for (const [title, options] of [
+    ['a body of unknown length', { headers: { 'transfer-encoding': 'chunked' } }],
+    ['a request behind another one of its connection', { behind: true }],
+  ] as const)
+    it(`takes ${title} as large`, () => assert.ok((ask('POST', '/a', options).waiting?.bytes ?? 0) > SMALL_BYTES));
 });

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { LEAST_IN_FLIGHT } from '../../../src/server/load-shedding/in-flight-limit.ts';
 import { openLoadShedder } from '../../../src/server/load-shedding/open-load-shedder.ts';
-import { FIRST_LIMIT } from '../../../src/server/load-shedding/overload-detector.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
 const parts = {
-  maxInFlight: 2 * FIRST_LIMIT,
+  maxInFlight: 512,
   mounts: new Map<string, string>(),
-  draining: () => false,
+  lifecycle: { draining: () => false, begin: () => () => undefined },
+  carriesProof: () => false,
   onShed: () => undefined,
 };
 
@@ -31,19 +32,22 @@ describe('a load shedder, for an adapter that answers itself', () => {
     }
   });
 
-  it('refuses while the event loop is too slow for what is in flight', async () => {
+  it('refuses a few slots beyond the limit that other calls wait for', async () => {
     const { promise: judged, resolve } = Promise.withResolvers<void>();
     let looks = 0;
     const loop = () => {
       looks += 1;
-      if (looks > 1) resolve();
+      // Long enough for the loop to count as busy.
+      if (looks > 32) resolve();
       return { turnMs: 50, busy: 1 };
     };
     const opened = openLoadShedder({ ...parts, loop });
     try {
-      await judged;
-      for (let taken = 0; taken < FIRST_LIMIT; taken += 1) opened.slots.take()();
       const shedding = opened.sheddingFor(createSlots(1));
+      await judged;
+      for (let taken = 0; taken < 2 * LEAST_IN_FLIGHT - 1; taken += 1) opened.slots.take()();
+      assert.equal(shedding(), undefined);
+      opened.slots.take()();
       assert.equal(shedding(), 'overload');
       assert.equal(opened.shed().overload, 1);
     } finally {

@@ -21,4 +21,17 @@ describe('slots', () => {
     work();
     assert.deepEqual([slots.free(), slots.inFlight()], [true, 0]);
   });
+
+  it('tell when one is free again', () => {
+    let freed = 0;
+    const slots = createSlots(1, () => {
+      freed += 1;
+    });
+    const hold = slots.take();
+    const [connection, work] = [hold(), hold()];
+    connection();
+    assert.equal(freed, 0);
+    work();
+    assert.equal(freed, 1);
+  });
 });

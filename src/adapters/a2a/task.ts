@@ -1,7 +1,8 @@
 /** Writes an outcome as a task of A2A 1.0. */
 
 import { randomUUID } from 'node:crypto';
-import type { Members } from '../json-rpc/metadata.ts';
+import { isoTime } from '../../time/iso-time.ts';
+import { type Members, membersText } from '../json-rpc/metadata.ts';
 
 /** The states that a call can end in (A2A 1.0, TaskState, ProtoJSON spelling). */
 export type TaskState =
@@ -40,9 +41,9 @@ export function newTask(): TaskNames {
 export function taskResult(task: TaskNames, { state, message, artifact, metadata }: TaskOutcome): string {
   const names = `"id":${JSON.stringify(task.taskId)},"contextId":${JSON.stringify(task.contextId)}`;
   const messageMember = message === undefined ? '' : `"message":${agentMessage(task, message)},`;
-  const status = `{"state":"${state}",${messageMember}"timestamp":"${new Date().toISOString()}"}`;
+  const status = `{"state":"${state}",${messageMember}"timestamp":"${isoTime()}"}`;
   const artifacts = artifact === undefined ? '' : `,"artifacts":[${artifactText(artifact)}]`;
-  return `{"task":{${names},"status":${status}${artifacts},"metadata":{${members(metadata)}}}}`;
+  return `{"task":{${names},"status":${status}${artifacts},"metadata":{${membersText(metadata)}}}}`;
 }
 
 function agentMessage(task: TaskNames, { text, metadata }: NonNullable<TaskOutcome['message']>): string {
@@ -57,13 +58,6 @@ function artifactText({ name, data, metadata }: NonNullable<TaskOutcome['artifac
 }
 
 function metadataMember(metadata: Members): string {
-  const written = members(metadata);
+  const written = membersText(metadata);
   return written === '' ? '' : `,"metadata":{${written}}`;
-}
-
-/** Values are JSON text already; names are constants of the gateway and need no escape. */
-function members(texts: Members): string {
-  let written = '';
-  for (const name in texts) written += `${written === '' ? '' : ','}"${name}":${texts[name]}`;
-  return written;
 }

@@ -6,13 +6,11 @@ import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.t
 import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
+import { endWith } from '../../server/http/end-with.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
-export const LAST_BYTES_MS = 60_000;
-
-/** The largest answer that is copied into one piece with its head, bytes. */
-const COPIED_BYTES = 16_384;
+const LAST_BYTES_MS = 60_000;
 
 /** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
@@ -110,14 +108,8 @@ async function relayWhole(
   return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
 }
 
-/** A string goes out in one write with the head; larger bytes are cheaper than a copy of them. */
-function endWith(res: Response, bytes: Uint8Array): void {
-  if (bytes.byteLength > COPIED_BYTES) res.end(bytes);
-  else res.end(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'), 'latin1');
-}
-
 /** Whether the operating system gets the last byte of an answer that has ended. */
-function isSent(res: Response): true | Promise<boolean> {
+export function isSent(res: Response): true | Promise<boolean> {
   // Mostly it took all of it at once: then there is nothing to wait for. Behind another answer, or
   // on a connection that is ending, nothing was written.
   if (res.socket?.writable === true && res.writableLength === 0) return true;

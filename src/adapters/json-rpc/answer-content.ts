@@ -43,9 +43,9 @@ export async function withContent(
   reservation: Reservation,
   send: (content: AnswerContent) => Promise<Relayed>,
 ): Promise<Relayed> {
-  const held = await readWhole(answer, reservation);
+  const { headers, whole } = answer;
+  const held = whole === undefined ? await readWhole(answer, reservation) : unreserved(whole);
   if (held.kind !== 'whole') return held;
-  const { headers } = answer;
   try {
     return await send(readContent(held.bytes, single(headers['content-type']), single(headers['content-encoding'])));
   } finally {
@@ -59,6 +59,11 @@ interface WholeAnswer {
   readonly bytes: Uint8Array;
   readonly release: () => void;
 }
+/** An answer that the connection holds anyway. */
+function unreserved(bytes: Uint8Array): WholeAnswer {
+  return { kind: 'whole', bytes, release: () => undefined };
+}
+
 type NotWhole = Exclude<Relayed, { readonly kind: 'finished' }>;
 
 async function readWhole(
@@ -123,10 +128,14 @@ export function readContent(
   return value === undefined ? { kind: 'text', text, mediaType } : { kind: 'json', text, value };
 }
 
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Undefined when the bytes are not text in their charset. */
 function decoded(bytes: Uint8Array, mediaType: string): string | undefined {
+  const charset = CHARSET.exec(mediaType)?.[1];
   try {
-    return new TextDecoder(CHARSET.exec(mediaType)?.[1] ?? 'utf-8', { fatal: true }).decode(bytes);
+    const decoder = charset === undefined ? UTF_8 : new TextDecoder(charset, { fatal: true });
+    return decoder.decode(bytes);
   } catch {
     return undefined;
   }

@@ -6,6 +6,13 @@ import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
 /** Members of a metadata object, each value as JSON text. */
 export type Members = Readonly<Record<string, string>>;
 
+/** The members of an object; their names are constants of the gateway and need no escape. */
+export function membersText(members: Members): string {
+  let written = '';
+  for (const name in members) written += `${written === '' ? '' : ','}"${name}":${members[name]}`;
+  return written;
+}
+
 interface CallNames {
   readonly requestId: string;
   readonly resourceId: string;

@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';
 import { sendText } from '../../server/http/respond.ts';
-import { LAST_BYTES_MS } from '../http/response-writer.ts';
+import { isSent } from '../http/response-writer.ts';
 import { errorText, type RpcError, type RpcId } from './message.ts';
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
@@ -25,19 +25,8 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 
 /** Sends an answer once `sending` resolves; `finished`: the operating system has the last byte. */
 export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
+  if (sending !== undefined && !res.destroyed) await sending();
   if (res.destroyed) return { kind: 'client_gone' };
-  if (sending !== undefined) {
-    await sending();
-    if (res.destroyed) return { kind: 'client_gone' };
-  }
-  return new Promise((resolve) => {
-    // Nothing else ends the connection of a caller that stopped reading.
-    const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
-    res.once('finish', () => resolve({ kind: 'finished' }));
-    res.once('close', () => {
-      clearTimeout(timeout);
-      resolve(res.writableFinished ? { kind: 'finished' } : { kind: 'client_gone' });
-    });
-    sendRpc(res, 200, text);
-  });
+  sendRpc(res, 200, text);
+  return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
 }

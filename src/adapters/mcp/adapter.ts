@@ -143,8 +143,12 @@ function mirroredById(offered: readonly ListedResource[]): ReadonlyMap<string, r
   return new Map(found.filter(([, parameters]) => parameters.length > 0));
 }
 
+/** The largest page that is copied into one piece with its head, bytes. */
+const COPIED_BYTES = 16_384;
+
 /** The bytes of a page are made once; only the id before them differs. */
-function listText(id: RpcId, page: Buffer): Buffer {
+function listText(id: RpcId, page: Buffer): string | Buffer {
+  if (page.byteLength <= COPIED_BYTES) return resultText(id, page.toString());
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), page, CLOSE]);
 }
 

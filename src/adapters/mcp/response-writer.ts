@@ -13,6 +13,7 @@ import {
   deliveryMember,
   type Members,
   mandateReceiptMember,
+  membersText,
   paymentMember,
   requestIdMember,
 } from '../json-rpc/metadata.ts';
@@ -35,10 +36,9 @@ export function resultWriter(era: Era, server: ServerInfo): (result: ToolResult)
   const info = modern ? `,${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(server)}` : '';
   const head = modern ? '{"resultType":"complete","content":[' : '{"content":[';
   return ({ content, structured, isError = false, meta }) => {
-    const members = Object.entries(meta).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
     const body = structured === undefined ? '' : `,"structuredContent":${structured}`;
     const error = isError ? ',"isError":true' : '';
-    return `${head}${content.join(',')}]${body}${error},"_meta":{${members.join(',')}${info}}}`;
+    return `${head}${content.join(',')}]${body}${error},"_meta":{${membersText(meta)}${info}}}`;
   };
 }
 

@@ -19,7 +19,7 @@ interface ToolPages {
 }
 
 /**
- * A single page is made at start, one of several when it is first asked for. A cursor names the
+ * The first page is made at start, each other one when it is first asked for. A cursor names the
  * place of its page and the list, so that every process with the same tools understands it, and
  * none continues a list in another one.
  */
@@ -33,7 +33,7 @@ export function toolPages(resources: readonly ListedResource[], era: Era, server
     made[at] ??= Buffer.from(toolsListResult(some, era, server, cursors[at + 1]));
     return made[at];
   };
-  if (starts.length === 1) page(0);
+  page(0);
   return {
     at(cursor) {
       if (cursor === undefined) return page(0);

@@ -66,7 +66,7 @@ export function writeAhead(
   record: PaymentRecord,
 ): (transaction: SignedTransaction) => Promise<void> {
   return async ({ hash, raw }) => {
-    const facts = { transaction: hash, rawTransaction: raw };
+    const facts = { transaction: hash, ...(raw === undefined ? {} : { rawTransaction: raw }) };
     const noted = await ledger.note({ ...fencingToken(record), facts, leaseMs: LEASE_MS });
     if (noted.kind !== 'done') throw new Error(`write-ahead refused: ${noted.kind}`);
     passed('signed', record.payId);

@@ -5,6 +5,7 @@ import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { Settled, SettlementHistory } from '../rail.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';
 import type { SettlementRequest } from './settlement-request.ts';
+import { readForChain } from './stored-purchase.ts';
 
 /**
  * What becomes of an authorization that has no record although the chain shows that it paid us
@@ -35,14 +36,15 @@ type StoreLossClaim =
  */
 export async function claimOfLost(
   { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
-  { payId, keyDigest, reservedAt, validBefore }: PaymentRecord,
+  record: PaymentRecord,
   { transaction }: Settled,
   { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
 ): Promise<StoreLossClaim> {
+  const { payId, keyDigest, reservedAt, validBefore } = record;
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
   let mark: string | undefined;
   try {
-    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction);
+    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction, readForChain(record).proof);
   } catch (cause) {
     return { kind: 'unknown', cause: String(cause) };
   }

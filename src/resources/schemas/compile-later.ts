@@ -7,7 +7,7 @@ import { resolveReference, subschemas } from './keywords.ts';
  * Most schemas in one, references followed, that a call may compile: both validators then take some
  * 10 ms together.
  */
-const MOST_SCHEMAS = 60;
+const MOST_SCHEMAS = 40;
 /** Values of an `enum` that take as long as one schema. */
 const VALUES_A_SCHEMA = 10;
 /** Longer lists are compared in a loop, whose code does not grow. */

@@ -53,7 +53,9 @@ export function readHeader(req: IncomingMessage, name: string): HeaderReading {
   let value: string | undefined;
   const raw = req.rawHeaders;
   for (let at = 0; at < raw.length; at += 2) {
-    if (raw[at]?.toLowerCase() !== name) continue;
+    const given = raw[at];
+    // The length alone rules most headers out.
+    if (given?.length !== name.length || given.toLowerCase() !== name) continue;
     if (value !== undefined) return { kind: 'repeated' };
     value = raw[at + 1] ?? '';
   }

@@ -91,13 +91,18 @@ export class Connections {
    * request behind it must not be served (RFC 9112, 9.6), because its answer could not be sent.
    */
   began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
-    if (this.#ending.has(req.socket)) return false;
+    if (!this.goesOn(req)) return false;
     const known = this.#running.get(req.socket);
     const running = known ?? new Set();
     if (known === undefined) this.#running.set(req.socket, running);
     running.add(res);
     res.once('close', () => running.delete(res));
     return true;
+  }
+
+  /** Whether a request may still be served: the last answer of its connection is not out. */
+  goesOn({ socket }: http.IncomingMessage): boolean {
+    return !this.#ending.has(socket);
   }
 
   /** Notes that this is the last answer of its connection. */

@@ -78,19 +78,23 @@ export interface ListenerParts {
  * own prototypes: Express would otherwise change those of every request, which is slow.
  */
 export function createListener(parts: ListenerParts): Listener {
-  const { app, closing = () => false, onRefused, loadShedder = () => false, relay } = parts;
+  const { app, closing = () => false, onRefused, loadShedder = () => 'goes_on', relay } = parts;
   const { requestTimeout = LIMITS.requestTimeout, silentMs = SILENT_MS } = parts;
   const standstill = new Standstill();
   const connections = new Connections(onRefused, standstill);
   leaveInOrder(app, connections, closing);
+  const begin: http.RequestListener = (req, res) => {
+    if (connections.goesOn(req)) app(req, res);
+  };
   const answer: http.RequestListener = (req, res) => {
     useOriginForm(req);
     if (relay !== undefined && hasBody(req.headers)) boundBody(req, requestTimeout, connections);
-    // An answer with no other before it is out at once: noting it would be a tenth of the cost of
-    // a refusal.
+    // A refusal with no other answer before it is out at once: noting it would be a tenth of its
+    // cost.
     const first = res.socket?.writable === true;
-    if (first && loadShedder(req, res)) return;
-    if (connections.began(req, res) && (first || !loadShedder(req, res))) app(req, res);
+    const fate = first ? loadShedder(req, res, begin) : 'goes_on';
+    if (fate === 'refused' || !connections.began(req, res)) return;
+    if (fate === 'goes_on' && (first || loadShedder(req, res, begin) === 'goes_on')) app(req, res);
   };
   const server = http.createServer(
     {

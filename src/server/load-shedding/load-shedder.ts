@@ -1,4 +1,4 @@
-/** The load shedder: answers calls with 503 before Express sees them, and decides which. */
+/** The load shedder: decides before Express sees a call whether it begins, waits, or gets 503. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
@@ -6,42 +6,14 @@ import { errorEnvelope, GatewayError } from '../../errors.ts';
 import { MAX_BODY_BYTES } from '../http/body.ts';
 import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
 import { rawPath } from '../http/target.ts';
+import type { CallKind, CallQueue, WaitingCall } from './call-queue.ts';
 import type { Turns } from './event-loop-lag.ts';
-import type { OverloadDetector } from './overload-detector.ts';
-import type { Slots } from './slots.ts';
 
 /** Why a call is shed. `overload`: the process is behind its work; `in_flight`: no slot is free. */
 export type ShedReason = 'overload' | 'in_flight';
 
-interface SheddingParts {
-  readonly slots: Pick<Slots, 'free' | 'inFlight'>;
-  readonly overload: Pick<OverloadDetector, 'overloaded' | 'limit' | 'came'>;
-  readonly turns: Pick<Turns, 'came'>;
-}
-
 /** Why the call that came must be refused now, or undefined. */
 export type Shedding = () => ShedReason | undefined;
-
-/**
- * Sheds calls while as many are in flight as the loop can work on in short turns. Calls in flight
- * count, not arrivals: a payment costs ten times what a free call does, in pieces over many turns,
- * and a limit on arrivals would let in work that delays later turns. All calls are refused alike:
- * if proofs went first, a load of three times the possible payments would leave no room for others.
- *
- * An unpaid call of a priced resource ends in the turn it came in, so it never counts as in flight
- * and is refused only because of others. Serving it costs 55 us and refusing it 25.
- */
-export function createShedding({ slots, overload, turns }: SheddingParts): Shedding {
-  return function shed() {
-    turns.came();
-    if (overload.overloaded) {
-      const refused = slots.inFlight() >= overload.limit;
-      overload.came(refused);
-      if (refused) return 'overload';
-    }
-    return slots.free() ? undefined : 'in_flight';
-  };
-}
 
 /** When a caller may try again, seconds (contract 1.2). */
 export const RETRY_AFTER_SECONDS = 1;
@@ -85,39 +57,112 @@ function canBeSkipped({ headers }: http.IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) <= MAX_BODY_BYTES;
 }
 
-/** Answers a request that is refused. False: it may go on. */
-export type LoadShedder = (req: IncomingMessage, res: ServerResponse) => boolean;
+/** Lets Express have a request that waited. */
+type BeginRequest = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** What becomes of a request now; a call that waits begins or is refused later. */
+export type Fate = 'goes_on' | 'waits' | 'refused';
+
+/** Decides about a request. `begin`: lets it go on later. */
+export type LoadShedder = (req: IncomingMessage, res: ServerResponse, begin: BeginRequest) => Fate;
 
 interface LoadShedderParts {
-  readonly shedding: Shedding;
+  readonly queue: Pick<CallQueue, 'admits' | 'enter'>;
+  readonly turns: Pick<Turns, 'refusing'>;
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly draining: () => boolean;
+  /** Why a call has no room now. */
+  readonly reason: () => ShedReason;
   readonly onShed: (reason: ShedReason) => void;
+  /** Whether the head of a request carries a payment proof. */
+  readonly carriesProof: (req: IncomingMessage) => boolean;
   /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
 }
 
 /**
- * Creates the load shedder. Only calls are shed, and every call is a POST, unless it comes to the
- * backend's own address: probes, operators and readers of public documents use GET. What passes to
- * the backend has an admission of its own. A refused call costs the reading of its head and the
- * writing of its answer; its body and its resource are not read. The adapter with routes of its own
- * sheds later, because it first refuses callers without a right, and in its own format.
+ * Creates the load shedder. Only calls wait or are shed, and every call is a POST, unless it comes
+ * to the backend's own address: probes, operators and readers of public documents use GET. What
+ * passes to the backend has an admission of its own. A refused call costs the reading of its head
+ * and the writing of its answer; its body and its resource are not read. The adapter with routes of
+ * its own sheds later, because it first refuses callers without a right, and in its own format.
  */
-export function createLoadShedder({ shedding, mounts, draining, onShed, routeOf }: LoadShedderParts): LoadShedder {
-  return function shedLoad(req, res) {
+export function createLoadShedder(parts: LoadShedderParts): LoadShedder {
+  const { queue, mounts, routeOf } = parts;
+  return function shedLoad(req, res, begin) {
     const kind = routeOf?.(req).kind ?? 'own';
-    if (kind !== 'in_place' && (kind !== 'own' || req.method !== 'POST')) return false;
+    if (kind !== 'in_place' && (kind !== 'own' || req.method !== 'POST')) return 'goes_on';
     const channel = mounts.get(rawPath(req.url ?? ''));
-    if (channel === ADAPTER_WITH_ROUTES) return false;
-    const reason = shedding();
-    if (reason === undefined) return false;
-    // Without a free slot the message is still read: `limitConcurrency` then refuses the call in
-    // the format of its protocol.
-    if (reason === 'in_flight' && channel !== undefined) return false;
-    onShed(reason);
-    answerBusy(req, res, requestIdFor(req, channel ?? 'req'), draining());
-    return true;
+    if (channel === ADAPTER_WITH_ROUTES || queue.admits()) return 'goes_on';
+    if (queue.enter(new Waiting(req, res, channel, begin, parts))) return 'waits';
+    return refuse(req, res, channel, parts) ? 'refused' : 'goes_on';
   };
+}
+
+/**
+ * Refuses a call. False: it goes on. Without a free slot a message is still read:
+ * `limitConcurrency` then refuses the call in the format of its protocol.
+ */
+function refuse(
+  req: IncomingMessage,
+  res: ServerResponse,
+  channel: string | undefined,
+  { reason: reasonOf, onShed, draining, turns }: LoadShedderParts,
+): boolean {
+  const reason = reasonOf();
+  if (reason === 'in_flight' && channel !== undefined) return false;
+  onShed(reason);
+  turns.refusing(() => answerBusy(req, res, requestIdFor(req, channel ?? 'req'), draining()));
+  return true;
+}
+
+/** A call that was not admitted. */
+class Waiting implements WaitingCall {
+  readonly kind: CallKind;
+  readonly bytes: number;
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #channel: string | undefined;
+  readonly #begin: BeginRequest;
+  readonly #parts: LoadShedderParts;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    channel: string | undefined,
+    begin: BeginRequest,
+    parts: LoadShedderParts,
+  ) {
+    this.#req = req;
+    this.#res = res;
+    this.#channel = channel;
+    this.#begin = begin;
+    this.#parts = parts;
+    this.bytes = bytesOf(req, res);
+    this.kind = channel !== undefined ? 'message' : parts.carriesProof(req) ? 'proof' : 'plain';
+  }
+
+  gone(): boolean {
+    return this.#req.socket.destroyed;
+  }
+
+  begin(): void {
+    this.#begin(this.#req, this.#res);
+  }
+
+  refuse(): void {
+    if (!refuse(this.#req, this.#res, this.#channel, this.#parts)) this.begin();
+  }
+}
+
+/**
+ * What a request takes in memory while it waits: its head, and its body as far as it came. Behind
+ * another one of its connection it counts as large, because one connection can send hundreds.
+ */
+function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage, res: ServerResponse): number {
+  if (res.socket === null || headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
+  let bytes = url.length + Number(headers['content-length'] ?? 0);
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
 }

@@ -2,9 +2,10 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { IdPrefixes } from '../http/request-id.ts';
+import { CallQueue } from './call-queue.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
-import { createLoadShedder, createShedding, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
-import { JUDGE_MS, OverloadDetector } from './overload-detector.ts';
+import { InFlightLimit, JUDGE_MS, LEAST_IN_FLIGHT } from './in-flight-limit.ts';
+import { createLoadShedder, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
 import { createSlots, type Slots } from './slots.ts';
 
 /** Between two reports of shed calls, milliseconds: one for each call would cost more than it. */
@@ -18,7 +19,13 @@ interface OpenLoadShedderParts {
   readonly maxInFlight: number | (() => number);
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
-  readonly draining: () => boolean;
+  readonly lifecycle: {
+    readonly draining: () => boolean;
+    /** Counts work that must end before the process does, until the result is called. */
+    readonly begin: () => () => void;
+  };
+  /** Whether the head of a request carries a payment proof. */
+  readonly carriesProof: (req: IncomingMessage) => boolean;
   /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
@@ -32,28 +39,32 @@ export interface OpenedLoadShedder {
   readonly loadShedder: LoadShedder;
   readonly slots: Slots;
   /**
-   * The same decision for an adapter that answers itself, with a cap of its own beside that of all
-   * calls. A call that gets a reason is counted as shed and must be refused.
+   * A decision at once, for an adapter that answers itself, with a cap of its own beside that of
+   * all calls. A call that gets a reason is counted as shed and must be refused.
    */
   sheddingFor(cap: Pick<Slots, 'free'>): Shedding;
   /** Since the start. */
   shed(): ShedCount;
+  /** Calls that wait for their turn. */
+  waiting(): number;
   close(): void;
 }
 
 /** Opens the load shedder, which watches the event loop until it is closed. */
-export function openLoadShedder({
-  maxInFlight,
-  mounts,
-  draining,
-  onShed,
-  routeOf,
-  loop,
-}: OpenLoadShedderParts): OpenedLoadShedder {
-  const slots = createSlots(maxInFlight);
-  const overload = new OverloadDetector();
+export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder {
+  const { maxInFlight, mounts, lifecycle, carriesProof, routeOf, onShed } = parts;
   const turns = new Turns();
-  const read = loop ?? readEventLoopLag(turns);
+  const limit = new InFlightLimit();
+  const slots = createSlots(maxInFlight, () => {
+    limit.ended();
+    queue.freed();
+  });
+  const queue = new CallQueue({
+    turns,
+    allowed: () => slots.free() && limit.allows(slots.inFlight()),
+    work: () => lifecycle.begin(),
+  });
+  const read = parts.loop ?? readEventLoopLag(turns);
   const shed = { overload: 0, in_flight: 0 };
   let reported: ShedCount = { ...shed };
   let reportedAt = performance.now();
@@ -65,7 +76,8 @@ export function openLoadShedder({
   };
   const watch = setInterval(() => {
     const now = performance.now();
-    overload.judge(read(), slots.inFlight(), now);
+    limit.judge(read());
+    queue.tick();
     if (now - reportedAt >= REPORT_MS) report(now);
   }, JUDGE_MS).unref();
   const count = (reason: ShedReason): void => {
@@ -73,26 +85,43 @@ export function openLoadShedder({
   };
   return {
     loadShedder: createLoadShedder({
-      shedding: createShedding({ slots, overload, turns }),
+      queue,
+      turns,
       mounts,
-      draining,
+      draining: () => lifecycle.draining(),
+      reason: () => (slots.free() ? 'overload' : 'in_flight'),
       onShed: count,
+      carriesProof,
       routeOf,
     }),
     slots,
     sheddingFor(cap) {
-      const both = { free: () => slots.free() && cap.free(), inFlight: () => slots.inFlight() };
-      const shedding = createShedding({ slots: both, overload, turns });
       return function shedAndCount() {
-        const reason = shedding();
+        turns.came();
+        const reason = reasonFor(slots, cap, limit);
         if (reason !== undefined) count(reason);
         return reason;
       };
     },
     shed: () => ({ ...shed }),
+    waiting: () => queue.waiting(),
     close() {
       clearInterval(watch);
+      queue.close();
       report(performance.now());
     },
   };
+}
+
+/**
+ * Why a call that cannot wait is refused. The calls that wait fill the limit again and again, so
+ * such calls have a few slots beyond it.
+ */
+function reasonFor(
+  slots: Pick<Slots, 'free' | 'inFlight'>,
+  cap: Pick<Slots, 'free'>,
+  limit: InFlightLimit,
+): ShedReason | undefined {
+  if (!slots.free() || !cap.free()) return 'in_flight';
+  return slots.inFlight() < limit.calls + LEAST_IN_FLIGHT ? undefined : 'overload';
 }

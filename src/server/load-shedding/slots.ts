@@ -14,9 +14,10 @@ export interface Slots {
 
 /**
  * `atMost`: the calls that may be in flight at the same time (contract 3, admission). A function is
- * asked for each call, because the bound may change while calls are in flight.
+ * asked for each call, because the bound may change while calls are in flight. `onFreed`: a slot
+ * is free again.
  */
-export function createSlots(atMost: number | (() => number)): Slots {
+export function createSlots(atMost: number | (() => number), onFreed?: () => void): Slots {
   const bound = typeof atMost === 'number' ? () => atMost : atMost;
   let inFlight = 0;
   return {
@@ -28,7 +29,9 @@ export function createSlots(atMost: number | (() => number)): Slots {
         holds += 1;
         return () => {
           holds -= 1;
-          if (holds === 0) inFlight -= 1;
+          if (holds > 0) return;
+          inFlight -= 1;
+          onFreed?.();
         };
       };
     },

@@ -20,7 +20,7 @@ const HANDSHAKE = 0x16;
 /** Running reviews take milliseconds; what lasts longer is cut at the end. */
 const FINISH_MS = 5_000;
 
-export interface Serving {
+interface Serving {
   readonly identity: Identity;
   /** PEM of the authorities whose clients may call; undefined: any client may. */
   readonly clientAuthority: string | undefined;

@@ -34,6 +34,7 @@ import {
   WORK_RETENTION_MS,
 } from '../../payments/ledger/transitions.ts';
 import { eventJson } from '../port/events.ts';
+import { mayComeLater } from '../port/later.ts';
 import type { TrimCount } from '../port/receipts.ts';
 import type { StoreLimits } from '../port/settings.ts';
 import { TRIMMED_AT_ONCE } from '../port/store.ts';
@@ -84,7 +85,7 @@ export function redisLedger(
     const waits = replicated !== undefined && change.to !== undefined && WAITING.has(change.to);
     const reply = waits
       ? await runReplicated(replicated, WRITE, { keys: [...common, payment, kept], plan: { ...shared, ...plan }, rest })
-      : await writes.write({ payment, kept, plan, rest }, mayWait(command, change));
+      : await writes.write({ payment, kept, plan, rest }, 'to' in command && mayComeLater(command));
     trimmed.add({ length: trimmedIn(reply) });
     return reply;
   };
@@ -110,6 +111,7 @@ export function redisLedger(
         plan: { retentionMs: RECORD_RETENTION_MS, ...sweep, ...known, ...asked, ...states },
         rest: fieldsOf(terms),
       };
+      writes.sendWaiting(keys.payment(payId));
       const reservation = reservationOf(await run(redis, RESERVE, execution), command);
       // An attempt that takes over an uncertain settlement may send it: a replica must have the
       // record as `settling` first, also when another attempt wrote that.
@@ -166,15 +168,6 @@ interface Change {
   readonly retentionMs: number;
   /** What becomes of the uses of a mandate, where a record has one. */
   readonly uses?: 'commit' | 'release';
-}
-
-/**
- * Whether nothing is lost when a change comes a little later: the answer was sent, and the store
- * has the mark that its bytes left. A death before it leaves what a death before the last byte
- * does.
- */
-function mayWait({ seen }: Advance | Note, { to }: Change): boolean {
-  return to === 'delivered' && seen?.sending === 'begun';
 }
 
 function changeOfState({ to, dropReceipt }: Advance): Change {

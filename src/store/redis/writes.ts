@@ -1,12 +1,11 @@
 /** Gathers changes of payments, so that one script makes those of one turn of the event loop. */
 
+import { LATER_MS } from '../port/later.ts';
 import { StoreError } from '../port/store.ts';
 import { parts } from './reply.ts';
 
 /** Changes of one script, at most: some milliseconds of the server. */
 const MOST = 32;
-/** How long a change waits that no caller waits for, milliseconds. */
-const LATER_MS = 10;
 
 /** One change as change.lua takes it. `rest`: the arguments behind its plan. */
 interface PaymentChange {
@@ -23,6 +22,11 @@ interface PaymentWrites {
    * @throws StoreError
    */
   write(change: PaymentChange, later: boolean): Promise<unknown>;
+  /**
+   * Sends what waits of a payment now, so that the next command on this connection finds it: an
+   * answer that is sent is a replay for a proof that comes again, however soon.
+   */
+  sendWaiting(payment: string): void;
 }
 
 interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
@@ -64,6 +68,9 @@ export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promis
       else if (turn === undefined) timer ??= setTimeout(flush, LATER_MS);
       if (waiting.length >= MOST) flush();
       return promise;
+    },
+    sendWaiting(payment) {
+      if (waiting.some(({ change }) => change.payment === payment)) flush();
     },
   };
 }

@@ -26,9 +26,9 @@ export interface Database {
   /**
    * Runs `work` with one reading of the store's clock. All of it becomes durable or none; the
    * answer comes when it is durable. Writes of one turn of the event loop share a commit. `work`
-   * may use `db` and must not wait.
+   * may use `db` and must not wait. `later`: it goes with the next other write, or after 10 ms.
    */
-  write<T>(work: (now: number) => T): Promise<T>;
+  write<T>(work: (now: number) => T, later?: boolean): Promise<T>;
   /** Sees all writes that were answered, and none that is not committed. */
   read<T>(work: (now: number) => T): Promise<T>;
   /** Resolves after the next commit of this process, after `atMostMs`, on abort, or on `close`. */
@@ -49,7 +49,7 @@ export function openDatabase(path: string, now: () => number): Database {
   const group = groupCommit(db, wakeAll);
   return {
     db,
-    write: (work) => group.write(() => work(now())).catch(rethrown),
+    write: (work, later) => group.write(() => work(now()), later).catch(rethrown),
     async read(work) {
       try {
         return work(now());

@@ -1,13 +1,17 @@
 /** Lets the writes of one turn of the event loop share a transaction of SQLite. */
 
 import type { DatabaseSync } from 'node:sqlite';
+import { LATER_MS } from '../port/later.ts';
 
 /** Most works in one commit, which blocks the event loop. The others go into the next one. */
 export const MAX_GROUP = 64;
 
 interface GroupCommit {
-  /** Runs `work` in a transaction that other works may share, and answers after its commit. */
-  write<T>(work: () => T): Promise<T>;
+  /**
+   * Runs `work` in a transaction that other works may share, and answers after its commit. `later`:
+   * it goes with the next other work, or after 10 ms.
+   */
+  write<T>(work: () => T, later?: boolean): Promise<T>;
   /** Runs and commits at once all waiting works. */
   drain(): void;
 }
@@ -42,6 +46,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
   const unmark = db.prepare('RELEASE work');
   let waiting: Waiting[] = [];
   let scheduled = false;
+  let timer: NodeJS.Timeout | undefined;
 
   /** Returns the answer to the caller. @throws the error that ended the whole transaction */
   const attempt = ({ run, resolve, reject }: Waiting): (() => void) => {
@@ -85,6 +90,8 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
   const schedule = (): void => {
     if (scheduled) return;
     scheduled = true;
+    clearTimeout(timer);
+    timer = undefined;
     setImmediate(() => {
       scheduled = false;
       const group = waiting.splice(0, MAX_GROUP);
@@ -93,7 +100,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
     });
   };
   return {
-    write<T>(work: () => T): Promise<T> {
+    write<T>(work: () => T, later = false): Promise<T> {
       return new Promise<T>((resolve, reject) => {
         let result: T;
         waiting.push({
@@ -103,10 +110,13 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
           resolve: () => resolve(result),
           reject,
         });
-        schedule();
+        if (!later) schedule();
+        else if (!scheduled) timer ??= setTimeout(schedule, LATER_MS);
       });
     },
     drain() {
+      clearTimeout(timer);
+      timer = undefined;
       const left = waiting;
       waiting = [];
       if (left.length > 0) commitGroup(left);

@@ -24,6 +24,7 @@ import {
   reserve,
 } from '../../payments/ledger/table.ts';
 import { expiresAt } from '../../payments/ledger/transitions.ts';
+import { mayComeLater } from '../port/later.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
 import type { SqliteRegister } from './mandates.ts';
@@ -50,6 +51,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
     payId: string,
     command: (record: PaymentRecord | undefined, now: number) => Outcome<Answer>,
     and: (now: number) => void = () => undefined,
+    later = false,
   ): Promise<Answer> =>
     database.write((now) => {
       const before = rows.read(payId, now);
@@ -61,7 +63,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
       if (ended !== undefined) finishUses(register, ended.claim, ended.how, now);
       and(now);
       return answer;
-    });
+    }, later);
   const keep = (payId: string, keeping: Keeping | undefined, now: number): void => {
     if (keeping !== undefined) answers.put(payId, keeping, now);
   };
@@ -103,6 +105,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
           if (command.dropReceipt !== undefined) drop(command.dropReceipt);
           append(command.events, now);
         },
+        mayComeLater(command),
       ),
     note: (command) =>
       apply(

@@ -28,6 +28,8 @@ export interface Sold {
   /** Beside host and port. */
   readonly server?: object;
   readonly limits?: object;
+  /** Beside the place of the records. */
+  readonly storage?: object;
 }
 
 /** One free and one paid resource over HTTP. */
@@ -51,6 +53,9 @@ const SOLD_TEXT: Sold = {
     },
   },
 };
+
+/** Lists that are full after the warm-up: each write then removes what is oldest. */
+const SOON_FULL = { eventsMaxLength: 1_000, receiptsMaxLength: 1_000 };
 
 const OVER_HTTP = { readyPath: '/ready', own: true } as const;
 const FREE_QUESTION = plainQuestion(invocationOf(FREE_RESOURCE), 200, FROM_BACKEND);
@@ -135,6 +140,15 @@ export const gatewayPaid: readonly Contestant[] = [
     question: PAID_QUESTION,
     facilitatorCalls: { verify: 1, settle: 1 },
     program: gatewayProgram('sqlite', SOLD_OVER_HTTP),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-full',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis with full lists, HTTP facilitator',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', { ...SOLD_OVER_HTTP, storage: SOON_FULL }),
   },
   {
     ...OVER_HTTP,
@@ -252,7 +266,8 @@ export function gatewayWithResources(count: number): Contestant {
   const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, resource(named, ['http'])] as const);
   const resources = { [FREE_RESOURCE]: resource(named, ['http']), ...Object.fromEntries(others) };
   const program = gatewayProgram('memory', { resources });
-  return free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program);
+  // Readiness asks the facilitator too, which is no part of a start.
+  return { ...free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program), readyPath: '/health' };
 }
 
 /** Where a gateway keeps its records. */
@@ -275,7 +290,7 @@ export function gatewayProgram(
 ): Contestant['program'] {
   return async (surroundings) => {
     const config = join(surroundings.folder, 'gateway.json');
-    const storage = await storageOf(store, surroundings);
+    const storage = { ...sold.storage, ...(await storageOf(store, surroundings)) };
     await writeFile(config, JSON.stringify({ ...settings(surroundings, sold), storage }));
     const { flags, env } = deployed();
     return {

@@ -6,11 +6,15 @@ import { join } from 'node:path';
 import { debianProgram, type Program } from '../../../spec/support/debian.ts';
 import { type Contestant, NotAvailable, PEER_QUESTION } from '../contestant.ts';
 
+const FOLDER = 'nginx';
+const PATH = 'usr/sbin/nginx';
+const UNPACKED = join(import.meta.dirname, '../../../.cache', FOLDER, PATH);
+
 /** One worker with keep-alive to the backend, with its access log on: what a sidecar in C does. */
 export const nginx: Contestant = {
   id: 'nginx',
   suite: 'free',
-  title: `nginx${versionOnPath()}, reverse proxy with keep-alive, access log, one worker`,
+  title: `nginx${version()}, reverse proxy with keep-alive, access log, one worker`,
   question: PEER_QUESTION,
   readyPath: '/',
   async program({ port, backendUrl, folder }) {
@@ -27,9 +31,9 @@ async function installed(): Promise<Program> {
     return await debianProgram({
       name: 'nginx',
       variable: 'BENCH_NGINX',
-      folder: 'nginx',
+      folder: FOLDER,
       packages: { names: ['nginx'] },
-      path: 'usr/sbin/nginx',
+      path: PATH,
       shows: '-v',
     });
   } catch (error) {
@@ -37,9 +41,14 @@ async function installed(): Promise<Program> {
   }
 }
 
-function versionOnPath(): string {
-  const { stderr, status } = spawnSync('nginx', ['-v'], { encoding: 'utf8' });
-  return status === 0 ? ` ${stderr.split('/')[1]?.trim() ?? ''}` : '';
+/** As far as one is there already. */
+function version(): string {
+  for (const program of [process.env['BENCH_NGINX'], 'nginx', UNPACKED]) {
+    if (program === undefined) continue;
+    const { stderr, status } = spawnSync(program, ['-v'], { encoding: 'utf8' });
+    if (status === 0) return ` ${stderr.split('/')[1]?.trim() ?? ''}`;
+  }
+  return '';
 }
 
 function configured(port: number, backend: string, folder: string): string {

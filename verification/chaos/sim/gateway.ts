@@ -71,7 +71,6 @@ export interface SimGateway {
 export const KEEP_ANSWER_MS = 60_000;
 
 const OFFERS = new Map([[RESOURCE_ID, OFFER]]);
-const STAYS = new AbortController().signal;
 
 /** The path for an input; the simulated backend answers with it. */
 export function pathOf(input: string): string {
@@ -161,7 +160,8 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         trace: { traceparent: undefined, tracestate: undefined },
         responseWriter,
         startedAt: performance.now(),
-        left: STAYS,
+        // One for each call: all calls of all runs would listen to a shared one.
+        left: new AbortController().signal,
         resource,
         journal,
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeFunctionData } from 'viem';
 import { marked, markOf, transferCall, validBeforeIn } from '../../../../src/payments/x402/evm/calldata.ts';
+import { aggregateCall } from '../../../../src/payments/x402/evm/multicall.ts';
 import { MULTICALL3_ABI } from '../../../support/contracts.ts';
 import { freshAccount, payloadFor, termsFor } from '../signing.ts';
 
@@ -22,13 +23,23 @@ describe('the calldata of a transfer', () => {
       ...[1, 31, 32, 33, 65, 300].map((bytes) => transferCall(authorization, `0x${'a7'.repeat(bytes)}`, 'contract')),
     ];
     for (const call of calls) {
-      assert.equal(markOf(call), undefined);
-      assert.equal(markOf(marked(call, mark)), mark);
+      assert.equal(markOf(call, authorization), undefined);
+      assert.equal(markOf(marked(call, mark), authorization), mark);
       assert.equal(marked(call, undefined), call);
-      assert.equal(markOf(`${marked(call, mark)}00`), undefined);
+      assert.equal(markOf(`${marked(call, mark)}00`, authorization), undefined);
     }
-    assert.equal(markOf(`0xdeadbeef${mark}`), undefined);
-    assert.equal(markOf('0x'), undefined);
+    assert.equal(markOf(`0xdeadbeef${mark}`, authorization), undefined);
+    assert.equal(markOf('0x', authorization), undefined);
+  });
+
+  it('has the mark of the authorization that is asked for, also in a batch', () => {
+    const other = { ...authorization, nonce: `0x${'5e'.repeat(32)}` };
+    const [mark, others] = ['c3'.repeat(32), 'd4'.repeat(32)];
+    const call = marked(transferCall(authorization, signature, 'account'), mark);
+    const batch = aggregateCall(to, [marked(transferCall(other, signature, 'account'), others), call]);
+    assert.deepEqual([markOf(batch, authorization), markOf(batch, other)], [mark, others]);
+    assert.equal(markOf(call, other), undefined);
+    assert.equal(markOf(batch.slice(0, -64), authorization), undefined);
   });
 
   it('of an account has six members, then v, r and s, one word each', () => {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { type Hex, keccak256 } from 'viem';
 import { type Chain, createChain } from '../../../../src/payments/x402/chain/chain.ts';
+import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import {
   createFailedPayers,
@@ -10,6 +11,7 @@ import {
   FAILED_PAYER_PAUSE_MS,
   FAILED_PAYERS,
 } from '../../../../src/payments/x402/local/local-rail.ts';
+import { payersWithCode } from '../../../../src/payments/x402/local/payer-code.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
 import type { Chain as LocalChain } from '../../../support/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
@@ -86,8 +88,52 @@ describe('the local rail on a real chain', () => {
     const proofs = await Promise.all(Array.from({ length: payments }, () => genuineProof(account, terms)));
     const settled = await Promise.all(proofs.map((proof) => settle(proof)));
     assert.deepEqual(new Set(settled.map(({ outcome }) => outcome.kind)), new Set(['settled']));
-    assert.equal(new Set(settled.map(({ outcome }) => outcome.transaction)).size, payments);
+    for (const { outcome, written } of settled) assert.equal(outcome.transaction, written[0]?.hash);
     assert.equal(await local.balanceOf(account.address), 0n);
+  });
+
+  it('makes many payments in few transactions, each with its own mark', async () => {
+    const buyers = await Promise.all(Array.from({ length: 6 }, () => actors.buyer()));
+    const settled = await Promise.all(
+      buyers.map(async ({ proof }, at) => {
+        const mark = `${at}`.repeat(64);
+        const outcome = await rail.settle(proof, offer, async () => undefined, { sentBefore: false, mark });
+        return { proof, mark, outcome };
+      }),
+    );
+    for (const { proof, mark, outcome } of settled) {
+      assert.equal(outcome.kind, 'settled');
+      assert.equal(await rail.markOf?.(outcome.transaction ?? '', proof), mark);
+      assert.deepEqual(await rail.reconcile(proof, offer, undefined), outcome);
+    }
+    assert.ok(new Set(settled.map(({ outcome }) => outcome.transaction)).size < buyers.length);
+    for (const { account } of buyers) assert.equal(await local.balanceOf(account.address), 0n);
+  });
+
+  it('simulates a payment once: its settlement follows its verification', async () => {
+    let simulations = 0;
+    const counting: Rpc = {
+      ...rpc,
+      call(method, params, ...more) {
+        const { from } = (params[0] ?? {}) as { readonly from?: string };
+        if (method === 'eth_call' && from !== undefined) simulations += 1;
+        return rpc.call(method, params, ...more);
+      },
+    };
+    const counted = await createLocalRail({ rpc: counting, chain, terms, privateKey: local.relayerKey });
+    const { proof } = await actors.buyer();
+    assert.equal((await counted.verify(proof, offer)).kind, 'valid');
+    assert.equal((await settle(proof, counted)).outcome.kind, 'settled');
+    assert.equal(simulations, 1);
+  });
+
+  it('knows which payers have code', async () => {
+    const plain = freshAccount().address.toLowerCase();
+    const asset = terms.asset.toLowerCase();
+    const client = clientOver(rpc.call);
+    assert.deepEqual(await payersWithCode(client, [plain, asset, plain]), new Set([asset]));
+    await local.request('anvil_setCode', [plain, `0xef0100${asset.slice(2)}`]);
+    assert.deepEqual(await payersWithCode(client, [asset, plain]), new Set([asset, plain]));
   });
 
   it('sends nothing when the write-ahead fails', async () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createRelayer, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
+import { watchFees } from '../../../../src/payments/x402/local/relayer-fees.ts';
 import { type Chain, startChain } from '../../../support/chain.ts';
 
 const MINED_WITHIN_MS = 60_000;
@@ -14,13 +16,16 @@ describe('the relayer on a real chain', () => {
   before(async () => {
     chain = await startChain();
     rpc = createRpc(chain.rpcUrl);
-    relayer = await createRelayer(rpc, chain.chainId, chain.relayerKey);
+    relayer = await createRelayer(rpc, chain.chainId, chain.relayerKey, { current: currentFees });
   });
   after(async () => {
     await rpc.close();
     await chain.stop();
   });
 
+  /** Of the newest block, whenever they are asked for. */
+  const currentFees = () =>
+    watchFees({ client: clientOver(rpc.call), head: () => readHead(clientOver(rpc.call)) }).current();
   const send = async (): Promise<string> => {
     const sending = await relayer.send({ to: relayer.address, data: '0x', gas: 30_000n }, async () => undefined);
     if (sending.kind !== 'sent') throw new Error(`not sent: ${String(sending.cause)}`);
@@ -55,6 +60,15 @@ describe('the relayer on a real chain', () => {
     await chain.request('evm_mine', []);
     await chain.request('evm_setAutomine', [true]);
     assert.deepEqual([await mined(lost), await mined(next)], [true, true]);
+  });
+
+  it('offers no more for a number that has gone to another transaction', async () => {
+    const [first] = [await relayer.send({ to: relayer.address, data: '0x', gas: 30_000n }, async () => undefined)];
+    assert.ok(first.kind === 'sent');
+    const call = { to: relayer.address, data: '0x01', gas: 30_000n };
+    const another = { ...first, raw: '0x' };
+    const replaced = await relayer.replace(another, call, async () => assert.fail('nothing may be signed'));
+    assert.equal(replaced.kind, 'unsent');
   });
 
   it('uses the number of one anew that the node does not take any more: the fee has risen', async () => {

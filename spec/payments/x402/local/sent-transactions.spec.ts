@@ -6,7 +6,9 @@ import {
   type Exclusion,
   exclusionOf,
   isKnown,
+  isUnderpriced,
   NODE_LAG_MS,
+  REMEMBERED_CHARACTERS,
   REMEMBERED_TRANSACTIONS,
 } from '../../../../src/payments/x402/local/sent-transactions.ts';
 
@@ -55,6 +57,19 @@ describe('the answer of a node to a broadcast', () => {
   });
 });
 
+describe('a replacement that the node calls underpriced', () => {
+  for (const [message, is] of [
+    ['replacement transaction underpriced', true],
+    ['Transaction underpriced replacement', true],
+    ['could not replace existing tx', true],
+    ['ReplacementNotAllowed', true],
+    ['transaction underpriced', false],
+    ['already known', false],
+    ['insufficient funds', false],
+  ] as const)
+    it(`is ${is ? 'one' : 'none'}: ${message}`, () => assert.equal(isUnderpriced(refusal(message)), is));
+});
+
 /** A node that takes everything but what `answers` refuses, and what it was given. */
 function node(answers: Readonly<Record<string, string>> = {}) {
   const given: string[] = [];
@@ -93,6 +108,14 @@ describe('the number of the next transaction', () => {
     ['follows our own when the node has it and does not count it', [5, 6], 5, { tx5: 'already known' }, 7, ['tx5']],
     ['the same with the message of other nodes', [5], 5, { tx5: 'transaction already imported' }, 6, ['tx5']],
     ['follows our own when the count was behind', [5, 6], 5, { tx5: 'nonce too low' }, 7, ['tx5', 'tx6']],
+    [
+      'follows our own when the pool has another variant of it',
+      [5, 6],
+      5,
+      { tx5: 'replacement transaction underpriced' },
+      7,
+      ['tx5'],
+    ],
     ['is one that the node refuses to fill again', [5, 6], 5, { tx5: 'insufficient funds' }, 5, ['tx5']],
     ['is the first such, after what it takes', [5, 6, 7], 5, { tx6: 'fee too low' }, 6, ['tx5', 'tx6']],
   ];
@@ -102,6 +125,13 @@ describe('the number of the next transaction', () => {
       assert.equal(await stage.sent.nextNumber(pending), expected);
       assert.deepEqual(stage.given, given);
     });
+
+  it('has what was sent last under it', () => {
+    const { sent } = sentUpTo([5]);
+    assert.deepEqual([sent.holds(5, 'tx5'), sent.holds(5, 'other'), sent.holds(6, 'tx6')], [true, false, false]);
+    sent.add(5, 'raised');
+    assert.deepEqual([sent.holds(5, 'tx5'), sent.holds(5, 'raised')], [false, true]);
+  });
 
   it('is not given while the node does not answer whether it has what is missing', async () => {
     const { sent } = sentUpTo([5], { tx5: 'silent' });
@@ -137,6 +167,17 @@ describe('the number of the next transaction', () => {
     assert.equal(await sent.nextNumber(8), 8);
     clock.now = NODE_LAG_MS;
     assert.equal(await sent.nextNumber(6), 8);
+  });
+
+  it('forgets the oldest of long ones too', async () => {
+    const { sent, clock, given } = sentUpTo([]);
+    const long = 'x'.repeat(REMEMBERED_CHARACTERS / 2);
+    for (const number of [0, 1, 2]) sent.add(number, long);
+    assert.equal(await sent.nextNumber(1), 3);
+    assert.equal(given.length, 2);
+    await sent.nextNumber(0);
+    clock.now = NODE_LAG_MS;
+    assert.equal(await sent.nextNumber(0), 0);
   });
 
   for (const [lost, number, again] of [

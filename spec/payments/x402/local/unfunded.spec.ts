@@ -123,7 +123,7 @@ describe('a relayer that runs out of gas', () => {
     let overtaken = false;
     const written: string[] = [];
     const outcome = await rail.settle(proof, stage.offer, async ({ raw }) => {
-      written.push(raw);
+      written.push(raw ?? '');
       if (overtaken) return;
       overtaken = true;
       assert.equal((await settleThrough(other, strangers.proof, stage.offer)).outcome.kind, 'settled');
@@ -138,7 +138,7 @@ describe('a relayer that runs out of gas', () => {
     const { account, proof } = await stage.actors.buyer();
     const written: string[] = [];
     const outcome = await rail.settle(proof, stage.offer, async ({ raw }) => {
-      written.push(raw);
+      written.push(raw ?? '');
       await stage.local.request('eth_sendRawTransaction', [raw]);
     });
     assert.equal(outcome.kind, 'settled');

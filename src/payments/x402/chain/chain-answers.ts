@@ -57,17 +57,20 @@ const logs = list(
   object({ address, topics: list(hash), data: bytes, logIndex: count, transactionHash: hash, blockNumber: quantity }),
 );
 
+const receipt = object({ transactionHash: hash, blockNumber: quantity, status, logs });
+
 /** Every method that is asked, and what is read of its answer. */
 const ANSWERS: Readonly<Record<string, Reader>> = {
   eth_call: bytes,
   eth_chainId: count,
   eth_getBalance: quantity,
   eth_getBlockByNumber: object({ hash, number: quantity, timestamp: count, baseFeePerGas: orNull(quantity) }),
+  eth_getBlockReceipts: orNull(list(receipt)),
   eth_getCode: bytes,
   eth_getLogs: logs,
   eth_getTransactionByHash: orNull(object({ from: address, input: bytes })),
   eth_getTransactionCount: count,
-  eth_getTransactionReceipt: orNull(object({ transactionHash: hash, blockNumber: quantity, status, logs })),
+  eth_getTransactionReceipt: orNull(receipt),
   eth_maxPriorityFeePerGas: quantity,
   // The hash of what is sent is known before.
   eth_sendRawTransaction: () => null,

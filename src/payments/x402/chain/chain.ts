@@ -30,6 +30,8 @@ export interface EvidenceQuery extends ExpectedPayment {
   readonly since: number;
   /** The transaction of an earlier attempt, when one is known. */
   readonly knownTransaction?: string | undefined;
+  /** The known transaction tried several authorizations: its success is not that of each. */
+  readonly inBatch?: boolean;
 }
 
 /**
@@ -103,7 +105,8 @@ async function readEvidence(client: Client, query: EvidenceQuery, { onHead, abov
   }
   if (head.timestamp >= query.validBefore) return expired(client, query, head, above);
   // A head below the block of the receipt does not show the state after it.
-  const failed = known?.status === 'reverted' && known.blockNumber <= head.number;
+  const isOver = known !== undefined && known.blockNumber <= head.number;
+  const failed = isOver && (known.status === 'reverted' || query.inBatch === true);
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
 }
 

@@ -11,9 +11,10 @@ import {
   formatTransactionReceipt,
   type Hex,
   type TransactionReceipt as Receipt,
+  type RpcTransactionReceipt,
 } from 'viem';
 import { getBlock } from 'viem/actions';
-import { decodeFunctionResult, encodeFunctionData } from 'viem/utils';
+import { decodeFunctionResult, encodeFunctionData, numberToHex } from 'viem/utils';
 import { lowerHex } from '../evm/abi-words.ts';
 import { ASSET_ABI } from '../evm/calldata.ts';
 import { readAnswer, UnreadableAnswer } from './chain-answers.ts';
@@ -52,6 +53,25 @@ export async function readHead(client: Client, block: 'latest' | bigint = 'lates
 export async function readReceipt(client: Client, transaction: string): Promise<TransactionReceipt | undefined> {
   const receipt = await client.request({ method: 'eth_getTransactionReceipt', params: [lowerHex(transaction)] });
   return receipt === null ? undefined : formatTransactionReceipt(receipt);
+}
+
+/**
+ * The receipts of these transactions in one block; undefined when the node does not have the block.
+ * @throws when the node does not answer, or does not know the method
+ */
+export async function readBlockReceipts(
+  call: Rpc['call'],
+  block: bigint,
+  transactions: readonly string[],
+): Promise<readonly TransactionReceipt[] | undefined> {
+  const method = 'eth_getBlockReceipts';
+  const wanted = new Set(transactions);
+  const answer = readAnswer(method, await call(method, [numberToHex(block)])) as
+    | readonly RpcTransactionReceipt[]
+    | null;
+  return answer
+    ?.filter(({ transactionHash }) => wanted.has(transactionHash))
+    .map((receipt) => formatTransactionReceipt(receipt));
 }
 
 type Question = ContractFunctionName<typeof ASSET_ABI, 'view'>;

@@ -27,16 +27,32 @@ type ReceiptFinding = 'paid' | 'elsewhere' | 'unclear' | 'absent';
  * nothing.
  */
 export function findPayment(receipt: TransactionReceipt, payment: ExpectedPayment): ReceiptFinding {
-  const logs = assetLogs(receipt, payment.asset);
-  const [from, nonce] = [lowerHex(payment.from), lowerHex(payment.nonce)];
-  const at = logs.findIndex(
-    (log) => isUse(log) && isAddressEqual(log.args.authorizer, from) && log.args.nonce === nonce,
-  );
-  if (at === -1) return 'absent';
-  if (isTransfer(logs[at + 1], payment)) return 'paid';
-  // A transfer right behind another authorization belongs to that one; a lone one may be ours.
-  const alone = logs.some((log, i) => isTransfer(log, payment) && !isUse(logs[i - 1]));
-  return alone ? 'unclear' : 'elsewhere';
+  return paymentFinder(receipt, payment.asset)(payment);
+}
+
+/** The same for many payments of one receipt, whose logs are decoded once. */
+export function paymentFinder(
+  receipt: TransactionReceipt,
+  asset: string,
+): (payment: ExpectedPayment) => ReceiptFinding {
+  const logs = assetLogs(receipt, asset);
+  const uses = new Map<string, number>();
+  for (const [at, log] of logs.entries()) {
+    const name = isUse(log) ? nameOf(log.args.authorizer, log.args.nonce) : undefined;
+    if (name !== undefined && !uses.has(name)) uses.set(name, at);
+  }
+  return function find(payment) {
+    const at = uses.get(nameOf(payment.from, payment.nonce));
+    if (at === undefined) return 'absent';
+    if (isTransfer(logs[at + 1], payment)) return 'paid';
+    // A transfer right behind another authorization belongs to that one; a lone one may be ours.
+    const alone = logs.some((log, i) => isTransfer(log, payment) && !isUse(logs[i - 1]));
+    return alone ? 'unclear' : 'elsewhere';
+  };
+}
+
+function nameOf(from: string, nonce: string): string {
+  return `${from} ${nonce}`.toLowerCase();
 }
 
 /** A payment that a receipt shows. Hex in lower case, `units` in base units. */

@@ -92,9 +92,11 @@ async function* paymentsOf(
     times.set(number, time);
     const sent = await client.request({ method: 'eth_getTransactionByHash', params: [transaction] });
     const input = sent?.input ?? '0x';
-    const place = { transaction, time, sender: sent?.from, marked: markOf(input) !== undefined };
-    for (const payment of shown)
-      yield { ...payment, ...place, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
+    const place = { transaction, time, sender: sent?.from };
+    for (const payment of shown) {
+      const marked = markOf(input, payment) !== undefined;
+      yield { ...payment, ...place, marked, validBefore: validBeforeIn(input, { ...payment, payTo: terms.payTo }) };
+    }
   }
 }
 

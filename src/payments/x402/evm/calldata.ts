@@ -13,6 +13,7 @@ import {
 } from 'viem/utils';
 import type { Eip3009Authorization } from '../wire/types.ts';
 import { lowerHex, WORD_BYTES, WORD_DIGITS } from './abi-words.ts';
+import { callsIn } from './multicall.ts';
 
 /** Transfers by payers that are accounts, and by payers that are contracts (FiatToken 2.2). */
 const TRANSFERS = parseAbi([
@@ -64,17 +65,31 @@ export function marked(call: string, mark: string | undefined): string {
   return mark === undefined ? call : `${call}${mark}`;
 }
 
-/** The mark behind the arguments of a transfer; undefined for other calldata or without one. */
-export function markOf(calldata: string): string | undefined {
-  const call = transferIn(calldata);
-  const rest = call !== undefined && calldata.startsWith(call) ? calldata.slice(call.length) : '';
-  return rest.length === WORD_DIGITS ? rest : undefined;
+/**
+ * The mark behind the transfer of an authorization, alone or in a batch; undefined for other
+ * calldata or without one.
+ */
+export function markOf(
+  calldata: string,
+  { from, nonce }: Pick<Eip3009Authorization, 'from' | 'nonce'>,
+): string | undefined {
+  for (const call of callsIn(calldata)) {
+    const transfer = transferIn(call);
+    if (transfer === undefined || transfer.from !== lowerHex(from) || transfer.nonce !== lowerHex(nonce)) continue;
+    const rest = call.startsWith(transfer.call) ? call.slice(transfer.call.length) : '';
+    return rest.length === WORD_DIGITS ? rest : undefined;
+  }
+  return undefined;
 }
 
 /** The transfer that calldata begins with, in the spelling of `transferCall`. */
-function transferIn(calldata: string): string | undefined {
+function transferIn(
+  calldata: string,
+): { readonly call: string; readonly from: string; readonly nonce: string } | undefined {
   try {
-    return encodeFunctionData({ abi: TRANSFERS, ...decodeFunctionData({ abi: TRANSFERS, data: lowerHex(calldata) }) });
+    const decoded = decodeFunctionData({ abi: TRANSFERS, data: lowerHex(calldata) });
+    const [from, , , , , nonce] = decoded.args;
+    return { call: encodeFunctionData({ abi: TRANSFERS, ...decoded }), from: lowerHex(from), nonce: lowerHex(nonce) };
   } catch {
     return undefined;
   }

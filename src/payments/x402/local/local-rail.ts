@@ -1,39 +1,46 @@
-/** The rail that settles by itself: one transaction per payment, its outcome read from the logs. */
+/** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
 import type { Client } from 'viem';
-import { getBlock, getTransactionCount } from 'viem/actions';
-import type { RailFault, RailVerdict, Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
+import { getBlock, getCode, getTransactionCount } from 'viem/actions';
+import type { RailFault, RailVerdict, Settlement, SettlementHistory } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
-import { askAsset, clientOver } from '../chain/client.ts';
+import { askAsset, clientOver, readReceipt } from '../chain/client.ts';
 import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
-import { marked, markOf, transferCall } from '../evm/calldata.ts';
+import { markOf } from '../evm/calldata.ts';
+import { MULTICALL3 } from '../evm/multicall.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
-import { createRelayer, type Sending } from './relayer.ts';
+import { watchBlocks } from './block-watch.ts';
+import { createJointSimulation } from './joint-simulation.ts';
+import { BATCH, createLane, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
+import type { LanePayment } from './lane-payment.ts';
+import { createLatestTimes } from './latest-times.ts';
+import { payersWithCode } from './payer-code.ts';
+import { createRelayer } from './relayer.ts';
+import { watchFees } from './relayer-fees.ts';
 import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
-import { type Simulation, simulate } from './simulation.ts';
+import { together } from './together.ts';
+import { ACCOUNT_GAS, transferOf } from './transfer.ts';
+import { createUnderWay, type Question } from './under-way.ts';
 
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;
-/** Gas limits of a transfer; a payer that is a contract runs its own code, within a cap. */
-const ACCOUNT_GAS = 160_000n;
-const CONTRACT_GAS = 400_000n;
 /** Below this many transfers at the present price, readiness warns. */
 const LOW_GAS_TRANSFERS = 10;
-/** Most numbers that one settlement loses to transactions of other replicas. */
-const NUMBERS_LOST = 3;
 const UNFUNDED = 'the relayer cannot pay the gas';
 /** How long nothing is sent for a payer after a transfer failed in a block, milliseconds. */
 export const FAILED_PAYER_PAUSE_MS = 30_000;
 /** Most remembered payers; the oldest failure is forgotten first. */
 export const FAILED_PAYERS = 1_000;
+/** Most simulations that are remembered for a settlement; the oldest is forgotten first. */
+const REMEMBERED_SIMULATIONS = 1_000;
 
 interface LocalRailDeps {
   readonly rpc: Rpc;
   readonly chain: Chain;
-  readonly terms: Pick<X402Config, 'chainId' | 'asset'>;
+  readonly terms: Pick<X402Config, 'chainId' | 'asset'> & Partial<Pick<X402Config, 'confirmations'>>;
   /** 32 bytes 0x-hex; pays gas only. */
   readonly privateKey: string;
   /** Shorter in tests of deadlines. */
@@ -42,48 +49,79 @@ interface LocalRailDeps {
   readonly now?: () => number;
 }
 
-type WriteAhead = (transaction: SignedTransaction) => Promise<void>;
+const monotonic = (): number => performance.now();
 
 export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail> {
   const { rpc, chain, terms, privateKey, settleDeadlineMs = LOCAL_SETTLE_DEADLINE_MS } = deps;
+  const { asset, chainId, confirmations = 1 } = terms;
   const client = clientOver(rpc.call);
-  const relayer = await createRelayer(rpc, terms.chainId, privateKey);
+  const fees = watchFees({ client, head: () => chain.head() });
+  const relayer = await createRelayer(rpc, chainId, privateKey, fees);
   const failedPayers = createFailedPayers(deps.now);
-
   const funds = watchFunds(() => relayer.funds());
   let known: RelayerFunds | undefined;
 
+  const canBatch = onceKnown(async () => (await getCode(client, { address: MULTICALL3 })) !== undefined);
+  const simulate = createJointSimulation({ client, asset, relayer: relayer.address, canBatch });
+  const simulateSoon = together(simulate, { atOnce: SENT_AT_ONCE, most: BATCH });
+  const passedAt = createLatestTimes(REMEMBERED_SIMULATIONS);
+
   const verify = async (proof: Proof, offer: PaymentRequirements): Promise<RailVerdict> => {
     if (!paysOffer(proof, offer)) return { kind: 'refused', reason: 'invalid_payment_requirements', nonceSpent: false };
-    if (failedPayers.has(payerOf(proof)))
-      return { kind: 'unavailable', cause: 'a transfer of this payer has just failed' };
+    if (failedPayers.has(payerOf(proof))) return PAUSED;
     const transfer = transferOf(proof);
-    const [verdict, isShort] = await Promise.all([
-      simulate(client, { ...transfer, asset: terms.asset, relayer: relayer.address }),
-      funds.isShort(transfer.gas),
-    ]);
+    const began = monotonic();
+    const [joint, isShort] = await Promise.all([simulateSoon(transfer), funds.isShort(transfer.gas)]);
+    // Another proof of the payer may be settled first, or not at all.
+    const verdict = joint.kind === 'behind' ? ({ kind: 'valid' } as const) : joint;
+    if (verdict.kind === 'valid') passedAt.note(transfer.data, began);
     // A refusal comes first: a worthless proof need not wait for gas.
     return verdict.kind === 'valid' && isShort ? { kind: 'unfunded', cause: UNFUNDED } : verdict;
   };
-  /** Signs and sends, again with the next number where another transaction took this one. */
-  const send = async (proof: Proof, mark: string | undefined, writeAhead: WriteAhead): Promise<Sending> => {
-    const { gas, ...transfer } = transferOf(proof);
-    const data = marked(transfer.data, mark);
-    const { from, nonce } = proof.payload.payload.authorization;
-    for (let lost = 1; ; lost += 1) {
-      const sending = await relayer.send({ to: terms.asset, data, gas }, writeAhead);
-      if (sending.kind !== 'excluded') return sending;
-      if (sending.exclusion !== 'outrun') {
-        funds.refused();
-        return sending;
-      }
-      const { number, hash, cause } = sending;
-      const question = { account: relayer.address, number, asset: terms.asset, from, nonce };
-      // These very bytes may have taken the number: then nothing may be concluded or sent.
-      if (!(await isOutrun(client, question).catch(() => false))) return { kind: 'unclear', hash, cause };
-      if (lost >= NUMBERS_LOST) return sending;
-    }
+
+  const decide = async (payment: LanePayment, { transaction, inBatch, waitMs, cause }: Question) => {
+    const { proof, offer } = payment.order;
+    const query = { ...evidenceQuery(proof, offer, transaction), inBatch };
+    const outcome = await confirmPayment(chain, query, waitMs, cause);
+    if (failedByPayer(outcome)) failedPayers.add(payment.payer);
+    return outcome;
   };
+  const refuse = ({ order: { proof, offer }, history }: LanePayment, verdict: Refusing): Promise<Settlement> =>
+    afterFailedSimulation(verdict, history, chain, proof, offer);
+  const underWay = createUnderWay({
+    relayer,
+    asset,
+    confirmations,
+    decide,
+    reverted: (payments) => lane.reverted(payments),
+    now: monotonic,
+  });
+  const blocks = watchBlocks({
+    client,
+    call: rpc.call,
+    head: () => chain.head(),
+    awaited: () => underWay.hashes(),
+    looked(look) {
+      if (look.head !== undefined) fees.saw(look.head);
+      underWay.looked(look);
+      lane.looked();
+    },
+  });
+  const lane = createLane({
+    relayer,
+    asset,
+    simulate,
+    canBatch,
+    payersWithCode: (payers) => payersWithCode(client, payers),
+    isShort: (gas) => funds.isShort(gas),
+    refusedForFunds: () => funds.refused(),
+    isOutrun: (number, hash, { order: { proof } }) => isOutrun(client, relayer.address, asset, { number, hash, proof }),
+    refuse,
+    decide,
+    underWay,
+    sent: () => blocks.begin(),
+    now: monotonic,
+  });
 
   return {
     facilitator: 'local',
@@ -91,31 +129,23 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     verify,
 
     async settle(proof, offer, writeAhead, history = { sentBefore: false }) {
-      const ends = performance.now() + settleDeadlineMs;
+      const endsAt = monotonic() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
       // Such a payer's code may answer yes when asked and no in a block: it is sent once.
       if (history.sentBefore && proof.signedBy === 'contract')
         return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
-      const verdict = await verify(proof, offer);
-      if (verdict.kind !== 'valid') return afterFailedSimulation(verdict, history, chain, proof, offer);
-      const sending = await send(proof, history.mark, writeAhead);
-      if (sending.kind === 'unsent') return { kind: 'uncertain', cause: `nothing was sent: ${textOf(sending.cause)}` };
-      const { hash: transaction } = sending;
-      if (sending.kind === 'excluded' && !history.sentBefore)
-        return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
-      const cause = sending.kind === 'sent' ? 'not mined in time' : `the broadcast failed: ${textOf(sending.cause)}`;
-      // A failed broadcast may have arrived all the same: one reading, and the hash is kept.
-      const waitMs = sending.kind === 'sent' ? ends - performance.now() : 0;
-      const outcome = await confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
-      if (failedByPayer(outcome)) failedPayers.add(payerOf(proof));
-      return outcome;
+      if (failedPayers.has(payerOf(proof))) return afterFailedSimulation(PAUSED, history, chain, proof, offer);
+      const transfer = transferOf(proof);
+      const simulatedAt = passedAt.at(transfer.data);
+      passedAt.forget(transfer.data);
+      return lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
     },
 
     reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
 
-    async markOf(transaction) {
+    async markOf(transaction, { payload }) {
       const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
-      return sent?.from === relayer.address.toLowerCase() ? markOf(sent.input) : undefined;
+      return sent?.from === relayer.address ? markOf(sent.input, payload.payload.authorization) : undefined;
     },
 
     async check() {
@@ -130,13 +160,27 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
   };
 }
 
+const PAUSED = { kind: 'unavailable', cause: 'a transfer of this payer has just failed' } as const;
+
+/** Asks until the node answers once. False while it does not. */
+function onceKnown(ask: () => Promise<boolean>): () => Promise<boolean> {
+  let answer: Promise<boolean> | undefined;
+  return function isKnown() {
+    answer ??= ask().catch(() => {
+      answer = undefined;
+      return false;
+    });
+    return answer;
+  };
+}
+
 /**
  * The simulation failed before anything was sent, so this attempt cannot have moved money; an
  * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
  * makes a refusal.
  */
 async function afterFailedSimulation(
-  verdict: Exclude<RailVerdict, { kind: 'valid' }>,
+  verdict: Refusing,
   { sentBefore, withdrawnBefore = false }: SettlementHistory,
   chain: Chain,
   proof: Proof,
@@ -161,35 +205,33 @@ function payerOf({ payload }: Proof): string {
   return payload.payload.authorization.from;
 }
 
-/** The transfer with its gas limit. */
-function transferOf({ payload, signedBy }: Proof): Pick<Simulation, 'data' | 'authorization' | 'gas'> {
-  const { authorization, signature } = payload.payload;
-  const data = transferCall(authorization, signature, signedBy);
-  return { data, authorization, gas: signedBy === 'account' ? ACCOUNT_GAS : CONTRACT_GAS };
-}
-
-/** A transaction number of an account, and the authorization that it was meant for. */
+/** A transaction number, the hash that was to have it, and a proof in that transaction. */
 interface OutrunQuestion {
-  readonly account: string;
   readonly number: number;
-  readonly asset: string;
-  readonly from: string;
-  readonly nonce: string;
+  readonly hash: string;
+  readonly proof: Proof;
 }
 
 /**
  * Whether another transaction took the number: it is used up in a block in which the authorization
- * is still unspent. Both are read at one block hash, because behind a balancer two answers may come
- * from two nodes.
+ * is still unspent, and the hash has no receipt. Both are read at one block hash, because behind a
+ * balancer two answers may come from two nodes.
  * @throws when the node does not answer, or knows no reading by hash
  */
-async function isOutrun(client: Client, { account, number, asset, from, nonce }: OutrunQuestion): Promise<boolean> {
+async function isOutrun(
+  client: Client,
+  account: string,
+  asset: string,
+  { number, hash, proof }: OutrunQuestion,
+): Promise<boolean> {
+  const { from, nonce } = proof.payload.payload.authorization;
   const { hash: blockHash } = await getBlock(client);
-  const [count, state] = await Promise.all([
+  const [count, state, receipt] = await Promise.all([
     getTransactionCount(client, { address: lowerHex(account), blockHash }),
     askAsset(client, asset, 'authorizationState', [lowerHex(from), lowerHex(nonce)], { blockHash }),
+    readReceipt(client, hash),
   ]);
-  return count > number && state === 0n;
+  return count > number && state === 0n && receipt === undefined;
 }
 
 /**
@@ -204,18 +246,11 @@ interface FailedPayers {
 
 /** @param now Milliseconds of a monotonic clock. */
 export function createFailedPayers(now: () => number = () => performance.now()): FailedPayers {
-  const failedAt = new Map<string, number>();
+  const failedAt = createLatestTimes(FAILED_PAYERS);
   return {
-    add(payer) {
-      const key = payer.toLowerCase();
-      // Deleted first, so that the map stays in the order of time.
-      failedAt.delete(key);
-      failedAt.set(key, now());
-      const [oldest] = failedAt.keys();
-      if (failedAt.size > FAILED_PAYERS && oldest !== undefined) failedAt.delete(oldest);
-    },
+    add: (payer) => failedAt.note(payer.toLowerCase(), now()),
     has(payer) {
-      const at = failedAt.get(payer.toLowerCase());
+      const at = failedAt.at(payer.toLowerCase());
       return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
     },
   };
@@ -232,8 +267,4 @@ function lowOnGas(funds: RelayerFunds): RailFault | undefined {
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;
   const cause = transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
   return { found: 'degraded', cause };
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

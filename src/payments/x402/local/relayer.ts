@@ -1,27 +1,44 @@
-/** The relayer: the account that signs and broadcasts transfers, one at a time. */
+/** The relayer: the account that signs and broadcasts transactions, one at a time. */
 
-import type { Client } from 'viem';
 import { getBalance, getTransactionCount, sendRawTransaction } from 'viem/actions';
-import { hexToBigInt, keccak256 } from 'viem/utils';
-import type { SignedTransaction } from '../../rail.ts';
-import { clientOver, readHead } from '../chain/client.ts';
-import { type Rpc, RpcRefusal } from '../chain/rpc.ts';
+import { clientOver } from '../chain/client.ts';
+import type { Rpc } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
+import { prepareKey } from '../evm/signing-key.ts';
+import { type Fees, signTransaction } from '../evm/transaction.ts';
+import type { FeeWatch } from './relayer-fees.ts';
 import type { RelayerFunds } from './relayer-funds.ts';
-import { createSentTransactions, type Exclusion, exclusionOf, isKnown } from './sent-transactions.ts';
+import { createSentTransactions, type Exclusion, exclusionOf, isKnown, isUnderpriced } from './sent-transactions.ts';
 import { turns } from './turns.ts';
 
-/** Offered to the block producer when the node suggests nothing, wei. */
-const DEFAULT_TIP_WEI = 1_000_000_000n;
-/** The base fee may double (six full blocks) before a transaction is left out. */
-const BASE_FEE_FACTOR = 2n;
+/** A pool takes a replacement that offers an eighth more in both fees: geth asks for a tenth. */
+const RAISED = { by: 9n, of: 8n } as const;
 
 /** A call that the relayer pays gas for. */
-interface RelayedCall {
+export interface RelayedCall {
   readonly to: string;
   readonly data: string;
   /** Gas limit. */
   readonly gas: bigint;
+}
+
+/** A signed transaction: its hash is known before anything is sent. */
+export interface Signed {
+  readonly hash: string;
+  readonly raw: string;
+}
+
+/**
+ * Keeps a signed transaction before it is sent. The result is what is signed instead, under the
+ * same number, when a part of it may not be sent. When it throws, nothing is sent.
+ */
+type KeepSigned = (signed: Signed) => Promise<RelayedCall | undefined>;
+
+/** A transaction that the node took, with its number and what it offers. */
+export interface Sent extends Signed {
+  readonly kind: 'sent';
+  readonly number: number;
+  readonly fees: Fees;
 }
 
 /**
@@ -31,7 +48,7 @@ interface RelayedCall {
  */
 export type Sending =
   | { readonly kind: 'unsent'; readonly cause: unknown }
-  | { readonly kind: 'sent'; readonly hash: string }
+  | Sent
   | {
       readonly kind: 'excluded';
       readonly hash: string;
@@ -43,89 +60,111 @@ export type Sending =
 
 /** An account for gas only: authorizations name their payee, so it cannot redirect money. */
 export interface Relayer {
+  /** Lower case 0x-hex. */
   readonly address: string;
   /**
    * Signs, writes ahead, broadcasts. A number is taken only when all transactions before it are
    * out, and those that the node has lost are out again, so no gap can hold the following ones up.
    */
-  send(call: RelayedCall, writeAhead: (transaction: SignedTransaction) => Promise<void>): Promise<Sending>;
+  send(call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
+  /**
+   * Offers more for the number of an earlier transaction. `sent` also where the node calls it
+   * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` where
+   * the number has gone to another transaction.
+   */
+  replace(earlier: Sent, call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
   /** Its balance and its next gas price. @throws when the node does not answer */
   funds(): Promise<RelayerFunds>;
 }
 
+/** A number and fees for a transaction. */
+interface Place {
+  readonly number: number;
+  readonly fees: Fees;
+}
+
 /** @param privateKey 32 bytes as 0x-hex */
-export async function createRelayer(rpc: Rpc, chainId: number, privateKey: string): Promise<Relayer> {
-  // Loaded only where transactions are signed: the import takes a tenth of a second.
-  const { privateKeyToAccount } = await import('viem/accounts');
-  const account = privateKeyToAccount(lowerHex(privateKey));
-  const { address } = account;
+export async function createRelayer(
+  rpc: Rpc,
+  chainId: number,
+  privateKey: string,
+  fees: Pick<FeeWatch, 'current'>,
+): Promise<Relayer> {
+  const key = await prepareKey(privateKey);
+  const address = lowerHex(key.address);
   const client = clientOver(rpc.call);
   const inTurn = turns();
   const broadcast = async (raw: string): Promise<void> =>
     void (await sendRawTransaction(client, { serializedTransaction: lowerHex(raw) }));
   const sent = createSentTransactions(broadcast);
 
-  const sign = async (call: RelayedCall): Promise<SignedTransaction & { readonly number: number }> => {
-    const [pending, fees] = await Promise.all([
+  /** The count is asked for each: it shows what the node lost, and what others sent. */
+  const nextPlace = async (): Promise<Place> => {
+    const [pending, current] = await Promise.all([
       getTransactionCount(client, { address, blockTag: 'pending' }),
-      currentFees(client),
+      fees.current(),
     ]);
-    const number = await sent.nextNumber(pending);
-    const raw = await account.signTransaction({
-      type: 'eip1559',
-      chainId,
-      nonce: number,
-      to: lowerHex(call.to),
-      data: lowerHex(call.data),
-      gas: call.gas,
-      ...fees,
-    });
-    return { number, raw, hash: keccak256(raw) };
+    return { number: await sent.nextNumber(pending), fees: current };
+  };
+  const sameNumber = async ({ number, raw, fees: offered }: Sent): Promise<Place> => {
+    if (!sent.holds(number, raw)) throw new Error(`number ${number} has gone to another transaction`);
+    return { number, fees: raised(offered, await fees.current()) };
+  };
+  const keepSigned = async (call: RelayedCall, place: Place, writeAhead: KeepSigned): Promise<Signed> => {
+    const { number, fees: offered } = place;
+    const signed = signTransaction({ ...call, ...offered, chainId, number }, key);
+    const instead = await writeAhead(signed);
+    return instead === undefined ? signed : keepSigned(instead, place, writeAhead);
+  };
+  const attempt = async (
+    call: RelayedCall,
+    writeAhead: KeepSigned,
+    placeOf: () => Promise<Place>,
+    earlier?: Sent,
+  ): Promise<Sending> => {
+    let place: Place;
+    let signed: Signed;
+    try {
+      place = await placeOf();
+      signed = await keepSigned(call, place, writeAhead);
+    } catch (cause) {
+      return { kind: 'unsent', cause };
+    }
+    const { hash, raw } = signed;
+    const { number } = place;
+    try {
+      await broadcast(raw);
+    } catch (cause) {
+      const exclusion = exclusionOf(cause);
+      if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
+      // The pool has the earlier one, whose bytes stay those to send again.
+      if (earlier !== undefined && isUnderpriced(cause)) return { ...earlier, hash, fees: place.fees };
+      // Not counted: the next count of the node shows whether it has this transaction.
+      if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
+    }
+    sent.add(number, raw);
+    return { kind: 'sent', hash, raw, ...place };
   };
 
   return {
     address,
-    send: (call, writeAhead) =>
-      inTurn(async () => {
-        let signed: Awaited<ReturnType<typeof sign>>;
-        try {
-          signed = await sign(call);
-          await writeAhead({ hash: signed.hash, raw: signed.raw });
-        } catch (cause) {
-          return { kind: 'unsent', cause };
-        }
-        const { hash, raw, number } = signed;
-        try {
-          await broadcast(raw);
-        } catch (cause) {
-          const exclusion = exclusionOf(cause);
-          if (exclusion !== undefined) return { kind: 'excluded', hash, number, exclusion, cause };
-          // Not counted: the next count of the node shows whether it has this transaction.
-          if (!isKnown(cause)) return { kind: 'unclear', hash, cause };
-        }
-        sent.add(number, raw);
-        return { kind: 'sent', hash };
-      }),
+    send: (call, writeAhead) => inTurn(() => attempt(call, writeAhead, nextPlace)),
+    replace: (earlier, call, writeAhead) => inTurn(() => attempt(call, writeAhead, () => sameNumber(earlier), earlier)),
     async funds() {
-      const [balance, { maxFeePerGas }] = await Promise.all([getBalance(client, { address }), currentFees(client)]);
+      const [balance, { maxFeePerGas }] = await Promise.all([getBalance(client, { address }), fees.current()]);
       return { balance, maxFeePerGas };
     },
   };
 }
 
-async function currentFees(
-  client: Client,
-): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }> {
-  const [{ baseFee }, maxPriorityFeePerGas] = await Promise.all([readHead(client), suggestedTip(client)]);
-  return { maxPriorityFeePerGas, maxFeePerGas: BASE_FEE_FACTOR * baseFee + maxPriorityFeePerGas };
-}
-
-/** Not every node has this method. */
-async function suggestedTip(client: Client): Promise<bigint> {
-  try {
-    return hexToBigInt(await client.request({ method: 'eth_maxPriorityFeePerGas' }));
-  } catch (error) {
-    if (error instanceof RpcRefusal) return DEFAULT_TIP_WEI;
-    throw error;
-  }
+/** At least an eighth above what was offered, and what a new transaction would offer. */
+function raised(offered: Fees, current: Fees): Fees {
+  const above = (old: bigint, now: bigint): bigint => {
+    const more = (old * RAISED.by + RAISED.of - 1n) / RAISED.of;
+    return more > now ? more : now;
+  };
+  return {
+    maxPriorityFeePerGas: above(offered.maxPriorityFeePerGas, current.maxPriorityFeePerGas),
+    maxFeePerGas: above(offered.maxFeePerGas, current.maxFeePerGas),
+  };
 }

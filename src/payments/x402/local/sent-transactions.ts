@@ -4,12 +4,18 @@ import { RpcRefusal } from '../chain/rpc.ts';
 
 /** Most remembered transactions, above the number under way; the oldest is forgotten first. */
 export const REMEMBERED_TRANSACTIONS = 128;
+/** Most characters of them in all: a full batch has 90,000. */
+export const REMEMBERED_CHARACTERS = 4_194_304;
 /** How long a node may lag behind others of the same network, milliseconds: a few blocks. */
 export const NODE_LAG_MS = 5_000;
 
 /** The words of geth and its kin, of reth and anvil, Nethermind, Besu and Erigon. */
 
 const KNOWN = /already ?(?:known|imported)|known transaction/i;
+
+/** Another transaction of the number is in the pool, and this one does not offer enough more. */
+const UNDERPRICED =
+  /replacement.{0,20}underpriced|underpriced.{0,20}replacement|replacement ?not ?allowed|could not replace/i;
 
 const OUTRUN = /nonce.{0,10}too.?low|old ?nonce/i;
 const UNFUNDED = /insufficient ?(?:funds|balance)|upfront cost exceeds/i;
@@ -21,6 +27,8 @@ type Broadcast = (raw: string) => Promise<void>;
 /** The transactions of one account that a node took, by their numbers. */
 interface SentTransactions {
   add(number: number, raw: string): void;
+  /** Whether these bytes are what was sent last under this number. */
+  holds(number: number, raw: string): boolean;
   /**
    * The number of the next transaction. A node that counts fewer than were sent has lost
    * transactions (a reorganisation, a restart) or is behind. It gets the missing ones again: the
@@ -39,9 +47,14 @@ export function createSentTransactions(
   now: () => number = () => performance.now(),
 ): SentTransactions {
   const sent = new Map<number, string>();
+  let characters = 0;
   let next = 0;
   let missingSince: number | undefined;
 
+  const forget = (number: number): void => {
+    characters -= sent.get(number)?.length ?? 0;
+    sent.delete(number);
+  };
   const mayLag = (): boolean => {
     missingSince ??= now();
     return now() - missingSince < NODE_LAG_MS;
@@ -63,15 +76,20 @@ export function createSentTransactions(
 
   return {
     add(number, raw) {
+      forget(number);
       sent.set(number, raw);
+      characters += raw.length;
       next = Math.max(next, number + 1);
-      const [oldest] = sent.keys();
-      if (sent.size > REMEMBERED_TRANSACTIONS && oldest !== undefined) sent.delete(oldest);
+      for (const oldest of sent.keys()) {
+        if (sent.size <= REMEMBERED_TRANSACTIONS && characters <= REMEMBERED_CHARACTERS) break;
+        forget(oldest);
+      }
     },
+    holds: (number, raw) => sent.get(number) === raw,
     async nextNumber(pending) {
       const free = await firstFree(pending);
       if (free === undefined) return Math.max(pending, next);
-      for (let number = free; number < next; number += 1) sent.delete(number);
+      for (let number = free; number < next; number += 1) forget(number);
       next = free;
       missingSince = undefined;
       return free;
@@ -79,14 +97,14 @@ export function createSentTransactions(
   };
 }
 
-/** `known`: the node has it already. `outrun`: its number is used up in the node's blocks. */
+/** `known`: the node has one of this number. `outrun`: the number is used up in its blocks. */
 async function sendAgain(broadcast: Broadcast, raw: string): Promise<'taken' | 'known' | 'outrun' | 'refused'> {
   try {
     await broadcast(raw);
     return 'taken';
   } catch (error) {
     if (!(error instanceof RpcRefusal)) throw error;
-    if (isKnown(error)) return 'known';
+    if (isKnown(error) || isUnderpriced(error)) return 'known';
     return exclusionOf(error) === 'outrun' ? 'outrun' : 'refused';
   }
 }
@@ -109,4 +127,12 @@ export function exclusionOf(error: unknown): Exclusion | undefined {
 /** The node has these bytes already, which is as good as taking them. */
 export function isKnown(error: unknown): boolean {
   return error instanceof RpcRefusal && KNOWN.test(error.message);
+}
+
+/**
+ * The pool has a transaction of this number that pays about as much: after an earlier one of ours,
+ * that one.
+ */
+export function isUnderpriced(error: unknown): boolean {
+  return error instanceof RpcRefusal && UNDERPRICED.test(error.message);
 }

@@ -20,7 +20,7 @@ const SPENT_TEXT = /authorization.*(?:used|cancell?ed)/i;
 const UNEXPLAINED = 'invalid_exact_evm_transaction_simulation_failed';
 
 /** A transfer to simulate. */
-export interface Simulation {
+interface Simulation {
   readonly asset: string;
   readonly relayer: string;
   readonly data: Hex;

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts';
+import { keccak256 } from 'viem/utils';
+import { bytesHex } from '../../../../src/payments/x402/evm/abi-words.ts';
+import { prepareKey, SIGNING_ENGINES } from '../../../../src/payments/x402/evm/signing-key.ts';
+import { signTransaction } from '../../../../src/payments/x402/evm/transaction.ts';
+
+type Hex = `0x${string}`;
+const hex = (bytes: Uint8Array): Hex => bytesHex(bytes) as Hex;
+
+describe('a transaction of the relayer', () => {
+  for (const engine of SIGNING_ENGINES)
+    it(`has the bytes and the hash that viem gives it, signed by ${engine}`, async () => {
+      const privateKey = generatePrivateKey();
+      const account = privateKeyToAccount(privateKey);
+      const key = await prepareKey(privateKey, [engine]);
+      assert.equal(key.address, account.address.toLowerCase());
+      for (const [number, bytes, gas, fee] of [
+        [0, 0, 0n, 0n],
+        [1, 1, 21_000n, 1n],
+        [127, 2, 127n, 127n],
+        [128, 55, 128n, 128n],
+        [255, 56, 255n, 256n],
+        [256, 255, 160_000n, 10n ** 9n],
+        [65_535, 256, 65_536n, 10n ** 12n],
+        [2 ** 40, 65_536, 10n ** 7n, 2n ** 128n],
+      ] as const) {
+        const call = { to: hex(randomBytes(20)), data: hex(randomBytes(bytes)), gas };
+        const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee / 2n };
+        const chainId = randomInt(1, 2 ** 40);
+        const { raw, hash } = signTransaction({ ...call, ...fees, chainId, number }, key);
+        const expected = await account.signTransaction({ ...call, ...fees, type: 'eip1559', chainId, nonce: number });
+        assert.equal(raw, expected);
+        assert.equal(hash, keccak256(expected));
+      }
+    });
+
+  it('of a single byte has it as itself below 128, and behind its length from there on', async () => {
+    const privateKey = generatePrivateKey();
+    const [account, key] = [privateKeyToAccount(privateKey), await prepareKey(privateKey)];
+    const fees = { maxFeePerGas: 2n, maxPriorityFeePerGas: 1n };
+    for (const data of ['0x00', '0x7f', '0x80', '0xff'] as const) {
+      const call = { to: hex(randomBytes(20)), data, gas: 1n, chainId: 1 };
+      const expected = await account.signTransaction({ ...call, ...fees, type: 'eip1559', nonce: 1 });
+      assert.equal(signTransaction({ ...call, ...fees, number: 1 }, key).raw, expected);
+    }
+  });
+
+  it('keeps what is short of r and s short: leading zeros are no part of a number', async () => {
+    const privateKey = `0x${'11'.repeat(32)}` as const;
+    const key = await prepareKey(privateKey);
+    const account = privateKeyToAccount(privateKey);
+    const call = { to: `0x${'ab'.repeat(20)}`, data: '0x', gas: 21_000n, chainId: 1 } as const;
+    const fees = { maxFeePerGas: 2n, maxPriorityFeePerGas: 1n };
+    let short = 0;
+    for (let number = 0; short < 2; number += 1) {
+      const { raw } = signTransaction({ ...call, ...fees, number }, key);
+      // A full transaction ends with two heads and two words of 32 bytes.
+      const isShort = raw.slice(-66, -64) !== 'a0' || raw.slice(-132, -130) !== 'a0';
+      if (!isShort) continue;
+      short += 1;
+      assert.equal(raw, await account.signTransaction({ ...call, ...fees, type: 'eip1559', nonce: number }));
+    }
+  });
+});
+
+describe('the signature of a digest', () => {
+  for (const engine of SIGNING_ENGINES)
+    it(`of ${engine} is the one that RFC 6979 gives, with s in the lower half`, async () => {
+      const privateKey = generatePrivateKey();
+      const key = await prepareKey(privateKey, [engine]);
+      for (let turn = 0; turn < 20; turn += 1) {
+        const digest = randomBytes(32);
+        const { compact, recoveryId } = key.sign(digest);
+        const { r, s, yParity } = await sign({ hash: hex(digest), privateKey });
+        assert.deepEqual([hex(compact), recoveryId], [`${r}${s.slice(2)}`, yParity]);
+      }
+    });
+
+  it('is not made with what is no private key', async () => {
+    for (const engine of SIGNING_ENGINES)
+      for (const key of ['00'.repeat(32), 'ff'.repeat(32)]) await assert.rejects(prepareKey(`0x${key}`, [engine]));
+  });
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
+import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
+import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
+import { type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
+import { authorize, PRICE_UNITS } from '../signing.ts';
+import { freshPayer, OFFER } from './lane-stage.ts';
+import { ASSET, PoolNode } from './pool-node.ts';
+
+describe('the simulation of many transfers', () => {
+  let node: PoolNode;
+  beforeEach(() => {
+    node = new PoolNode();
+  });
+
+  const transfer = (units: bigint, payer = freshPayer()): Transfer => {
+    node.balances.set(payer, units);
+    const payload = { signature: `0x${'11'.repeat(64)}1b`, authorization: authorize(payer, OFFER) };
+    return transferOf({ payId: '', signedBy: 'account', payload: { x402Version: 2, accepted: OFFER, payload } });
+  };
+  const simulation = (call: Rpc['call'] = (method, params) => node.call(method, params)) =>
+    createJointSimulation({ client: clientOver(call), asset: ASSET, relayer: ASSET, canBatch: async () => true });
+  const isJoint = (params: readonly unknown[]): boolean =>
+    (params[0] as { readonly to?: string }).to?.toLowerCase() === MULTICALL3;
+
+  it('explains each that fails, and a payer that signed more than it has fails behind itself only', async () => {
+    const payer = freshPayer();
+    const transfers = [transfer(PRICE_UNITS), transfer(0n), transfer(PRICE_UNITS, payer), transfer(PRICE_UNITS, payer)];
+    const verdicts = await Promise.all(await simulation()(transfers));
+    assert.deepEqual(verdicts, [
+      { kind: 'valid' },
+      { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false },
+      { kind: 'valid' },
+      { kind: 'behind' },
+    ]);
+  });
+
+  it('knows those that pass before the node has explained the others', async () => {
+    const transfers = [transfer(PRICE_UNITS), transfer(0n)];
+    const [passes] = await simulation(async (method, params) => {
+      if (!isJoint(params)) await new Promise(() => undefined);
+      return node.call(method, params);
+    })(transfers);
+    assert.deepEqual(await passes, { kind: 'valid' });
+  });
+
+  it('asks for each alone where the node does not simulate them together', async () => {
+    const verdicts = await simulation(async (method, params) => {
+      if (isJoint(params)) throw new Error('gas required exceeds allowance');
+      return node.call(method, params);
+    })([transfer(PRICE_UNITS), transfer(0n)]);
+    assert.deepEqual(
+      (await Promise.all(verdicts)).map(({ kind }) => kind),
+      ['valid', 'refused'],
+    );
+  });
+});

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { BATCH, MOST_UNMINED, SENT_AT_ONCE, SIMULATION_FRESH_MS } from '../../../../src/payments/x402/local/lane.ts';
+import { BLOCKS_BEFORE_RAISE, RAISE_AFTER_MS } from '../../../../src/payments/x402/local/under-way.ts';
+import { PRICE_UNITS } from '../signing.ts';
+import { freshPayer, type LaneStage, type Ordered } from './lane-stage.ts';
+import { transfersIn } from './pool-node.ts';
+
+/** What the lane promises. Each rule plays one story and compares what came of it. */
+export interface LaneRule {
+  readonly title: string;
+  play(stage: LaneStage): Promise<void>;
+}
+
+const sizes = ({ node }: LaneStage): number[] => node.taken.map((transaction) => transfersIn(transaction).length);
+const kinds = async (orders: readonly Ordered[]): Promise<string[]> =>
+  (await Promise.all(orders.map((order) => order.ended()))).map(({ kind }) => kind);
+const several = (count: number, one: () => Ordered): Ordered[] => Array.from({ length: count }, one);
+/** One payment goes alone, and those that come while it is sent as one batch. */
+const batchOf = async (stage: LaneStage, count: number): Promise<readonly [Ordered, ...Ordered[]]> => {
+  const first = stage.order();
+  const orders = several(count, () => stage.order());
+  await stage.offered(2);
+  return [first, ...orders];
+};
+/** Blocks and time pass, and everything stays in the pool. */
+const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
+  await look();
+  for (let block = 0n; block < BLOCKS_BEFORE_RAISE; block += 1n) node.mine(() => true);
+  clock.now += RAISE_AFTER_MS;
+  await look();
+};
+
+export const WRITES_AHEAD: LaneRule = {
+  title: 'each payment has the hash in its record before the broadcast, in a batch without the bytes',
+  async play(stage) {
+    const orders = await batchOf(stage, 5);
+    for (const { written, takenBefore } of orders) {
+      assert.equal(written.length, 1);
+      assert.deepEqual(takenBefore, [0], 'written before the node has it');
+    }
+    const [alone, ...batch] = orders.map(({ written }) => written[0]);
+    const [first, second] = stage.node.taken;
+    assert.deepEqual(alone, { hash: first?.hash, raw: first?.raw });
+    for (const written of batch) assert.deepEqual(written, { hash: second?.hash });
+    await stage.mineAll();
+    assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+  },
+};
+
+export const LOGS_DECIDE: LaneRule = {
+  title: 'only the log pair of each payment settles it: one that fails in a batch that succeeds is not paid',
+  async play(stage) {
+    const [alone, empty, ...others] = await batchOf(stage, 3);
+    stage.node.balances.set(empty?.payer ?? '', 0n);
+    await stage.mineAll();
+    assert.deepEqual(new Set(await kinds([alone, ...others])), new Set(['settled']));
+    const [batch] = stage.node.mined.slice(-1);
+    assert.deepEqual(await empty?.ended(), {
+      kind: 'uncertain',
+      cause: 'the transaction failed in its block',
+      failed: true,
+      transaction: batch?.hash,
+    });
+  },
+};
+
+export const NUMBER_IS_KEPT: LaneRule = {
+  title: 'a number goes to another transaction only when the node has excluded the first',
+  async play(stage) {
+    stage.node.onBroadcast = ({ nonce = 0 }) => (nonce === 0 ? 'takes and is silent' : 'takes');
+    const silent = stage.order();
+    const [uncertain] = await Promise.all([silent.ended(), stage.offered(1)]);
+    assert.deepEqual([uncertain.kind, uncertain.transaction], ['uncertain', stage.node.taken[0]?.hash]);
+    const next = stage.order();
+    await stage.offered(2);
+    assert.deepEqual(
+      stage.node.offered.map(({ nonce = 0 }) => nonce),
+      [0, 1],
+    );
+    await stage.mineAll();
+    assert.equal((await next.ended()).kind, 'settled');
+    assert.equal(stage.node.mined.length, 2);
+  },
+};
+
+export const EVERY_HASH_COUNTS: LaneRule = {
+  title: 'a transaction without a block gets higher fees, and whichever variant is mined settles its payments',
+  async play(stage) {
+    for (const mined of [0, 1]) {
+      const before = stage.node.taken.length;
+      const order = stage.order();
+      await stage.offered(before + 1);
+      await pass(stage);
+      await stage.offered(before + 2);
+      const variants = stage.node.taken.slice(before);
+      const [first, second] = variants;
+      assert.equal(second?.nonce ?? 0, first?.nonce ?? 0);
+      for (const fee of ['maxFeePerGas', 'maxPriorityFeePerGas'] as const)
+        assert.ok((second?.[fee] ?? 0n) * 8n >= (first?.[fee] ?? 0n) * 9n, fee);
+      assert.deepEqual(
+        order.written.map(({ hash }) => hash),
+        variants.map(({ hash }) => hash),
+      );
+      assert.deepEqual(order.takenBefore, [0, 0]);
+      // A node behind the balancer may still have the first one.
+      if (mined === 0) stage.node.putBack(first);
+      await stage.mineAll();
+      assert.deepEqual(await order.ended(), { kind: 'settled', evidence: 'logs', transaction: variants[mined]?.hash });
+    }
+  },
+};
+
+export const UNDERPRICED_IS_SENT: LaneRule = {
+  title: 'a node that calls it underpriced has an earlier variant in its pool: nothing is concluded from that',
+  async play(stage) {
+    const order = stage.order();
+    await stage.offered(1);
+    stage.node.onBroadcast = () => ({ refuses: 'replacement transaction underpriced' });
+    await pass(stage);
+    await stage.offered(2);
+    await stage.mineAll();
+    assert.equal((await order.ended()).kind, 'settled');
+    assert.equal((await order.ended()).transaction, stage.node.mined[0]?.hash);
+    const hidden = stage.order();
+    const outcome = await hidden.ended();
+    assert.deepEqual([outcome.kind, outcome.transaction], ['uncertain', hidden.written[0]?.hash]);
+  },
+};
+
+export const REVERT_IS_TRIED_AGAIN: LaneRule = {
+  title: 'a batch that fails as a whole is tried in halves: one payer that burns its gas costs the others no payment',
+  async play(stage) {
+    const orders = await batchOf(stage, 8);
+    stage.node.burners.add(orders[3]?.payer ?? '');
+    for (let block = 0; block < 8; block += 1) {
+      const before = stage.node.mined.length;
+      await stage.mineAll();
+      if (stage.node.mined.length === before) break;
+      await settledDown(stage);
+    }
+    assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    assert.deepEqual(sizes(stage).slice(0, 4), [1, 8, 4, 4]);
+  },
+};
+
+/** The RULES with a mutant, and those about what goes into a transaction. */
+export const RULES: readonly LaneRule[] = [
+  WRITES_AHEAD,
+  LOGS_DECIDE,
+  NUMBER_IS_KEPT,
+  EVERY_HASH_COUNTS,
+  UNDERPRICED_IS_SENT,
+  REVERT_IS_TRIED_AGAIN,
+  {
+    title: `at most ${BATCH} payments share a transaction`,
+    async play(stage) {
+      const orders = await batchOf(stage, BATCH + 1);
+      await stage.offered(3);
+      assert.deepEqual(sizes(stage), [1, BATCH, 1]);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    },
+  },
+  {
+    title: `up to ${SENT_AT_ONCE} transactions are sent at once, then one with each look, up to ${MOST_UNMINED}`,
+    async play(stage) {
+      for (let sent = 1; sent <= SENT_AT_ONCE; sent += 1) {
+        stage.order();
+        await stage.offered(sent);
+      }
+      const late = several(3, () => stage.order());
+      await settledDown(stage);
+      assert.equal(stage.node.taken.length, SENT_AT_ONCE);
+      await stage.look();
+      await stage.offered(SENT_AT_ONCE + 1);
+      assert.deepEqual(sizes(stage), [1, 1, 1, 3]);
+      for (let sent = SENT_AT_ONCE + 2; sent <= MOST_UNMINED; sent += 1) {
+        stage.order();
+        await stage.look();
+        await stage.offered(sent);
+      }
+      stage.order();
+      await stage.look();
+      await settledDown(stage);
+      assert.equal(stage.node.taken.length, MOST_UNMINED);
+      await stage.mineAll();
+      await stage.offered(MOST_UNMINED + 1);
+      assert.deepEqual(new Set(await kinds(late)), new Set(['settled']));
+    },
+  },
+  {
+    title: 'payers with code never share a transaction, also where a key signed',
+    async play(stage) {
+      const coded = freshPayer();
+      stage.node.coded.add(coded);
+      const orders = [
+        stage.order(),
+        stage.order(),
+        stage.order({ payer: coded }),
+        stage.order({ signedBy: 'contract' }),
+        stage.order(),
+      ];
+      await stage.offered(4);
+      assert.deepEqual(sizes(stage), [1, 2, 1, 1]);
+      const gas = stage.node.taken.map((transaction) => transaction.gas);
+      assert.deepEqual(gas, [160_000n, 260_000n, 160_000n, 400_000n]);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    },
+  },
+  {
+    title: 'each payment goes alone where there is no Multicall3',
+    async play(stage) {
+      stage.node.hasMulticall = false;
+      const orders = several(4, () => stage.order());
+      await stage.offered(4);
+      assert.deepEqual(sizes(stage), [1, 1, 1, 1]);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    },
+  },
+  {
+    title: 'a payer that signed more than it has pays what it has, and no gas is spent on the rest',
+    async play(stage) {
+      const payer = freshPayer();
+      stage.node.balances.set(payer, 2n * PRICE_UNITS);
+      const [, ...orders] = [stage.order(), ...several(3, () => stage.order({ payer }))];
+      await stage.offered(2);
+      assert.deepEqual(sizes(stage), [1, 2]);
+      await stage.mineAll();
+      assert.deepEqual(await kinds(orders), ['settled', 'settled', 'refused']);
+      assert.deepEqual(await orders[2]?.ended(), {
+        kind: 'refused',
+        reason: 'insufficient_funds',
+        evidence: 'unsent',
+      });
+      assert.equal(stage.node.taken.length, 2);
+      assert.equal(orders[2]?.written.length, 0);
+    },
+  },
+  {
+    title: 'a verification holds for its settlement for a second, until its payer pays something else',
+    async play(stage) {
+      const simulations = (): number => stage.node.simulated;
+      const payer = freshPayer();
+      stage.node.balances.set(payer, 3n * PRICE_UNITS);
+      for (const [elapsedMs, again] of [
+        [SIMULATION_FRESH_MS - 1, 0],
+        [0, 1],
+        [SIMULATION_FRESH_MS, 1],
+      ] as const) {
+        const before = { simulations: simulations(), taken: stage.node.taken.length };
+        const order = stage.order({ payer, verifiedMsAgo: elapsedMs });
+        await stage.offered(before.taken + 1);
+        assert.equal(simulations() - before.simulations, again, `${elapsedMs} ms`);
+        await stage.mineAll();
+        assert.equal((await order.ended()).kind, 'settled');
+      }
+    },
+  },
+  {
+    title: 'a payment whose hash could not be kept is left out, and the others go under the same number',
+    async play(stage) {
+      const [first, lost, ...others] = [stage.order(), stage.order({ loses: true }), stage.order(), stage.order()];
+      await stage.offered(2);
+      const outcome = await lost?.ended();
+      assert.deepEqual(outcome, { kind: 'uncertain', cause: 'nothing was sent: fenced' });
+      assert.deepEqual(sizes(stage), [1, 2]);
+      assert.deepEqual(
+        stage.node.taken.map(({ nonce = 0 }) => nonce),
+        [0, 1],
+      );
+      for (const { written } of others) assert.equal(written.at(-1)?.hash, stage.node.taken[1]?.hash);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds([first, ...others])), new Set(['settled']));
+    },
+  },
+  {
+    title: 'what has no block in time is uncertain with its newest hash, and holds nothing up',
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      await pass(stage);
+      await stage.offered(2);
+      stage.clock.now += 60_000;
+      await stage.look();
+      const outcome = await order.ended();
+      assert.deepEqual([outcome.kind, outcome.transaction], ['uncertain', order.written[1]?.hash]);
+      assert.equal(stage.underWay.unmined, 0);
+    },
+  },
+];
+
+/** The lane has nothing more to do before the next look. */
+async function settledDown({ node }: LaneStage): Promise<void> {
+  for (let asked = -1; asked !== node.asked.length; ) {
+    asked = node.asked.length;
+    for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,231 @@
+import {
+  decodeFunctionData,
+  encodeAbiParameters,
+  encodeEventTopics,
+  encodeFunctionResult,
+  type Hex,
+  keccak256,
+  parseAbi,
+  parseTransaction,
+  toHex,
+} from 'viem';
+import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
+import { MULTICALL3_ABI, TOKEN_ABI } from '../../../support/contracts.ts';
+
+const BASE_FEE_WEI = 1_000_000_000n;
+const GENESIS_SECONDS = 1_700_000_000;
+
+type Transaction = ReturnType<typeof parseTransaction> & { readonly raw: Hex; readonly hash: Hex };
+
+interface Transfer {
+  readonly from: string;
+  readonly to: string;
+  readonly value: bigint;
+  readonly nonce: Hex;
+}
+
+/** What the node does with a broadcast; a refusal is in these words. */
+type Broadcast = 'takes' | 'takes and is silent' | { readonly refuses: string };
+
+/** A chain node in memory, with a pool: blocks come when the test says so. */
+export class PoolNode implements Rpc {
+  /** Each method that was asked, in order. */
+  readonly asked: string[] = [];
+  /** Base units by payer, lower case. */
+  readonly balances = new Map<string, bigint>();
+  /** Payers with code, lower case. */
+  readonly coded = new Set<string>();
+  /** What was broadcast, what the pool took of it, and what came out of it, in order. */
+  readonly offered: Transaction[] = [];
+  readonly taken: Transaction[] = [];
+  readonly mined: Transaction[] = [];
+  /** How many transfers were simulated. */
+  simulated = 0;
+  /** Whether Multicall3 is there, and whether its calls run out of gas in a block. */
+  hasMulticall = true;
+  batchesRevert = false;
+  /** Whether Multicall3 runs out of gas in a block for the transfer of one of these payers. */
+  readonly burners = new Set<string>();
+  onBroadcast: (transaction: Transaction) => Broadcast = () => 'takes';
+  readonly #pool = new Map<number, Transaction>();
+  readonly #spent = new Set<string>();
+  readonly #receipts = new Map<string, object>();
+  #block = 1;
+  #count = 0;
+
+  get pool(): readonly Transaction[] {
+    return [...this.#pool.values()];
+  }
+
+  async call(method: string, params: readonly unknown[]): ReturnType<Rpc['call']> {
+    this.asked.push(method);
+    const answer = this.#answer(method, params);
+    return answer as Awaited<ReturnType<Rpc['call']>>;
+  }
+
+  async close(): Promise<void> {
+    // Nothing is open.
+  }
+
+  /** One block. `leaves`: the transactions that stay in the pool. */
+  mine(leaves: (transaction: Transaction) => boolean = () => false): void {
+    this.#block += 1;
+    for (
+      let next = this.#pool.get(this.#count);
+      next !== undefined && !leaves(next);
+      next = this.#pool.get(this.#count)
+    ) {
+      this.#pool.delete(this.#count);
+      this.#count += 1;
+      this.mined.push(next);
+      this.#receipts.set(next.hash, this.#execute(next));
+    }
+  }
+
+  /** The pool has this one of its number, and not the one that replaced it. */
+  putBack(transaction: Transaction | undefined): void {
+    if (transaction !== undefined) this.#pool.set(transaction.nonce ?? 0, transaction);
+  }
+
+  #answer(method: string, params: readonly unknown[]): unknown {
+    switch (method) {
+      case 'eth_getTransactionCount':
+        return toHex(params[1] === 'pending' ? this.#pending() : this.#count);
+      case 'eth_getBlockByNumber':
+        return {
+          hash: keccak256(toHex(this.#block)),
+          number: toHex(this.#block),
+          timestamp: toHex(GENESIS_SECONDS + this.#block),
+          baseFeePerGas: toHex(BASE_FEE_WEI),
+        };
+      case 'eth_maxPriorityFeePerGas':
+        return toHex(1_000n);
+      case 'eth_getBalance':
+        return toHex(10n ** 19n);
+      case 'eth_getCode':
+        return this.hasMulticall ? '0x60' : '0x';
+      case 'eth_sendRawTransaction':
+        return this.#take(parsed(params[0] as Hex));
+      case 'eth_getTransactionReceipt':
+        return this.#receipts.get(params[0] as string) ?? null;
+      case 'eth_getBlockReceipts':
+        return [...this.#receipts.values()];
+      case 'eth_call':
+        return this.#view(params[0] as { readonly to?: string; readonly data: Hex });
+      default:
+        return [];
+    }
+  }
+
+  #pending(): number {
+    let number = this.#count;
+    while (this.#pool.has(number)) number += 1;
+    return number;
+  }
+
+  #take(transaction: Transaction): Hex {
+    this.offered.push(transaction);
+    const does = this.onBroadcast(transaction);
+    if (typeof does === 'object') throw refused(does.refuses);
+    const { nonce = 0, hash, maxFeePerGas = 0n } = transaction;
+    const earlier = this.#pool.get(nonce);
+    if (nonce < this.#count) throw refused('nonce too low');
+    if (earlier?.hash === hash) throw refused('already known');
+    if (earlier !== undefined && maxFeePerGas * 10n < (earlier.maxFeePerGas ?? 0n) * 11n)
+      throw refused('replacement transaction underpriced');
+    this.#pool.set(nonce, transaction);
+    this.taken.push(transaction);
+    if (does === 'takes and is silent') throw new Error('no answer');
+    return hash;
+  }
+
+  #execute(transaction: Transaction): object {
+    const transfers = transfersIn(transaction);
+    const fails = transfers.length > 1 && (this.batchesRevert || transfers.some(({ from }) => this.burners.has(from)));
+    const logs = fails ? [] : transfers.flatMap((transfer) => (this.#move(transfer) ? pair(transfer) : []));
+    const succeeds = !fails && (transfers.length > 1 || logs.length > 0);
+    const place = { transactionHash: transaction.hash, blockNumber: toHex(this.#block) };
+    return {
+      ...place,
+      status: succeeds ? '0x1' : '0x0',
+      logs: logs.map((log, at) => ({ ...log, ...place, address: ASSET, logIndex: toHex(at) })),
+    };
+  }
+
+  #move({ from, value, nonce }: Transfer): boolean {
+    const balance = this.balances.get(from) ?? 0n;
+    if (this.#spent.has(nonce) || balance < value) return false;
+    this.#spent.add(nonce);
+    this.balances.set(from, balance - value);
+    return true;
+  }
+
+  #view({ to, data }: { readonly to?: string; readonly data: Hex }): Hex {
+    if (to === undefined) {
+      const words = (data.slice(2 + 2 * CODE_SIZES_BYTES).match(/.{64}/g) ?? []).map((word) => `0x${word.slice(24)}`);
+      return `0x${words.map((payer) => (this.coded.has(payer) ? '17' : '').padStart(64, '0')).join('')}`;
+    }
+    if (to.toLowerCase() === MULTICALL3) {
+      const left = new Map(this.balances);
+      const results = callsIn(data).map((call) => {
+        const success = this.#passes(transferIn(call), left);
+        return { success, returnData: '0x' as const };
+      });
+      return encodeFunctionResult({ abi: MULTICALL3_ABI, functionName: 'aggregate3', result: results });
+    }
+    const { functionName, args } = decodeFunctionData({ abi: TOKEN_ABI, data });
+    if (functionName === 'authorizationState') return word(this.#spent.has(args[1]) ? 1n : 0n);
+    if (functionName === 'balanceOf') return word(this.balances.get(args[0].toLowerCase()) ?? 0n);
+    if (this.#passes(transferIn(data), new Map(this.balances))) return '0x';
+    throw new RpcRefusal('eth_call', 3, 'execution reverted', true);
+  }
+
+  #passes({ from, value, nonce }: Transfer, left: Map<string, bigint>): boolean {
+    this.simulated += 1;
+    const balance = left.get(from) ?? 0n;
+    if (this.#spent.has(nonce) || balance < value) return false;
+    left.set(from, balance - value);
+    return true;
+  }
+}
+
+/** The asset of every test with this node. */
+export const ASSET = `0x${'a5'.repeat(20)}` as const;
+const CODE_SIZES_BYTES = 33;
+
+function refused(message: string): RpcRefusal {
+  return new RpcRefusal('eth_sendRawTransaction', -32_000, message, false);
+}
+
+function parsed(raw: Hex): Transaction {
+  return { ...parseTransaction(raw), raw, hash: keccak256(raw) };
+}
+
+/** The transfers that a transaction makes. */
+export function transfersIn({ data = '0x' }: { readonly data?: Hex | undefined }): readonly Transfer[] {
+  return callsIn(data).map(transferIn);
+}
+
+const TRANSFER = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+]);
+
+function transferIn(call: string): Transfer {
+  const [from, to, value, , , nonce] = decodeFunctionData({ abi: TRANSFER, data: call as Hex }).args;
+  return { from: from.toLowerCase(), to, value, nonce };
+}
+
+function pair({ from, to, value, nonce }: Transfer): readonly object[] {
+  const use = { authorizer: from as Hex, nonce };
+  const move = { from: from as Hex, to: to as Hex };
+  return [
+    { topics: encodeEventTopics({ abi: TOKEN_ABI, eventName: 'AuthorizationUsed', args: use }), data: '0x' },
+    { topics: encodeEventTopics({ abi: TOKEN_ABI, eventName: 'Transfer', args: move }), data: word(value) },
+  ];
+}
+
+function word(value: bigint): Hex {
+  return encodeAbiParameters([{ type: 'uint256' }], [value]);
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { MAX_WAIT_MS } from '../../../src/server/load-shedding/call-queue.ts';
+import { LONG_TURN_MS } from '../../../src/server/load-shedding/in-flight-limit.ts';
+import { type Became, ModelledProcess, type Work } from './modelled-process.ts';
+
+const FREE: Work = { kind: 'plain', beginMs: 0.06, pieces: [{ afterMs: 0.5, workMs: 0.04 }] };
+const UNPAID: Work = { kind: 'plain', beginMs: 0.05, pieces: [] };
+const HANGING: Work = { kind: 'plain', beginMs: 0.06, pieces: [{ afterMs: 1_000, workMs: 0.04 }] };
+/** The facilitator takes 50 ms; the rest is the store and the backend. */
+const PAID: Work = {
+  kind: 'proof',
+  beginMs: 0.3,
+  pieces: [
+    { afterMs: 0.3, workMs: 0.1 },
+    { afterMs: 50, workMs: 0.15 },
+    { afterMs: 0.3, workMs: 0.1 },
+    { afterMs: 1, workMs: 0.15 },
+    { afterMs: 0.3, workMs: 0.1 },
+  ],
+};
+/** Nearly all work comes long after the begin, where the begin cannot be what bounds it. */
+const LATE: Work = { kind: 'plain', beginMs: 0.02, pieces: [{ afterMs: 100, workMs: 0.9 }] };
+
+const SECONDS = 2;
+const WARM_MS = 500;
+
+function run(process: ModelledProcess, ...clients: readonly (readonly [Work, number])[]): readonly Became[] {
+  return process.run(
+    clients.map(([work, count]) => ({ work, count })),
+    WARM_MS + SECONDS * 1_000,
+    WARM_MS,
+  );
+}
+
+function alone(work: Work, count: number): Became {
+  const [became] = run(new ModelledProcess(), [work, count]);
+  assert.ok(became);
+  return became;
+}
+
+function percentile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+}
+
+describe('clients that ask again at once', () => {
+  const peak = alone(FREE, 32).served;
+  for (const count of [256, 1_000, 4_000])
+    it(`are served by ${count} connections as by 32, and none is refused`, () => {
+      const process = new ModelledProcess();
+      const [became] = run(process, [FREE, count]);
+      assert.ok((became?.served ?? 0) > 0.98 * peak, `${became?.served} of ${peak}`);
+      assert.equal(became?.refused, 0);
+      assert.ok(percentile(process.turnsMs, 0.99) < LONG_TURN_MS / 2, 'a probe waits for few milliseconds');
+    });
+});
+
+describe('payments beyond what the process can do', () => {
+  it('are served at its full speed in short turns', () => {
+    const process = new ModelledProcess();
+    const [became] = run(process, [PAID, 1_000]);
+    const workMs = PAID.pieces.reduce((sum, piece) => sum + piece.workMs, PAID.beginMs);
+    assert.ok((became?.served ?? 0) * workMs > 0.9 * SECONDS * 1_000, `${became?.served}`);
+    assert.ok(percentile(process.turnsMs, 0.99) < LONG_TURN_MS);
+  });
+
+  it('are refused only after their wait, and no refusal takes time from those that are served', () => {
+    const [less, more] = [alone(PAID, 1_000), alone(PAID, 3_000)];
+    assert.ok(more.served > 0.85 * less.served, `${more.served} of ${less.served}`);
+    assert.ok(more.refused > 0 && more.refused <= (3_000 * SECONDS * 1_000) / MAX_WAIT_MS);
+  });
+
+  it('leave free calls beside them their share', () => {
+    const [paid, free] = run(new ModelledProcess(), [PAID, 500], [FREE, 16]);
+    assert.ok((paid?.served ?? 0) > 0.8 * alone(PAID, 500).served);
+    assert.ok(percentile(free?.tookMs ?? [], 0.99) < 50);
+  });
+});
+
+describe('paid calls', () => {
+  const quiet = percentile(alone(PAID, 8).tookMs, 0.99);
+  for (const [title, work] of [
+    ['unpaid calls', UNPAID],
+    ['free calls', FREE],
+  ] as const)
+    it(`take little longer beside a flood of ${title}`, () => {
+      const [, paid] = run(new ModelledProcess(), [work, 1_000], [PAID, 8]);
+      const beside = percentile(paid?.tookMs ?? [], 0.99);
+      assert.ok(beside < quiet + 10 * LONG_TURN_MS, `${beside} ms, alone ${quiet} ms`);
+      assert.equal(paid?.refused, 0);
+    });
+});
+
+describe('slow work', () => {
+  it('at a backend that hangs fills the slots; what finds none in time is refused', () => {
+    const process = new ModelledProcess(512);
+    const [became] = run(process, [HANGING, 2_000]);
+    assert.equal(process.mostInFlight, 512);
+    assert.ok((became?.refused ?? 0) > 0);
+  });
+
+  it('of the process itself, late in a call, gets a limit that leaves the core busy', () => {
+    const process = new ModelledProcess();
+    const settledMs = 3_000;
+    const [became] = process.run([{ work: LATE, count: 256 }], settledMs + SECONDS * 1_000, settledMs);
+    const late = process.turnsMs.slice(Math.floor(process.turnsMs.length / 2));
+    assert.ok((became?.served ?? 0) * 0.92 > 0.6 * SECONDS * 1_000, `${became?.served}`);
+    assert.ok(percentile(late, 0.999) < 60, `${percentile(late, 0.999)} ms`);
+  });
+});

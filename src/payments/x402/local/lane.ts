@@ -1,0 +1,231 @@
+/**
+ * The lane: what waits to be settled goes into one transaction, alone while little comes and as a
+ * batch while much does. One transaction is signed, written ahead and sent at a time.
+ */
+
+import type { Settlement } from '../../rail.ts';
+import type { JointSimulation, JointVerdict } from './joint-simulation.ts';
+import { keepHash, type LaneOrder, LanePayment } from './lane-payment.ts';
+import { createLatestTimes } from './latest-times.ts';
+import type { Relayer, Sending } from './relayer.ts';
+import { gasOf, relayedCall } from './transfer.ts';
+import type { Question, UnderWay } from './under-way.ts';
+
+/** Most payments of one transaction. */
+export const BATCH = 100;
+/** Below so many transactions without a block, what waits is sent at once. */
+export const SENT_AT_ONCE = 3;
+/** Most transactions without a block: what nodes keep of one account. */
+export const MOST_UNMINED = 16;
+/** How long the simulation of a verification holds for the settlement, milliseconds. */
+export const SIMULATION_FRESH_MS = 1_000;
+/** Most payers whose last sending is remembered, above what is sent in that time. */
+const REMEMBERED_PAYERS = 4_096;
+/** Most numbers that one settlement loses to transactions of other replicas. */
+const NUMBERS_LOST = 3;
+
+export interface Lane {
+  /** Settles one payment. Never rejects. */
+  settle(order: LaneOrder): Promise<Settlement>;
+  /** Goes on: blocks were looked for, which may have made room. */
+  looked(): void;
+  /** Takes the payments of a batch that failed as a whole, to try them in halves. */
+  reverted(payments: readonly LanePayment[]): void;
+}
+
+interface LaneDeps {
+  readonly relayer: Pick<Relayer, 'send'>;
+  readonly asset: string;
+  readonly simulate: JointSimulation;
+  readonly canBatch: () => Promise<boolean>;
+  /** Of these payers, those with code, in lower case. @throws when the node does not answer */
+  readonly payersWithCode: (payers: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Whether the relayer is known to be unable to pay so much gas. */
+  readonly isShort: (gas: bigint) => Promise<boolean>;
+  /** Notes that the relayer could not pay. */
+  readonly refusedForFunds: () => void;
+  /** Whether another transaction took this number. @throws when the node does not answer */
+  readonly isOutrun: (number: number, hash: string, payment: LanePayment) => Promise<boolean>;
+  /** The outcome of a payment whose simulation failed. Never rejects. */
+  readonly refuse: (payment: LanePayment, verdict: Refusing) => Promise<Settlement>;
+  readonly decide: (payment: LanePayment, question: Question) => Promise<Settlement>;
+  readonly underWay: Pick<UnderWay, 'add' | 'unmined'>;
+  /** Something was sent: its block may be there at once. */
+  readonly sent: () => void;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+}
+
+/** Verdicts that keep a payment from being sent. */
+export type Refusing = Exclude<JointVerdict, { readonly kind: 'valid' | 'behind' }>;
+
+const UNFUNDED = { kind: 'unfunded', cause: 'the relayer cannot pay the gas' } as const;
+
+export function createLane(deps: LaneDeps): Lane {
+  const { relayer, asset, underWay, now } = deps;
+  let waiting: LanePayment[] = [];
+  /** Halves of batches that failed; each is tried as it is. */
+  const halves: (readonly LanePayment[])[] = [];
+  /** Those that fail behind others of their payers, until these have their outcome. */
+  let behind: { readonly payment: LanePayment; readonly others: readonly LanePayment[] }[] = [];
+  /** When a payment was last sent, by payer. */
+  const sentAt = createLatestTimes(REMEMBERED_PAYERS);
+  let working = false;
+  let mayAdd = true;
+
+  const next = (): readonly LanePayment[] | undefined => {
+    const { unmined } = underWay;
+    const free = behind.filter(({ others }) => others.every(({ ended }) => ended));
+    behind = behind.filter((one) => !free.includes(one));
+    waiting = [...free.map(({ payment }) => payment), ...waiting];
+    const hasRoom = unmined < SENT_AT_ONCE || (mayAdd && unmined < MOST_UNMINED);
+    if (!hasRoom) return undefined;
+    const taken = halves.shift() ?? waiting.splice(0, BATCH);
+    if (taken.length === 0) return undefined;
+    mayAdd = false;
+    return taken;
+  };
+  const work = async (): Promise<void> => {
+    if (working) return;
+    working = true;
+    for (let taken = next(); taken !== undefined; taken = next()) {
+      try {
+        await settleTogether(taken);
+      } catch (cause) {
+        for (const payment of taken) if (!payment.ended) payment.end(unsent(cause));
+      }
+    }
+    working = false;
+  };
+  const settleTogether = async (taken: readonly LanePayment[]): Promise<void> => {
+    const timely = taken.filter((payment) => {
+      if (now() < payment.order.endsAt) return true;
+      payment.end(unsent('no turn in time'));
+      return false;
+    });
+    const { batch, single } = await divide(timely);
+    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
+    for (const payments of sendable) if (payments.length > 0) await sendAffordable(payments);
+  };
+  /** Those whose transfers pass; the others have their outcome, or wait. */
+  const passing = async (payments: readonly LanePayment[]): Promise<readonly LanePayment[]> => {
+    const ofPayer = Map.groupBy(payments, ({ payer }) => payer);
+    // What passed alone can fail only behind others of its payer.
+    const unsure = payments.filter((payment) => !isFresh(payment) || ofPayer.get(payment.payer)?.length !== 1);
+    if (unsure.length === 0) return payments;
+    const verdicts = await Promise.all(await deps.simulate(unsure.map(({ transfer }) => transfer)));
+    const verdictOf = new Map(unsure.map((payment, at) => [payment, verdicts[at]]));
+    const passed = (payment: LanePayment): boolean => (verdictOf.get(payment)?.kind ?? 'valid') === 'valid';
+    for (const [payment, verdict] of verdictOf) {
+      if (verdict === undefined || verdict.kind === 'valid') continue;
+      if (verdict.kind === 'behind') behind.push({ payment, others: ofPayer.get(payment.payer)?.filter(passed) ?? [] });
+      else payment.end(deps.refuse(payment, verdict));
+    }
+    return payments.filter(passed);
+  };
+  /** A payment of the same payer that was sent since may have used up its balance. */
+  const isFresh = ({ order: { simulatedAt }, payer, history }: LanePayment): boolean =>
+    !history.sentBefore &&
+    simulatedAt !== undefined &&
+    now() - simulatedAt < SIMULATION_FRESH_MS &&
+    (sentAt.at(payer) ?? Number.NEGATIVE_INFINITY) < simulatedAt;
+  /** Payers with code never share a transaction: it may use up the gas of all. */
+  const divide = async (
+    payments: readonly LanePayment[],
+  ): Promise<{ readonly batch: readonly LanePayment[]; readonly single: readonly LanePayment[] }> => {
+    if (payments.length <= 1 || !(await deps.canBatch())) return { batch: [], single: payments };
+    const plain = payments.filter(({ transfer }) => transfer.signedBy === 'account');
+    const coded = await deps.payersWithCode(plain.map(({ payer }) => payer)).catch(() => undefined);
+    const batch = coded === undefined ? [] : plain.filter(({ payer }) => !coded.has(payer));
+    return { batch, single: payments.filter((payment) => !batch.includes(payment)) };
+  };
+  /** As many as the relayer can pay for; the others wait for their turn. */
+  const sendAffordable = async (payments: readonly LanePayment[]): Promise<void> => {
+    let affordable = payments;
+    while (await deps.isShort(gasOf(affordable.map(({ transfer }) => transfer)))) {
+      if (affordable.length === 1) return endUnfunded(payments);
+      affordable = affordable.slice(0, affordable.length >> 1);
+    }
+    waiting = [...payments.slice(affordable.length), ...waiting];
+    await send(affordable);
+  };
+  const endUnfunded = (payments: readonly LanePayment[]): void => {
+    for (const payment of payments) payment.end(deps.refuse(payment, UNFUNDED));
+  };
+
+  /** Signs and sends, again with the next number where another transaction took this one. */
+  const send = async (payments: readonly LanePayment[]): Promise<void> => {
+    let going = payments;
+    const write = async (signed: { readonly hash: string; readonly raw: string }) => {
+      const { kept, lost } = await keepHash(going, signed);
+      for (const { payment, cause } of lost) payment.end(unsent(cause));
+      if (kept.length === 0) throw lost[0]?.cause;
+      if (lost.length === 0) return undefined;
+      going = kept;
+      return relayedCall(asset, going);
+    };
+    for (let lost = 1; ; lost += 1) {
+      const sending = await relayer.send(relayedCall(asset, going), write);
+      if (sending.kind !== 'excluded' || sending.exclusion !== 'outrun') return after(sending, going);
+      const { number, hash, cause } = sending;
+      const [first] = going;
+      // These very bytes may have taken the number: then nothing may be concluded or sent.
+      const isOutrun = first !== undefined && (await deps.isOutrun(number, hash, first).catch(() => false));
+      if (!isOutrun) return after({ kind: 'unclear', hash, cause }, going);
+      if (lost >= NUMBERS_LOST) return after(sending, going);
+    }
+  };
+  const after = (sending: Sending, payments: readonly LanePayment[]): void => {
+    const going = payments.filter(({ ended }) => !ended);
+    if (sending.kind === 'sent') {
+      for (const payment of going) {
+        payment.noteSent();
+        sentAt.note(payment.payer, now());
+      }
+      underWay.add(sending, going);
+      deps.sent();
+      return;
+    }
+    if (sending.kind === 'excluded' && sending.exclusion !== 'outrun') deps.refusedForFunds();
+    for (const payment of going) payment.end(outcomeOf(payment, sending, going.length > 1));
+  };
+  const outcomeOf = (
+    payment: LanePayment,
+    sending: Exclude<Sending, { readonly kind: 'sent' }>,
+    inBatch: boolean,
+  ): Settlement | Promise<Settlement> => {
+    if (sending.kind === 'unsent') return unsent(sending.cause);
+    const { hash: transaction } = sending;
+    if (sending.kind === 'excluded' && !payment.history.sentBefore)
+      return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
+    // A failed broadcast may have arrived all the same: one reading, and the hash is kept.
+    const cause = `the broadcast failed: ${textOf(sending.cause)}`;
+    return deps.decide(payment, { transaction, inBatch, waitMs: 0, cause });
+  };
+
+  return {
+    settle(order) {
+      const payment = new LanePayment(order);
+      waiting.push(payment);
+      void work();
+      return payment.settlement;
+    },
+    looked() {
+      mayAdd = true;
+      void work();
+    },
+    reverted(payments) {
+      const middle = payments.length >> 1;
+      halves.push(...[payments.slice(0, middle), payments.slice(middle)].filter(({ length }) => length > 0));
+      void work();
+    },
+  };
+}
+
+function unsent(cause: unknown): Settlement {
+  return { kind: 'uncertain', cause: `nothing was sent: ${textOf(cause)}` };
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

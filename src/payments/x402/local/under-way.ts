@@ -1,0 +1,165 @@
+/** The lane's transactions under way: their receipts, their outcomes, and their rising fees. */
+
+import type { Settlement } from '../../rail.ts';
+import type { TransactionReceipt } from '../chain/client.ts';
+import { paymentFinder } from '../chain/evidence.ts';
+import { evidenceQuery } from '../chain/payment-reading.ts';
+import type { Look } from './block-watch.ts';
+import { keepHash, type LanePayment } from './lane-payment.ts';
+import type { Relayer, Sent } from './relayer.ts';
+import { relayedCall } from './transfer.ts';
+
+/** Blocks without a transaction, and milliseconds since its broadcast, before its fees rise. */
+export const BLOCKS_BEFORE_RAISE = 3n;
+export const RAISE_AFTER_MS = 2_000;
+
+/** What is asked of the chain about a payment whose transaction decides nothing by itself. */
+export interface Question {
+  readonly transaction: string;
+  /** The transaction carried it among others. */
+  readonly inBatch: boolean;
+  /** How long the chain is asked again, milliseconds; 0: one reading. */
+  readonly waitMs: number;
+  /** Of the outcome that stays open. */
+  readonly cause: string;
+}
+
+/** One signed form of a transaction: with each raise another hash, and maybe fewer payments. */
+interface Variant {
+  readonly hash: string;
+  readonly payments: readonly LanePayment[];
+}
+
+interface Transaction {
+  /** Newest last: any of them may come into a block. */
+  readonly variants: Variant[];
+  readonly payments: readonly LanePayment[];
+  /** What the next raise goes above. */
+  offered: Sent;
+  sentAt: number;
+  /** The first block that was seen after the last broadcast. */
+  sinceBlock: bigint | undefined;
+  raising: boolean;
+  /** In a block that too few others confirm. */
+  mined: boolean;
+}
+
+/** Transactions that a node took, until each payment in them has its outcome. */
+export interface UnderWay {
+  add(sent: Sent, payments: readonly LanePayment[]): void;
+  /** Transactions that are in no block yet. */
+  readonly unmined: number;
+  /** All hashes under which they may be mined. */
+  hashes(): readonly string[];
+  looked(look: Look): void;
+}
+
+interface UnderWayDeps {
+  readonly relayer: Pick<Relayer, 'replace'>;
+  readonly asset: string;
+  /** Blocks that must hold an outcome, its own included. */
+  readonly confirmations: number;
+  /** Asks the chain for the outcome. Never rejects. */
+  readonly decide: (payment: LanePayment, question: Question) => Promise<Settlement>;
+  /** Gets the payments of a batch that failed as a whole: their authorizations are unspent. */
+  readonly reverted: (payments: readonly LanePayment[]) => void;
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+}
+
+export function createUnderWay(deps: UnderWayDeps): UnderWay {
+  const { relayer, asset, confirmations, decide, reverted, now } = deps;
+  const transactions = new Set<Transaction>();
+
+  /** The logs decide; what they do not show as paid is left to a reading of the chain. */
+  const conclude = (transaction: Transaction, variant: Variant, receipt: TransactionReceipt): void => {
+    const isBatch = variant.payments.length > 1;
+    const find = paymentFinder(receipt, asset);
+    const unspent: LanePayment[] = [];
+    for (const payment of open(transaction)) {
+      const { proof, offer, endsAt } = payment.order;
+      const carried = variant.payments.includes(payment);
+      if (find(evidenceQuery(proof, offer)) === 'paid')
+        payment.end({ kind: 'settled', evidence: 'logs', transaction: receipt.transactionHash });
+      else if (isBatch && carried && receipt.status === 'reverted') unspent.push(payment);
+      else
+        payment.end(
+          decide(payment, {
+            transaction: variant.hash,
+            inBatch: isBatch && carried,
+            waitMs: carried ? endsAt - now() : 0,
+            cause: 'not mined in time',
+          }),
+        );
+    }
+    if (unspent.length > 0) reverted(unspent);
+  };
+  const endLate = (transaction: Transaction): void => {
+    const { hash } = latest(transaction);
+    const question = { transaction: hash, inBatch: false, waitMs: 0, cause: 'not mined in time' };
+    for (const payment of open(transaction)) if (now() >= payment.order.endsAt) payment.end(decide(payment, question));
+  };
+  const isDue = (transaction: Transaction, block: bigint): boolean => {
+    transaction.sinceBlock ??= block;
+    const blocks = block - transaction.sinceBlock;
+    return !transaction.raising && blocks >= BLOCKS_BEFORE_RAISE && now() - transaction.sentAt >= RAISE_AFTER_MS;
+  };
+  /** The earlier variants stay possible, so their hashes are looked for as before. */
+  const raise = async (transaction: Transaction): Promise<void> => {
+    let payments = open(transaction);
+    const sending = await relayer.replace(transaction.offered, relayedCall(asset, payments), async (signed) => {
+      const { kept, lost } = await keepHash(payments, signed);
+      if (kept.length === 0) throw lost[0]?.cause;
+      payments = [...kept];
+      return lost.length === 0 ? undefined : relayedCall(asset, payments);
+    });
+    if (sending.kind === 'sent' || sending.kind === 'unclear')
+      transaction.variants.push({ hash: sending.hash, payments });
+    if (sending.kind === 'sent') transaction.offered = sending;
+    [transaction.sentAt, transaction.sinceBlock] = [now(), undefined];
+  };
+  const advance = (transaction: Transaction, { head, receipts, complete }: Look): void => {
+    const variant = transaction.variants.find(({ hash }) => receipts.has(hash));
+    const receipt = variant && receipts.get(variant.hash);
+    if (variant !== undefined && receipt !== undefined && head !== undefined) {
+      transaction.mined = true;
+      if (confirmations === 1 || head.number - receipt.blockNumber >= BigInt(confirmations - 1)) {
+        transactions.delete(transaction);
+        conclude(transaction, variant, receipt);
+        return;
+      }
+    } else if (complete) transaction.mined = false;
+    endLate(transaction);
+    if (open(transaction).length === 0) transactions.delete(transaction);
+    else if (complete && !transaction.mined && head !== undefined && isDue(transaction, head.number)) {
+      transaction.raising = true;
+      void raise(transaction).finally(() => {
+        transaction.raising = false;
+      });
+    }
+  };
+
+  return {
+    add(sent, payments) {
+      const variants = [{ hash: sent.hash, payments }];
+      const state = { sinceBlock: undefined, raising: false, mined: false };
+      transactions.add({ variants, payments, offered: sent, sentAt: now(), ...state });
+    },
+    get unmined() {
+      return [...transactions].filter(({ mined }) => !mined).length;
+    },
+    hashes: () => [...transactions].flatMap(({ variants }) => variants.map(({ hash }) => hash)),
+    looked(look) {
+      for (const transaction of [...transactions]) advance(transaction, look);
+    },
+  };
+}
+
+/** Its payments without an outcome. */
+function open({ payments }: Transaction): LanePayment[] {
+  return payments.filter(({ ended }) => !ended);
+}
+
+function latest({ variants, offered }: Transaction): { readonly hash: string } {
+  return variants.at(-1) ?? offered;
+}

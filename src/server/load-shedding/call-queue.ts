@@ -1,0 +1,194 @@
+/** Lets calls begin while the process has room for them; others wait for their turn. */
+
+import { performance } from 'node:perf_hooks';
+import type { Turns } from './event-loop-lag.ts';
+
+/**
+ * What is known of a call by its head. The kinds queue apart and begin by turns, so that a flood of
+ * one leaves the others their share.
+ */
+export const CALL_KINDS = ['proof', 'message', 'plain'] as const;
+/** `proof`: it carries a payment proof; `message`: its body may carry one; `plain`: neither. */
+export type CallKind = (typeof CALL_KINDS)[number];
+
+/**
+ * Calls of one kind that wait at most: as many as a listener has connections. One takes 3.4 KB and
+ * its own bytes.
+ */
+export const MAX_WAITING = 4_096;
+/** Large calls that wait at most, and what a call takes that is not large, bytes. */
+export const MAX_LARGE_WAITING = 64;
+export const SMALL_BYTES = 10_240;
+/** How long a call waits at most, milliseconds: then its caller may as well ask again. */
+export const MAX_WAIT_MS = 1_000;
+/** Most calls that begin at the end of one turn. */
+const LOOKS = 64;
+
+/** A call that was not admitted. */
+export interface WaitingCall {
+  readonly kind: CallKind;
+  /** Its head and its declared body, bytes; infinite where the length is not declared. */
+  readonly bytes: number;
+  /** Whether its caller has left. */
+  gone(): boolean;
+  begin(): void;
+  /** Answers that there was no room for it. */
+  refuse(): void;
+}
+
+interface Entry {
+  readonly call: WaitingCall;
+  /** Milliseconds of the monotonic clock. */
+  readonly since: number;
+}
+
+interface CallQueueParts {
+  readonly turns: Pick<Turns, 'came' | 'hasRoom' | 'hasRoomForWaiting'>;
+  /** Whether one more call may be in flight. */
+  readonly allowed: () => boolean;
+  /** Counts what waits as work that must end before the process does; the result notes its end. */
+  readonly work: () => () => void;
+  /** This process's own unless given. */
+  readonly now?: () => number;
+  readonly atEnd?: (callback: () => void) => unknown;
+}
+
+/**
+ * Lets calls begin while the turn of the event loop has room for them and no more are in flight
+ * than may be. Others wait, first come first served, and are refused when they have waited too
+ * long. So a burst is served as fast as the process works. A client whose call is refused may ask
+ * again at once, and a few hundred of them would take the whole core with refusals; one whose call
+ * waits costs nothing.
+ *
+ * A call that carries a proof waits like any other: it may be worthless, and to look at it is the
+ * work that it waits for. It never waits behind calls without one, and never while the process has
+ * room for it.
+ */
+export class CallQueue {
+  readonly #turns: CallQueueParts['turns'];
+  readonly #allowed: () => boolean;
+  readonly #work: () => () => void;
+  readonly #now: () => number;
+  readonly #atEnd: (callback: () => void) => unknown;
+  readonly #queues = CALL_KINDS.map(() => new Set<Entry>());
+  #waiting = 0;
+  #large = 0;
+  /** Looks that are due at the end of the turn. */
+  #looks = 0;
+  /** The queue that had its turn. */
+  #last = 0;
+  #endWork: (() => void) | undefined;
+
+  constructor({ turns, allowed, work, now = () => performance.now(), atEnd = setImmediate }: CallQueueParts) {
+    this.#turns = turns;
+    this.#allowed = allowed;
+    this.#work = work;
+    this.#now = now;
+    this.#atEnd = atEnd;
+  }
+
+  /** Calls that wait. */
+  waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Notes that a call came in, and tells whether it begins now. */
+  admits(): boolean {
+    this.#turns.came();
+    return this.#waiting === 0 && this.#allowed() && this.#turns.hasRoom();
+  }
+
+  /** Lets a call wait that was not admitted. False: it must be refused now. */
+  enter(call: WaitingCall): boolean {
+    const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
+    const large = isLarge(call);
+    if (queue === undefined || queue.size >= MAX_WAITING || (large && this.#large >= MAX_LARGE_WAITING)) return false;
+    this.#endWork ??= this.#work();
+    queue.add({ call, since: this.#now() });
+    this.#waiting += 1;
+    if (large) this.#large += 1;
+    if (this.#looks === 0) this.#look();
+    return true;
+  }
+
+  /** A call is in flight no more. */
+  freed(): void {
+    if (this.#looks < Math.min(this.#waiting, LOOKS)) this.#look();
+  }
+
+  /** Refuses what has waited too long, and looks for room that no call left; to be called often. */
+  tick(): void {
+    this.#refuseUntil(this.#now() - MAX_WAIT_MS);
+    if (this.#waiting > 0 && this.#allowed()) while (this.#looks < Math.min(LOOKS, this.#waiting)) this.#look();
+  }
+
+  /** Refuses all that waits. */
+  close(): void {
+    this.#refuseUntil(Number.POSITIVE_INFINITY);
+  }
+
+  #refuseUntil(since: number): void {
+    for (const queue of this.#queues)
+      for (const entry of queue) {
+        if (entry.since > since) break;
+        this.#take(queue, entry);
+        if (!entry.call.gone()) entry.call.refuse();
+      }
+    this.#countWork();
+  }
+
+  #take(queue: Set<Entry>, entry: Entry): void {
+    queue.delete(entry);
+    if (isLarge(entry.call)) this.#large -= 1;
+    this.#waiting -= 1;
+  }
+
+  /** Only when the last one has begun: a process that drains would end between the two. */
+  #countWork(): void {
+    if (this.#waiting > 0) return;
+    this.#endWork?.();
+    this.#endWork = undefined;
+  }
+
+  #look(): void {
+    this.#looks += 1;
+    // The end of the turn is marked before it: calls that wait get what it left.
+    this.#turns.came();
+    this.#atEnd(this.#lookNow);
+  }
+
+  /**
+   * Begins one call: between two looks the first pieces of a call are done, so that it is counted
+   * before the next one begins. A look that found room leads to two in the next turn, so there are
+   * soon as many as calls that fit into one.
+   */
+  readonly #lookNow = (): void => {
+    this.#looks -= 1;
+    // Where no more may be in flight the next look follows the end of a call.
+    if (this.#waiting === 0 || !this.#allowed()) return;
+    const room = this.#turns.hasRoomForWaiting();
+    if (room) {
+      this.#beginNext();
+      this.#countWork();
+    }
+    const next = room ? this.#looks + 2 : Math.max(this.#looks, 1);
+    while (this.#looks < Math.min(next, this.#waiting, LOOKS)) this.#look();
+  };
+
+  #beginNext(): void {
+    for (let tried = 0; tried < this.#queues.length; tried += 1) {
+      this.#last = (this.#last + 1) % this.#queues.length;
+      const queue = this.#queues[this.#last] ?? new Set();
+      for (const entry of queue) {
+        this.#take(queue, entry);
+        if (entry.call.gone()) continue;
+        entry.call.begin();
+        return;
+      }
+    }
+  }
+}
+
+function isLarge({ bytes }: WaitingCall): boolean {
+  return bytes > SMALL_BYTES;
+}
