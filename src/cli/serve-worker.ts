@@ -26,7 +26,7 @@ export async function serveAsWorker(openers?: Openers): Promise<void> {
   const settings = processSettings(process.env);
   const secrets = new MaskedSecrets(collectorFrom(process.env)?.secrets ?? []);
   const channel = channelToPrimary();
-  const log = createLog(settings.logLevel, secrets).child({ worker: channel.worker });
+  const log = createLog(settings.logLevel, secrets, undefined, true).child({ worker: channel.worker });
   const opened: Opened = [];
   const ends = Promise.withResolvers<void>();
   const start = Promise.withResolvers<StartOrder>();

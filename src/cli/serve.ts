@@ -26,7 +26,7 @@ export async function serve(args: { readonly config?: string }, openers?: Opener
   const found = configured(args);
   const { config } = found.loaded;
   const secrets = new MaskedSecrets([...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])]);
-  const log = createLog(found.settings.logLevel, secrets);
+  const log = createLog(found.settings.logLevel, secrets, undefined, found.processes > 1);
   for (const warning of warningsOf(config)) log.warn(warning);
   const opened: Opened = [];
   const start: Start = { ...found, secrets, hangUp: stayOnHangUp(log) };

@@ -16,6 +16,7 @@ export const GAUGE_RULES: Readonly<Record<string, GaugeRule>> = {
   acg_backend_reachable: 'min',
   acg_build_info: 'max',
   acg_calls_in_flight: 'sum',
+  acg_calls_waiting: 'sum',
   acg_chain_fault: 'max',
   acg_chain_head_age_seconds: 'max',
   acg_checkout_exchanges_in_flight: 'sum',
