@@ -8,6 +8,7 @@ import {
   LOWER,
   MOST_RAISE,
   RAISE,
+  STUCK,
 } from '../../../src/server/load-shedding/in-flight-limit.ts';
 
 const SHORT = { turnMs: LONG_TURN_MS, busy: 1 };
@@ -98,11 +99,11 @@ describe('the limit on calls in flight', () => {
     assert.equal(limit.calls, (IN_FLIGHT / 2) * RAISE);
   });
 
-  it('rises by a large one where the loop has time left, but only as calls end', () => {
+  it('rises by a large one where the loop has time left, as calls end, and by a small one at least', () => {
     for (const [ended, factor] of [
       [IN_FLIGHT, MOST_RAISE],
       [IN_FLIGHT / 4, 1 + (MOST_RAISE - 1) / 2],
-      [0, 1],
+      [0, RAISE],
     ] as const) {
       const limit = fallen();
       for (let judgement = 0; judgement < 500; judgement += 1) limit.judge({ turnMs: 1, busy: 0.1 });
@@ -111,5 +112,17 @@ describe('the limit on calls in flight', () => {
       limit.judge({ turnMs: 1, busy: 0.1 });
       assert.equal(limit.calls, (IN_FLIGHT / 2) * factor, `${ended} ended`);
     }
+  });
+
+  it('rises by small steps when no call in flight ends for long, however busy the loop is', () => {
+    const limit = fallen();
+    for (let judgement = 1; judgement < STUCK; judgement += 1) {
+      limit.allows(IN_FLIGHT);
+      limit.judge(SHORT);
+      assert.equal(limit.calls, IN_FLIGHT / 2);
+    }
+    limit.allows(IN_FLIGHT);
+    limit.judge(SHORT);
+    assert.equal(limit.calls, (IN_FLIGHT / 2) * RAISE);
   });
 });

@@ -14,6 +14,8 @@ export const LOWER = 0.5;
 export const BUSY = 0.75;
 /** The weight of one judgement in that share, which so covers about half a second. */
 const BUSY_WEIGHT = 0.05;
+/** After so many judgements without an end the calls in flight are not what the loop works on. */
+export const STUCK = 10;
 /** What it is multiplied by while calls wait for it, at least and at most. */
 export const RAISE = 1.05;
 export const MOST_RAISE = 2;
@@ -27,9 +29,10 @@ export const MOST_RAISE = 2;
  * left, long turns are bursts, and fewer calls would leave it idle. Then it is a share of what was
  * in flight. It rises
  * while calls wait for it: step by step where the loop works all the time, and by what is missing
- * where it has time left, but not before calls that the last rise let in have ended: what they cost
- * is seen only then. So neither the cost of a call nor the time of the backend must be known, and
- * the core is never idle for long while a call waits.
+ * where it has time left, as far as calls that the last rise let in have ended: what they cost is
+ * seen only then. Slow callers hold calls that do not end, so a loop with time left raises it a step
+ * in any case, and so does a quarter of a second in which none ended. Neither the cost of a call nor
+ * the time of the backend must be known, and the core is never idle for long while a call waits.
  */
 export class InFlightLimit {
   #limit = Number.POSITIVE_INFINITY;
@@ -40,6 +43,8 @@ export class InFlightLimit {
   /** Calls that ended since then, and since the limit fell. */
   #ended = 0;
   #endedSinceFall = Number.POSITIVE_INFINITY;
+  /** Judgements since a call ended. */
+  #withoutEnd = 0;
   /** Whether a call had to wait since then. */
   #reached = false;
 
@@ -65,12 +70,14 @@ export class InFlightLimit {
   judge({ turnMs, busy }: EventLoopLag): void {
     this.#busy += BUSY_WEIGHT * (busy - this.#busy);
     this.#endedSinceFall += this.#ended;
+    this.#withoutEnd = this.#ended === 0 ? this.#withoutEnd + 1 : 0;
     if (turnMs > LONG_TURN_MS && this.#busy > BUSY) {
       // The calls that were in flight at the last fall must have ended: until then turns stay long.
       if (this.#endedSinceFall >= this.#most) this.#fall(LONG_TURN_MS / turnMs);
     } else if (this.#reached) {
       const raise = Math.min(MOST_RAISE, Math.max(RAISE, 1 / this.#busy)) - 1;
-      this.#limit *= 1 + raise * Math.min(1, this.#ended / this.#limit);
+      const earned = 1 + raise * Math.min(1, this.#ended / this.#limit);
+      this.#limit *= this.#busy > BUSY && this.#withoutEnd < STUCK ? earned : Math.max(RAISE, earned);
     }
     this.#most = 0;
     this.#ended = 0;
@@ -80,5 +87,6 @@ export class InFlightLimit {
   #fall(factor: number): void {
     this.#limit = Math.max(LEAST_IN_FLIGHT, Math.min(this.#limit, this.#most) * Math.max(LOWER, factor));
     this.#endedSinceFall = 0;
+    this.#withoutEnd = 0;
   }
 }
