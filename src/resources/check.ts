@@ -6,7 +6,7 @@ import { carriesBody } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
 import { reverseTemplate } from './reverse-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
-import { schemaFaults } from './schemas/schema-check.ts';
+import { hasTooMany, schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
 import { readTemplate } from './url-template.ts';
 
@@ -19,7 +19,8 @@ export function resourceFaults(resource: ResourceConfig): readonly ResourceFault
   const { inputSchema, outputSchema } = resource;
   const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource), ...addressFaults(resource)];
   if (inputSchema !== undefined) {
-    faults.push(...schemaFaults(inputSchema, 'inputSchema'), ...mirrorFaults(inputSchema, 'inputSchema'));
+    faults.push(...schemaFaults(inputSchema, 'inputSchema'));
+    if (!hasTooMany(inputSchema)) faults.push(...mirrorFaults(inputSchema, 'inputSchema'));
     if (inputSchema['type'] !== 'object')
       faults.push({ path: 'inputSchema.type', message: 'must be object: the input is a JSON object' });
   }
@@ -32,10 +33,9 @@ function pathFaults({ backend, inputSchema }: ResourceConfig): readonly Resource
   const path = 'backend.path';
   const reading = readTemplate(backend.path);
   if (!reading.ok) return [{ path, message: reading.message }];
-  const properties = declared(inputSchema);
   const required = inputSchema?.['required'];
   for (const name of reading.template.parameters) {
-    const property = properties.get(name);
+    const property = declared(inputSchema, name);
     if (property === undefined)
       return [{ path, message: `has {${name}}, which inputSchema.properties does not declare` }];
     if (!Array.isArray(required) || !required.includes(name))
@@ -62,10 +62,9 @@ function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly Resou
   if (bindings === undefined) return [];
   const at = 'backend.inputBindings';
   const faults: ResourceFault[] = [];
-  const properties = declared(inputSchema);
   for (const part of ['path', 'query', 'body'] as const)
     for (const name of bindings[part])
-      if (!properties.has(name))
+      if (declared(inputSchema, name) === undefined)
         faults.push({
           path: `${at}.${part}`,
           message: `names ${name}, which inputSchema.properties does not declare`,
@@ -82,9 +81,10 @@ function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly Resou
   return faults;
 }
 
-function declared(schema: ResourceConfig['inputSchema']): ReadonlyMap<string, Json> {
+/** The schema of a property, when it is declared. */
+function declared(schema: ResourceConfig['inputSchema'], name: string): Json | undefined {
   const properties = schema?.['properties'];
-  return new Map(isObject(properties) ? Object.entries(properties) : []);
+  return isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
 /**

@@ -38,7 +38,7 @@ function membersOf(document: unknown): number {
     if (value === null || typeof value !== 'object') continue;
     const inner: readonly unknown[] = Object.values(value);
     if (!Array.isArray(value)) members += inner.length;
-    for (const item of inner) open.push(item);
+    for (const item of inner) if (typeof item === 'object') open.push(item);
   }
   return members;
 }

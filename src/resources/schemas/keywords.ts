@@ -120,20 +120,23 @@ export interface Subschema {
 
 /** The schemas directly inside a schema. The meta-schema refuses values of the wrong shape. */
 export function subschemas(schema: JsonObject): readonly Subschema[] {
-  const found: Subschema[] = [];
-  for (const [keyword, value] of Object.entries(schema)) {
+  return [...eachSubschema(schema)];
+}
+
+/** The same one by one, for a walk that may stop: a file can hold more than are allowed. */
+export function* eachSubschema(schema: JsonObject): Generator<Subschema> {
+  for (const keyword in schema) {
+    const value = schema[keyword] ?? null;
     const rule = KEYWORDS.get(keyword);
     if (rule === undefined || rule.shape === 'value') continue;
     const { applies } = rule;
-    if (rule.shape === 'schema') found.push({ keyword, applies, steps: [keyword], schema: value });
+    if (rule.shape === 'schema') yield { keyword, applies, steps: [keyword], schema: value };
     else if (rule.shape === 'schemas' && Array.isArray(value))
       for (const [index, item] of (value as readonly Json[]).entries())
-        found.push({ keyword, applies, steps: [keyword, index], schema: item });
+        yield { keyword, applies, steps: [keyword, index], schema: item };
     else if (rule.shape === 'named' && isObject(value))
-      for (const [name, item] of Object.entries(value))
-        found.push({ keyword, applies, steps: [keyword, name], schema: item });
+      for (const name in value) yield { keyword, applies, steps: [keyword, name], schema: value[name] ?? null };
   }
-  return found;
 }
 
 /** The schema with `change` applied to every direct subschema; itself where nothing changes. */

@@ -7,6 +7,7 @@ import { patternFault } from '../patterns/linear.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import {
   DIALECT,
+  eachSubschema,
   IN_PLACE,
   KEYWORDS,
   type KeywordTarget,
@@ -26,6 +27,8 @@ const ALL_TYPES: readonly string[] = ['object', 'array', 'string', 'number', 'in
 type Types = readonly string[] | undefined;
 
 export function schemaFaults(root: JsonObject, at: string): readonly ResourceFault[] {
+  const tooMany = { path: at, message: `must not have more than ${MAX_SUBSCHEMAS} schemas, references followed` };
+  if (hasTooMany(root)) return [tooMany];
   const faults: ResourceFault[] = [];
   /** The schemas around the current one: a reference to one of them is a cycle. */
   const open: Json[] = [];
@@ -60,9 +63,26 @@ export function schemaFaults(root: JsonObject, at: string): readonly ResourceFau
   };
 
   walk(root, at, undefined, 'member');
-  if (budget < 0)
-    faults.push({ path: at, message: `must not have more than ${MAX_SUBSCHEMAS} schemas, references followed` });
+  if (budget < 0) faults.push(tooMany);
   return faults.length > 0 ? faults : metaSchemaFaults(root, at);
+}
+
+/**
+ * Whether a schema has too many without its references. Nothing else is looked at then: a file can
+ * hold a hundred times as many.
+ */
+export function hasTooMany(root: JsonObject): boolean {
+  let count = 0;
+  const open: Json[] = [root];
+  for (let schema = open.pop(); schema !== undefined; schema = open.pop()) {
+    if (!isObject(schema)) continue;
+    for (const inner of eachSubschema(schema)) {
+      count += 1;
+      if (count > MAX_SUBSCHEMAS) return true;
+      open.push(inner.schema);
+    }
+  }
+  return false;
 }
 
 /** The types that a schema inherits: those of the outer one when both describe the same value. */
