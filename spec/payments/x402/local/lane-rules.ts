@@ -23,7 +23,7 @@ const batchOf = async (stage: LaneStage, count: number): Promise<readonly [Order
   return [first, ...orders];
 };
 /** Blocks and time pass, and everything stays in the pool. */
-const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
+export const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
   await look();
   for (let block = 0n; block < BLOCKS_BEFORE_RAISE; block += 1n) node.mine(() => true);
   clock.now += RAISE_AFTER_MS;
@@ -292,7 +292,7 @@ export const RULES: readonly LaneRule[] = [
 ];
 
 /** The lane has nothing more to do before the next look. */
-async function settledDown({ node }: LaneStage): Promise<void> {
+export async function settledDown({ node }: LaneStage): Promise<void> {
   for (let asked = -1; asked !== node.asked.length; ) {
     asked = node.asked.length;
     for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
