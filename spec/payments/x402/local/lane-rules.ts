@@ -276,6 +276,20 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
+    title: 'what waited too long behind slow broadcasts is not sent',
+    async play(stage) {
+      stage.node.hasMulticall = false;
+      stage.node.onBroadcast = () => {
+        stage.clock.now += 30_000;
+        return 'takes';
+      };
+      const [, , ...late] = several(4, () => stage.order());
+      for (const order of late)
+        assert.deepEqual(await order.ended(), { kind: 'uncertain', cause: 'nothing was sent: no turn in time' });
+      assert.equal(stage.node.offered.length, 2);
+    },
+  },
+  {
     title: 'what has no block in time is uncertain with its newest hash, and holds nothing up',
     async play(stage) {
       const order = stage.order();

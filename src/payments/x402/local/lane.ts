@@ -98,15 +98,20 @@ export function createLane(deps: LaneDeps): Lane {
     working = false;
   };
   const settleTogether = async (taken: readonly LanePayment[]): Promise<void> => {
-    const timely = taken.filter((payment) => {
+    const { batch, single } = await divide(inTime(taken));
+    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
+    for (const payments of sendable) {
+      // Those before them may have taken long.
+      const timely = inTime(payments);
+      if (timely.length > 0) await sendAffordable(timely);
+    }
+  };
+  const inTime = (payments: readonly LanePayment[]): readonly LanePayment[] =>
+    payments.filter((payment) => {
       if (now() < payment.order.endsAt) return true;
       payment.end(unsent('no turn in time'));
       return false;
     });
-    const { batch, single } = await divide(timely);
-    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
-    for (const payments of sendable) if (payments.length > 0) await sendAffordable(payments);
-  };
   /** Those whose transfers pass; the others have their outcome, or wait. */
   const passing = async (payments: readonly LanePayment[]): Promise<readonly LanePayment[]> => {
     const ofPayer = Map.groupBy(payments, ({ payer }) => payer);
