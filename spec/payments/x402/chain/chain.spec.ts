@@ -57,6 +57,15 @@ describe('what the chain shows', () => {
       (faulty) => createChain(faulty).readEvidence(query),
     );
 
+  it('no missing logs of a batch in which only others paid, when the search is late', async () => {
+    const paid = (await actors.buyer()).proof;
+    const transaction = await actors.submit(paid);
+    const { account, proof } = await actors.buyer();
+    await actors.cancel(account, proof);
+    const late = await readThrough('eth_getLogs', 'empty', about(proof, transaction));
+    assert.deepEqual(late, { kind: 'unknown', cause: 'the nonce is spent, its log was not found' });
+  });
+
   it('paid, by any sender, with and without a hint, even a wrong one', async () => {
     const { proof } = await actors.buyer();
     const transaction = await actors.submit(proof);

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { keccak256 } from 'viem';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { transferCall } from '../../../../src/payments/x402/evm/calldata.ts';
 import { FEW_TRANSACTIONS, type Look, watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts';
-import { PoolNode } from './pool-node.ts';
+import { authorize } from '../signing.ts';
+import { OFFER } from './lane-stage.ts';
+import { ASSET, PoolNode } from './pool-node.ts';
 
 /** Longest wait for a look that must come, milliseconds. */
 const SOON_MS = 10_000;
@@ -36,7 +41,10 @@ describe('the watch for blocks', () => {
     const stop = (): void => {
       awaited = [];
     };
-    return { node, watch, clock, next, asked, stop };
+    const awaits = (hash: string): void => {
+      awaited = [hash, ...awaited];
+    };
+    return { node, watch, clock, next, asked, stop, awaits };
   };
   const complete = (look: Look): boolean => look.complete;
   const BY_BLOCK = 'eth_getBlockReceipts';
@@ -76,9 +84,39 @@ describe('the watch for blocks', () => {
       node.mine();
       await next(complete);
       assert.equal(asked(BY_BLOCK) - before[BY_BLOCK], method === BY_BLOCK ? 1 : 0);
-      assert.equal(asked(ONE_BY_ONE) - before[ONE_BY_ONE], method === BY_BLOCK ? 0 : count);
+      // None of them is in that block.
+      assert.equal(asked(ONE_BY_ONE) - before[ONE_BY_ONE], count);
       stop();
     });
+
+  it('finds a receipt in each of the blocks that confirm it, also where receipts are read by block', async () => {
+    const { node, watch, next, asked, stop, awaits } = watching(FEW_TRANSACTIONS + 1);
+    watch.begin();
+    await next(complete);
+    const hash = await broadcast(node);
+    awaits(hash);
+    for (const block of [2n, 3n]) {
+      node.mine();
+      const look = await next((one) => one.complete && one.head?.number === block);
+      assert.equal(look.receipts.get(hash)?.blockNumber, 2n);
+    }
+    assert.equal(asked(BY_BLOCK), 2);
+    stop();
+  });
+
+  it('finds a receipt in a block that was read before its transaction was awaited', async () => {
+    const { node, watch, next, stop, awaits } = watching(FEW_TRANSACTIONS + 1);
+    watch.begin();
+    await next(complete);
+    const hash = await broadcast(node);
+    node.mine();
+    await next((look) => look.complete && look.head?.number === 2n);
+    awaits(hash);
+    node.mine();
+    const look = await next((one) => one.complete && one.head?.number === 3n);
+    assert.equal(look.receipts.get(hash)?.blockNumber, 2n);
+    stop();
+  });
 
   it('asks one by one from then on where the node does not know the method', async () => {
     const { node, watch, next, asked, stop } = watching(FEW_TRANSACTIONS + 1, (call) => (method, params) => {
@@ -109,3 +147,13 @@ describe('the watch for blocks', () => {
     stop();
   });
 });
+
+/** Gives the node a transaction of one transfer; answers its hash. */
+async function broadcast(node: PoolNode): Promise<string> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  const data = transferCall(authorize(account.address, OFFER), `0x${'11'.repeat(64)}1b`, 'account');
+  const fees = { gas: 1n, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n };
+  const raw = await account.signTransaction({ type: 'eip1559', chainId: 1, nonce: 0, to: ASSET, data, ...fees });
+  await node.call('eth_sendRawTransaction', [raw]);
+  return keccak256(raw);
+}

@@ -23,7 +23,7 @@ const batchOf = async (stage: LaneStage, count: number): Promise<readonly [Order
   return [first, ...orders];
 };
 /** Blocks and time pass, and everything stays in the pool. */
-const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
+export const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
   await look();
   for (let block = 0n; block < BLOCKS_BEFORE_RAISE; block += 1n) node.mine(() => true);
   clock.now += RAISE_AFTER_MS;
@@ -276,6 +276,20 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
+    title: 'what waited too long behind slow broadcasts is not sent',
+    async play(stage) {
+      stage.node.hasMulticall = false;
+      stage.node.onBroadcast = () => {
+        stage.clock.now += 30_000;
+        return 'takes';
+      };
+      const [, , ...late] = several(4, () => stage.order());
+      for (const order of late)
+        assert.deepEqual(await order.ended(), { kind: 'uncertain', cause: 'nothing was sent: no turn in time' });
+      assert.equal(stage.node.offered.length, 2);
+    },
+  },
+  {
     title: 'what has no block in time is uncertain with its newest hash, and holds nothing up',
     async play(stage) {
       const order = stage.order();
@@ -292,7 +306,7 @@ export const RULES: readonly LaneRule[] = [
 ];
 
 /** The lane has nothing more to do before the next look. */
-async function settledDown({ node }: LaneStage): Promise<void> {
+export async function settledDown({ node }: LaneStage): Promise<void> {
   for (let asked = -1; asked !== node.asked.length; ) {
     asked = node.asked.length;
     for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));

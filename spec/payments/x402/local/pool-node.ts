@@ -50,7 +50,7 @@ export class PoolNode implements Rpc {
   onBroadcast: (transaction: Transaction) => Broadcast = () => 'takes';
   readonly #pool = new Map<number, Transaction>();
   readonly #spent = new Set<string>();
-  readonly #receipts = new Map<string, object>();
+  readonly #receipts = new Map<string, { readonly blockNumber: Hex }>();
   #block = 1;
   #count = 0;
 
@@ -110,7 +110,7 @@ export class PoolNode implements Rpc {
       case 'eth_getTransactionReceipt':
         return this.#receipts.get(params[0] as string) ?? null;
       case 'eth_getBlockReceipts':
-        return [...this.#receipts.values()];
+        return [...this.#receipts.values()].filter(({ blockNumber }) => blockNumber === params[0]);
       case 'eth_call':
         return this.#view(params[0] as { readonly to?: string; readonly data: Hex });
       default:
@@ -140,7 +140,7 @@ export class PoolNode implements Rpc {
     return hash;
   }
 
-  #execute(transaction: Transaction): object {
+  #execute(transaction: Transaction) {
     const transfers = transfersIn(transaction);
     const fails = transfers.length > 1 && (this.batchesRevert || transfers.some(({ from }) => this.burners.has(from)));
     const logs = fails ? [] : transfers.flatMap((transfer) => (this.#move(transfer) ? pair(transfer) : []));

@@ -2,7 +2,7 @@
 
 import type { Client, Hex } from 'viem';
 import { getCode } from 'viem/actions';
-import { encodeEventTopics, formatLog, numberToHex, parseEventLogs } from 'viem/utils';
+import { encodeEventTopics, formatLog, isAddressEqual, numberToHex, parseEventLogs } from 'viem/utils';
 import { lowerHex } from '../evm/abi-words.ts';
 import { ASSET_ABI } from '../evm/calldata.ts';
 import { EXPIRED, NONCE_ALREADY_USED as SPENT } from '../wire/reasons.ts';
@@ -39,8 +39,8 @@ export interface EvidenceQuery extends ExpectedPayment {
  * on something else, cancelled or expired unused, so it can never pay us any more. `open`: unspent
  * and still valid at `headTime` (Unix seconds); `failed` when the known transaction is in a block,
  * at or before that time, and moved nothing. `unknown`: no reading; `logsMissing` when the
- * authorization is spent, the known transaction succeeded, and neither its receipt nor the search
- * has the log that one of them must have.
+ * authorization is spent, the known transaction succeeded without any log of the asset, and the
+ * search does not have the log that one of them must have.
  */
 export type Evidence =
   | { readonly kind: 'paid'; readonly transaction: string }
@@ -101,13 +101,20 @@ async function readEvidence(client: Client, query: EvidenceQuery, { onHead, abov
   const state = await askAsset(client, asset, 'authorizationState', authorization, numberToHex(head.number));
   if (state !== 0n) {
     const found = await findSpending(client, query, head, above);
-    return found ?? { kind: 'unknown', cause: UNLOGGED, ...(known?.status === 'success' ? { logsMissing: true } : {}) };
+    return (
+      found ?? { kind: 'unknown', cause: UNLOGGED, ...(known && lacksLogs(known, asset) ? { logsMissing: true } : {}) }
+    );
   }
   if (head.timestamp >= query.validBefore) return expired(client, query, head, above);
   // A head below the block of the receipt does not show the state after it.
   const isOver = known !== undefined && known.blockNumber <= head.number;
   const failed = isOver && (known.status === 'reverted' || query.inBatch === true);
   return { kind: 'open', headTime: head.timestamp, ...(failed ? { failed } : {}) };
+}
+
+/** A batch in which others paid has its logs, although it succeeded without this one. */
+function lacksLogs({ status, logs }: TransactionReceipt, asset: string): boolean {
+  return status === 'success' && !logs.some(({ address }) => isAddressEqual(address, lowerHex(asset)));
 }
 
 /** What a receipt shows, once enough blocks confirm it. */

@@ -145,7 +145,7 @@ type ReadReceipts = (
   last: Head | undefined,
 ) => Promise<ReadonlyMap<string, TransactionReceipt>>;
 
-/** Many receipts are read as those of their block, where the node can and it is the next one. */
+/** Those of many transactions are read by block, where the node can and it is the next one. */
 function receiptReader({ client, call }: Pick<BlockWatchDeps, 'client' | 'call'>): ReadReceipts {
   let knowsBlocks = true;
   const ofBlock = async (
@@ -162,13 +162,12 @@ function receiptReader({ client, call }: Pick<BlockWatchDeps, 'client' | 'call'>
   return async function readReceipts(transactions, head, last) {
     const isNext = last !== undefined && head.number === last.number + 1n;
     const many = knowsBlocks && isNext && transactions.length > FEW_TRANSACTIONS;
-    const found =
-      (many ? await ofBlock(transactions, head.number) : undefined) ??
-      (await Promise.all(transactions.map((transaction) => readReceipt(client, transaction))));
-    return new Map(
-      found.flatMap((receipt): [string, TransactionReceipt][] =>
-        receipt === undefined ? [] : [[receipt.transactionHash, receipt]],
-      ),
-    );
+    const inBlock = (many ? await ofBlock(transactions, head.number) : undefined) ?? [];
+    const found = new Map<string, TransactionReceipt>(inBlock.map((receipt) => [receipt.transactionHash, receipt]));
+    // Earlier blocks may have the others: too few confirm them, or their broadcast ended late.
+    const others = transactions.filter((transaction) => !found.has(transaction));
+    for (const receipt of await Promise.all(others.map((transaction) => readReceipt(client, transaction))))
+      if (receipt !== undefined) found.set(receipt.transactionHash, receipt);
+    return found;
   };
 }

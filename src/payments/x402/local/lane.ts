@@ -8,6 +8,7 @@ import type { JointSimulation, JointVerdict } from './joint-simulation.ts';
 import { keepHash, type LaneOrder, LanePayment } from './lane-payment.ts';
 import { createLatestTimes } from './latest-times.ts';
 import type { Relayer, Sending } from './relayer.ts';
+import { isUnderpriced } from './sent-transactions.ts';
 import { gasOf, relayedCall } from './transfer.ts';
 import type { Question, UnderWay } from './under-way.ts';
 
@@ -98,15 +99,20 @@ export function createLane(deps: LaneDeps): Lane {
     working = false;
   };
   const settleTogether = async (taken: readonly LanePayment[]): Promise<void> => {
-    const timely = taken.filter((payment) => {
+    const { batch, single } = await divide(inTime(taken));
+    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
+    for (const payments of sendable) {
+      // Those before them may have taken long.
+      const timely = inTime(payments);
+      if (timely.length > 0) await sendAffordable(timely);
+    }
+  };
+  const inTime = (payments: readonly LanePayment[]): readonly LanePayment[] =>
+    payments.filter((payment) => {
       if (now() < payment.order.endsAt) return true;
       payment.end(unsent('no turn in time'));
       return false;
     });
-    const { batch, single } = await divide(timely);
-    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
-    for (const payments of sendable) if (payments.length > 0) await sendAffordable(payments);
-  };
   /** Those whose transfers pass; the others have their outcome, or wait. */
   const passing = async (payments: readonly LanePayment[]): Promise<readonly LanePayment[]> => {
     const ofPayer = Map.groupBy(payments, ({ payer }) => payer);
@@ -166,6 +172,10 @@ export function createLane(deps: LaneDeps): Lane {
     };
     for (let lost = 1; ; lost += 1) {
       const sending = await relayer.send(relayedCall(asset, going), write);
+      if (lost < NUMBERS_LOST && isTaken(sending, going)) {
+        for (const payment of going) payment.noteSent();
+        continue;
+      }
       if (sending.kind !== 'excluded' || sending.exclusion !== 'outrun') return after(sending, going);
       const { number, hash, cause } = sending;
       const [first] = going;
@@ -220,6 +230,16 @@ export function createLane(deps: LaneDeps): Lane {
       void work();
     },
   };
+}
+
+/**
+ * Whether the pool has another transaction of the number, such as one of another process with the
+ * key. Nothing follows about the first one, and a second one can be paid no second time; but the
+ * code of a payer may behave otherwise then, so what contracts signed is sent once.
+ */
+function isTaken(sending: Sending, payments: readonly LanePayment[]): boolean {
+  const isFirm = payments.every(({ transfer }) => transfer.signedBy === 'account');
+  return isFirm && sending.kind === 'unclear' && isUnderpriced(sending.cause);
 }
 
 function unsent(cause: unknown): Settlement {

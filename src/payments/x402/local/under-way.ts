@@ -106,12 +106,15 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
   };
   /** The earlier variants stay possible, so their hashes are looked for as before. */
   const raise = async (transaction: Transaction): Promise<void> => {
-    let payments = open(transaction);
+    let payments: readonly LanePayment[] = open(transaction);
     const sending = await relayer.replace(transaction.offered, relayedCall(asset, payments), async (signed) => {
-      const { kept, lost } = await keepHash(payments, signed);
-      if (kept.length === 0) throw lost[0]?.cause;
-      payments = [...kept];
-      return lost.length === 0 ? undefined : relayedCall(asset, payments);
+      // A block may have come before the turn: then the records have the hash that counts.
+      const left = transactions.has(transaction) ? payments.filter(({ ended }) => !ended) : [];
+      const { kept, lost } = await keepHash(left, signed);
+      if (kept.length === 0) throw lost[0]?.cause ?? new Error('no payment in it waits for a block any more');
+      const isWhole = kept.length === payments.length;
+      payments = kept;
+      return isWhole ? undefined : relayedCall(asset, payments);
     });
     if (sending.kind === 'sent' || sending.kind === 'unclear')
       transaction.variants.push({ hash: sending.hash, payments });
