@@ -92,6 +92,25 @@ describe('a paid call in Redis', () => {
     for (const { payId } of marked) assert.equal((await bed.store.ledger.read(payId))?.state, 'delivered');
   });
 
+  it('is on the pages of receipts and events, and a replay for its proof, while its write waits for others', async () => {
+    const [one, other] = [await markedPurchase(), await markedPurchase()];
+    const writes = [advance(one, 'delivered')];
+    const { receipts } = await bed.store.receipts.page({ limit: 1, requestId: one.requestId });
+    assert.deepEqual(
+      receipts.map(({ delivered }) => delivered),
+      [true],
+    );
+    const before = await bed.store.feed.page({ limit: 10, requestId: other.requestId });
+    writes.push(advance(other, 'delivered'));
+    const after = await bed.store.feed.page({ limit: 10, requestId: other.requestId });
+    assert.equal(after.events.length, before.events.length + 1);
+    const third = await markedPurchase();
+    writes.push(advance(third, 'delivered'));
+    const again = await bed.store.ledger.reserve({ terms: third, owner: randomUUID(), leaseMs: LEASE_MS });
+    assert.equal(again.kind, 'completed');
+    await Promise.all(writes);
+  });
+
   it('is written in the script of the others of its turn, and fails alone', async () => {
     const [damaged, ...sound] = await Promise.all(Array.from({ length: AT_ONCE }, () => bed.reserved(terms())));
     assert.ok(damaged !== undefined);

@@ -106,6 +106,22 @@ describe('when Redis fails', () => {
     assert.deepEqual(await bed.store.check(), { status: 'ok' });
   });
 
+  it('a server that became a replica is left for the next one, also by writes that were gathered', async () => {
+    await recovered(bed.store);
+    const record = await bed.reserved();
+    const connections = async () => /\bid=\d+(?=.* name=acg-cmd)/.exec(String(await bed.redis.client('LIST')))?.[0];
+    const before = await connections();
+    assert.ok(before !== undefined);
+    await bed.redis.replicaof('127.0.0.1', 1);
+    try {
+      await refusedPromptly(bed.store.ledger.advance(move(record, 'settling')));
+      await until(async () => (await connections()) !== before, 'the connection stays');
+    } finally {
+      await bed.redis.replicaof('NO', 'ONE');
+    }
+    await recovered(bed.store);
+  });
+
   for (const [name, value, cause] of [
     ['maxmemory-policy', 'allkeys-lru', /noeviction/],
     ['appendonly', 'no', /appendonly/],

@@ -60,6 +60,7 @@ const CASES: Readonly<Record<string, Shown>> = {
   'a failure in a JSON-RPC answer': { record: { outcome: 'BACKEND_ERROR' } },
   'a failure': { status: 502, record: { outcome: 'BACKEND_ERROR' } },
   'an aborted answer': { finished: false },
+  'a path of many kilobytes': { url: `/api/resources/${'x'.repeat(30_000)}/invoke` },
   'a request that is no call': { record: { channel: undefined, outcome: undefined } },
   'hostile text in every place': {
     url: `/${HOSTILE}`,

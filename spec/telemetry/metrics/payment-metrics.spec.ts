@@ -43,14 +43,19 @@ describe('money that was taken', () => {
 
   const counting = (ledger: PaymentLedger = store.ledger) => {
     const registry = new Registry();
+    const durations = createDurations();
     const offers = new Map(['market_report', 'cities'].map((id) => [id, { requirements: { network, asset } }]));
     const metrics = paymentMetrics(
       registry,
-      createDurations(),
+      durations,
       (id) => offers.has(id),
       () => offers,
     );
-    return { ledger: metrics.ledger(ledger), taken: async () => seriesIn(await registry.metrics()) };
+    return {
+      ledger: metrics.ledger(ledger),
+      taken: async () => seriesIn(await registry.metrics()),
+      timed: () => seriesIn(durations.text()),
+    };
   };
   const begun = async (ledger: PaymentLedger, changes: Partial<PaymentTerms>): Promise<PaymentRecord> => {
     const asked = { terms: terms(undefined, changes), owner: 'buyer', leaseMs: LEASE_MS };
@@ -81,6 +86,13 @@ describe('money that was taken', () => {
       sums.map((name) => found.get(name)),
       [10_250, 7, 5],
     );
+  });
+
+  it('is timed apart from the last write, which may wait for others', async () => {
+    const { ledger, timed } = counting();
+    done(await ledger.advance(move(await settle(ledger, {}), 'delivered')));
+    const counts = ['advance', 'deliver'].map((name) => timed().get(`acg_ledger_seconds_count{operation="${name}"}`));
+    assert.deepEqual(counts, [2, 1]);
   });
 
   it('is counted once when the reply of the store was lost and the write is repeated', async () => {

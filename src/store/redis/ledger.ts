@@ -55,6 +55,11 @@ const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'with
 /** Between the head of a kept answer, JSON of one line, and its body. */
 const SEPARATOR = Buffer.from('\n');
 
+interface RedisLedger extends PaymentLedger {
+  /** Sends the changes that wait for others, so that what is read next has them. */
+  sendWaiting(): void;
+}
+
 /**
  * The scripts know the table of transitions only as the lists in their plan. `replicated`: a
  * connection on which the writes around a settlement wait for a replica; absent, they do not wait.
@@ -64,7 +69,7 @@ export function redisLedger(
   keys: RedisKeys,
   limits: StoreLimits,
   trimmed: TrimCount,
-): PaymentLedger {
+): RedisLedger {
   const { eventsMaxLength, receiptsMaxLength } = limits;
   const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
   const register = registerKeys(keys);
@@ -150,6 +155,7 @@ export function redisLedger(
       return bytes === null ? undefined : keptFrom(bytes);
     },
     due: (limit) => dueRecords(redis, keys, limit),
+    sendWaiting: () => writes.sendWaiting(),
   };
 }
 

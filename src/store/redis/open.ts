@@ -55,11 +55,20 @@ export async function openRedisStore(
   const trimmed = trimCount();
   const receipts = redisReceipts(redis, keys, limits, trimmed);
   listEarlierReceipts(redis, receipts, log);
+  const feed = redisFeed({ redis, openTail }, keys, limits);
+  const ledger = redisLedger({ redis, replicated }, keys, limits, trimmed);
+  /** A page has all that this process has answered, also what waits to be written. */
+  const withAll = <Query, Page>(page: (query: Query) => Page) => {
+    return (query: Query): Page => {
+      ledger.sendWaiting();
+      return page(query);
+    };
+  };
   return {
     name: 'redis',
-    ledger: redisLedger({ redis, replicated }, keys, limits, trimmed),
-    feed: redisFeed({ redis, openTail }, keys, limits),
-    receipts,
+    ledger,
+    feed: { ...feed, page: withAll(feed.page) },
+    receipts: { ...receipts, page: withAll(receipts.page) },
     tasks: redisTaskClaims(redis, keys),
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),

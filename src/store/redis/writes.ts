@@ -24,10 +24,11 @@ interface PaymentWrites {
    */
   write(change: PaymentChange, later: boolean): Promise<unknown>;
   /**
-   * Sends what waits of a payment now, so that the next command on this connection finds it: an
-   * answer that is sent is a replay for a proof that comes again, however soon.
+   * Sends what waits now if it changes this payment, or any where none is named, so that the next
+   * command on this connection finds it: an answer that is sent is a replay for a proof that comes
+   * again, however soon.
    */
-  sendWaiting(payment: string): void;
+  sendWaiting(payment?: string): void;
 }
 
 interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
@@ -71,7 +72,7 @@ export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promis
       return promise;
     },
     sendWaiting(payment) {
-      if (waiting.some(({ change }) => change.payment === payment)) flush();
+      if (waiting.some(({ change }) => payment === undefined || change.payment === payment)) flush();
     },
   };
 }

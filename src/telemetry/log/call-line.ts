@@ -11,7 +11,7 @@ import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { rawPath } from '../../server/http/target.ts';
 import { isoTime } from '../../time/iso-time.ts';
 import type { Tracing } from '../traces/tracing.ts';
-import { isTrouble, type Log, messageOf } from './log.ts';
+import { isTrouble, type Log, MAX_PATH, messageOf } from './log.ts';
 
 /**
  * Writes one line for each call that is over, with the fields and the level of `httpLog`. The path
@@ -39,7 +39,7 @@ function callLine(
   const ms = Math.round(performance.now() - (record?.openedAt ?? 0));
   return (
     `{"level":${level},"time":"${isoTime()}"${bound},"requestId":${text(requestIdOf(res))},"callId":${text(callIdOf(res))}` +
-    `,"method":${text(req.method)},"path":${text(rawPath(req.originalUrl))},"status":${res.statusCode},"ms":${ms}` +
+    `,"method":${text(req.method)},"path":${text(rawPath(req.originalUrl).slice(0, MAX_PATH))},"status":${res.statusCode},"ms":${ms}` +
     member('channel', record?.channel) +
     member('resource', resourceIn(res)) +
     member('outcome', outcomeOf(res)) +

@@ -18,7 +18,7 @@ import { standardOutput } from './standard-output.ts';
 export type Log = Logger;
 
 /** Longest path in a line, characters: a caller may send 32 KiB of it. */
-const MAX_PATH = 512;
+export const MAX_PATH = 512;
 
 /**
  * Secrets are kept out by type: a serialiser names the few fields that may be written, so an

@@ -121,7 +121,9 @@ export function paymentMetrics(
   });
   const earned = revenueMetric(registry, offers);
   const timedLedger = stopwatch(registry, durations, 'acg_ledger', {
-    time: 'Time of the reads and writes around payments, to the answer of the store.',
+    time:
+      'Time of the reads and writes around payments, to the answer of the store. ' +
+      'deliver: the last write of a paid call, which no caller waits for and which may wait for others up to 10 ms.',
     failures: 'Questions to the ledger that the store did not answer. See health in the log for what is wrong with it.',
   });
   const timedRail = stopwatch(registry, durations, 'acg_rail', {
@@ -142,10 +144,11 @@ export function paymentMetrics(
   return {
     ledger(ledger) {
       const advance = timedLedger('advance', (command: Advance) => ledger.advance(command));
+      const deliver = timedLedger('deliver', (command: Advance) => ledger.advance(command));
       return {
         reserve: timedLedger('reserve', (command) => ledger.reserve(command)),
         async advance(command) {
-          const advanced = await advance(command);
+          const advanced = await (command.to === 'delivered' ? deliver : advance)(command);
           if (advanced.kind === 'done') moved(advanced.record, command);
           return advanced;
         },

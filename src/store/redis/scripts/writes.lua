@@ -6,7 +6,12 @@ local replies, at = {}, 2
 for i, change in ipairs(plan.writes) do
   local keys = { open = KEYS[1], events = KEYS[2], book = 3, register = 9, payment = KEYS[11 + 2 * i], kept = KEYS[12 + 2 * i] }
   local made, reply = pcall(change_record, change, keys, at, now)
-  if not made then reply = { 'failed', type(reply) == 'table' and reply.err or tostring(reply) } end
+  if not made then
+    local cause = type(reply) == 'table' and reply.err or tostring(reply)
+    -- The client leaves such a server only for an error of the whole script.
+    if string.sub(cause, 1, 8) == 'READONLY' then return redis.error_reply(cause) end
+    reply = { 'failed', cause }
+  end
   replies[i] = reply
   at = at + 2 + change.events
 end
