@@ -13,6 +13,14 @@ function verdict(target: string): string {
 }
 
 describe('the guard of sold paths', () => {
+  it('tells escaped braces from a parameter', () => {
+    const guard = createPathGuard([
+      { template: '/reports/a%7B%7D{city}', owner: 'braces' },
+      { template: '/reports/a{city}{day}', owner: 'two' },
+    ]);
+    assert.deepEqual(guard('/reports/abc'), { kind: 'held', owners: ['two'] });
+  });
+
   for (const target of [
     '/reports/berlin',
     '/reports/berlin?x=1',

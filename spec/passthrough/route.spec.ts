@@ -113,6 +113,17 @@ rows('free and priced methods of one address', {}, [
   ['TRACE /news', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
 ]);
 
+describe('what is sold with a fixed query', () => {
+  for (const free of [true, false])
+    it(`has its path for an address, ${free ? 'free' : 'priced'}`, () => {
+      const operations = [operation('GET', '/reports/{city}?format=json', { id: 'report', free })];
+      for (const passthrough of [PARTS.passthrough, undefined]) {
+        assert.equal(outcome({ operations, passthrough }, 'GET /reports/Berlin?format=json'), 'call report');
+        assert.equal(outcome({ operations, passthrough }, 'GET /reports/Berlin'), 'call report');
+      }
+    });
+});
+
 it('an OPTIONS is asked of the operation that has the address to itself', () => {
   const operations = [
     operation('GET', '/reports/{city}', { id: 'report' }),

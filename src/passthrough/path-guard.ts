@@ -9,6 +9,7 @@
  * target unchanged (contract 7.4).
  */
 
+import { templatePath } from '../resources/url-template.ts';
 import { createLiteralOrder } from './literal-order.ts';
 import { createPathTrie } from './path-trie.ts';
 
@@ -58,7 +59,7 @@ export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (t
   // The whole folded path, spelled plainly; servers trim spaces and dots, a parameter may be empty.
   const ownersAt = createPathTrie(paths.map(foldedSegments), { trims: true });
   // All literal segments in their order, wherever they are in a folded path.
-  const mayName = createLiteralOrder(paths.map(({ template }) => literalSegments(pathOf(template))));
+  const mayName = createLiteralOrder(paths.map(({ template }) => literalSegments(templatePath(template))));
   return function judge(target) {
     if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
     const mark = target.indexOf('?');
@@ -84,7 +85,7 @@ export function hasLiteral(template: string): boolean {
 }
 
 function foldedSegments<Owner>({ template, below = false, owner }: GuardedPath<Owner>) {
-  const segments = pathOf(template).replace(/\/$/, '').split('/').slice(1);
+  const segments = templatePath(template).replace(/\/$/, '').split('/').slice(1);
   return { segments: segments.flatMap(segmentLiterals), below, owner };
 }
 
@@ -97,10 +98,6 @@ function segmentLiterals(segment: string): readonly (readonly string[])[] {
     for (const other of others) found.push([other]);
   }
   return found;
-}
-
-function pathOf(template: string): string {
-  return template.replace(/\?.*/s, '');
 }
 
 /** The segments of a template that have no parameter, folded. */

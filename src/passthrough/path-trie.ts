@@ -71,7 +71,7 @@ function nodeOf<Owner>(): Node<Owner> {
 function childOf<Owner>(node: Node<Owner>, literals: readonly string[]): Node<Owner> {
   const [first = '', ...others] = literals;
   if (others.length > 0) {
-    const key = literals.join('{}');
+    const key = JSON.stringify(literals);
     const known = node.patterns.get(key) ?? { literals, node: nodeOf<Owner>() };
     node.patterns.set(key, known);
     return known.node;

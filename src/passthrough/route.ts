@@ -5,7 +5,7 @@
 
 import { GatewayError } from '../errors.ts';
 import type { AddressReader } from '../resources/reverse-template.ts';
-import { pathShape } from '../resources/url-template.ts';
+import { pathShape, templatePath } from '../resources/url-template.ts';
 import { belowMount, originForm } from '../server/http/target.ts';
 import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
 import { createPathTrie } from './path-trie.ts';
@@ -39,7 +39,7 @@ export interface InPlaceRoute {
 /** An operation of the backend that has rules of its own. */
 export interface AddressedOperation {
   readonly method: string;
-  /** With the prefix of the base URL, without a query. */
+  /** With the prefix of the base URL; its fixed query does not count. */
   readonly template: string;
   /** It has a price, needs a mandate, or is a step of a checkout: it never passes. */
   readonly guarded: boolean;
@@ -85,7 +85,7 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     inPlace === undefined ? [] : [{ method, template, ...inPlace }],
   );
   const soldAt = createPathTrie(
-    sold.map((owner) => ({ segments: owner.template.split('/').slice(1).map(segmentLiterals), owner })),
+    sold.map((owner) => ({ segments: templatePath(owner.template).split('/').slice(1).map(segmentLiterals), owner })),
     { trims: false },
   );
   const passed = passthrough === undefined ? undefined : compilePassed(passthrough, pathPrefix);

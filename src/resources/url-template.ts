@@ -66,7 +66,12 @@ export function comparisonFault(template: string): string | undefined {
  * alone: servers may compare paths without regard to case. The query does not count.
  */
 export function pathShape(template: string): string {
-  return template.replace(/\?.*/s, '').replaceAll(PARAMETER, '{}').toLowerCase();
+  return templatePath(template).replaceAll(PARAMETER, '{}').toLowerCase();
+}
+
+/** A template without its fixed query. */
+export function templatePath(template: string): string {
+  return template.replace(/\?.*/s, '');
 }
 
 /** The names in `{…}`, in order. */

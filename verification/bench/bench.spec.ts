@@ -53,8 +53,8 @@ describe('the benchmark', () => {
     const { rounds } = await run([hpmStreamed], { again, repeats: 1 });
     assert.deepEqual(asked, [1]);
     assert.deepEqual(
-      rounds.map((turns) => turns.map(({ id }) => id)),
-      [['hpm-streamed']],
+      rounds.map((turns) => turns.map(({ id, repeat }) => [id, repeat])),
+      [[['hpm-streamed', 0]], [['hpm-streamed', 1]]],
     );
   });
 

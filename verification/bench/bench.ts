@@ -10,6 +10,8 @@ import { type Entries, type Stage, type Started, setStage } from './stage.ts';
 /** One contestant's figures of one round. */
 export interface Turn {
   readonly id: string;
+  /** How often the rounds of its row had been repeated before it. */
+  readonly repeat: number;
   /** CPU of the contestant for one request, user and system, nanoseconds. */
   readonly cpuNs: number;
   readonly perSecond: number;
@@ -45,7 +47,7 @@ export interface TurnOptions {
 
 /** What a suite of turns gave. */
 export interface Outcome {
-  /** The newest rounds of each contestant. */
+  /** All rounds in their order: those of the first take, then those that were repeated. */
   readonly rounds: readonly (readonly Turn[])[];
   /** Contestants that this machine cannot run, and why. */
   readonly missing: ReadonlyMap<string, string>;
@@ -99,15 +101,14 @@ export async function runBench(
   const running = { stage, load, signal };
   log('warming up');
   await warmUp(started, options.warmUpSeconds, running);
-  let rounds = await takeRounds(started, options, running, log);
+  const rounds = [...(await takeRounds(started, { ...options, repeat: 0 }, running, log))];
   for (let repeat = 1; repeat <= (options.repeats ?? 0); repeat += 1) {
     const again = options.again?.(rounds) ?? new Set();
     if (again.size === 0) break;
     const seconds = options.seconds * 2 ** repeat;
     log(`too wide, again with turns of ${seconds} s: ${[...again].join(', ')}`);
     const wide = started.filter(({ contestant }) => again.has(contestant.id));
-    const newer = await takeRounds(wide, { ...options, seconds }, running, log);
-    rounds = rounds.map((turns, at) => [...turns.filter(({ id }) => !again.has(id)), ...(newer[at] ?? [])]);
+    rounds.push(...(await takeRounds(wide, { ...options, seconds, repeat }, running, log)));
   }
   return { rounds, missing };
 }
@@ -144,7 +145,7 @@ async function warmUp(all: readonly Started[], seconds: number, { load, signal }
 
 async function takeRounds(
   all: readonly Started[],
-  { rounds, seconds }: Pick<TurnOptions, 'rounds' | 'seconds'>,
+  { rounds, ...how }: Pick<TurnOptions, 'rounds' | 'seconds'> & Pick<Turn, 'repeat'>,
   machinery: Machinery,
   log: (line: string) => void,
 ): Promise<readonly (readonly Turn[])[]> {
@@ -152,8 +153,7 @@ async function takeRounds(
   for (let round = 0; round < rounds; round += 1) {
     log(`round ${round + 1} of ${rounds}`);
     const turns: Turn[] = [];
-    for (const one of orderOfRound(all, round))
-      turns.push(await named(one.contestant, turnOf(one, seconds, machinery)));
+    for (const one of orderOfRound(all, round)) turns.push(await named(one.contestant, turnOf(one, how, machinery)));
     taken.push(turns);
   }
   return taken;
@@ -161,7 +161,7 @@ async function takeRounds(
 
 async function turnOf(
   { contestant, origin, program }: Started,
-  seconds: number,
+  { seconds, repeat }: Pick<TurnOptions, 'seconds'> & Pick<Turn, 'repeat'>,
   { stage, load, signal }: Machinery,
 ): Promise<Turn> {
   const { id, question, connections, facilitatorCalls } = contestant;
@@ -183,6 +183,7 @@ async function turnOf(
   }
   return {
     id,
+    repeat,
     cpuNs: used / requests,
     perSecond: (requests * 1_000) / elapsedMs,
     p50Ms,

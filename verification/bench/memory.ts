@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from '../../spec/support/ports.ts';
 import { type Ground, groundFor, type Measured, type MeasuringParts } from './ground.ts';
-import { openHeap } from './heap.ts';
+import { type Heap, openHeap } from './heap.ts';
 import { treeResidentBytes } from './meter.ts';
 import { gatewayInspected, gatewayOverloaded } from './peers/gateway.ts';
 import type { Started } from './stage.ts';
@@ -32,54 +32,75 @@ const CONNECTIONS_AT_ONCE = 100;
 export async function measureMemory(parts: MeasuringParts): Promise<Measured> {
   await using ends = new AsyncDisposableStack();
   const ground = await groundFor(ends, parts);
+  const idle = await held('idle-connection', IDLE_CONNECTIONS, () => 'GET /health HTTP/1.1', ground, parts);
+  const subscriber = await held('subscriber', SUBSCRIBERS, subscription, ground, parts);
+  const growth = await heapGrowth(ground, parts);
+  const saturated = await saturatedBytes(ground, parts.signal);
+  return new Map([
+    ['idle-connection', { values: [idle] }],
+    ['subscriber', { values: [subscriber] }],
+    ['heap-growth', { values: [growth] }],
+    ['saturated-rss', { values: [saturated / 1_048_576] }],
+  ]);
+}
+
+function subscription(token: string): string {
+  const lines = ['GET /api/events/stream HTTP/1.1', `authorization: Bearer ${token}`, 'accept: text/event-stream'];
+  return lines.join('\r\n');
+}
+
+/** A gateway whose memory is read, after its first calls. */
+interface Inspected {
+  readonly started: Started;
+  readonly token: string;
+  readonly heap: Heap;
+}
+
+async function inspected(name: string, ground: Ground, { signal, tell }: MeasuringParts): Promise<Inspected> {
   const token = randomBytes(24).toString('hex');
   const [inspectorPort = 0] = await freePorts(1);
-  const started = await ground.stage.start(gatewayInspected(inspectorPort, token));
+  const started = await ground.stage.start({ ...gatewayInspected(inspectorPort, token), process: name });
   const heap = await openHeap(inspectorPort);
-  ends.defer(() => heap.close());
+  tell(`${name}: ${FIRST_CALLS} calls`);
+  await calls(started, FIRST_CALLS, ground, signal);
+  return { started, token, heap };
+}
+
+/** Resident memory of each of `count` connections that ask once and stay open, bytes. */
+async function held(
+  name: string,
+  count: number,
+  requestOf: (token: string) => string,
+  ground: Ground,
+  parts: MeasuringParts,
+): Promise<number> {
+  // A process of its own: what earlier connections gave back would be used again.
+  const { started, token, heap } = await inspected(name, ground, parts);
   const resident = async (): Promise<number> => {
     await heap.usedBytes();
     await delay(IDLE_MS, undefined, { signal: parts.signal });
     return treeResidentBytes(started.program.pid);
   };
-
-  parts.tell(`${FIRST_CALLS} calls`);
-  await calls(started, FIRST_CALLS, ground, parts.signal);
   const [before, heapBefore] = [await resident(), await heap.usedBytes()];
-  const idle = await openAll(started, IDLE_CONNECTIONS, `GET /health HTTP/1.1\r\nhost: ${hostOf(started)}\r\n\r\n`);
-  const perConnection = ((await resident()) - before) / IDLE_CONNECTIONS;
-  const heapPerConnection = ((await heap.usedBytes()) - heapBefore) / IDLE_CONNECTIONS;
-  for (const socket of idle) socket.destroy();
-  const without = await resident();
-  const subscribing = [
-    'GET /api/events/stream HTTP/1.1',
-    `host: ${hostOf(started)}`,
-    `authorization: Bearer ${token}`,
-    'accept: text/event-stream',
-  ];
-  const heapWithout = await heap.usedBytes();
-  const subscribers = await openAll(started, SUBSCRIBERS, `${subscribing.join('\r\n')}\r\n\r\n`);
-  const perSubscriber = ((await resident()) - without) / SUBSCRIBERS;
-  const heapPerSubscriber = ((await heap.usedBytes()) - heapWithout) / SUBSCRIBERS;
-  for (const socket of subscribers) socket.destroy();
-  parts.tell(
-    `heap alone: ${heapPerConnection.toFixed(0)} B a connection, ${heapPerSubscriber.toFixed(0)} B a subscriber`,
-  );
+  const sockets = await openAll(started, count, `${requestOf(token)}\r\nhost: ${hostOf(started)}\r\n\r\n`);
+  const each = ((await resident()) - before) / count;
+  parts.tell(`${name}: ${(((await heap.usedBytes()) - heapBefore) / count).toFixed(0)} B each of the heap alone`);
+  for (const socket of sockets) socket.destroy();
+  heap.close();
+  return each;
+}
 
-  await resident();
-  const heapFirst = await heap.usedBytes();
+/** How much more of the heap is in use after many calls, bytes a call. */
+async function heapGrowth(ground: Ground, parts: MeasuringParts): Promise<number> {
+  const { started, heap } = await inspected('heap', ground, parts);
+  const before = await heap.usedBytes();
   parts.tell(`${CALLS} calls, at most ${MOST_SECONDS} s`);
   const served = await calls(started, CALLS, ground, parts.signal);
-  await resident();
-  const growth = ((await heap.usedBytes()) - heapFirst) / served;
+  await delay(IDLE_MS, undefined, { signal: parts.signal });
+  const growth = ((await heap.usedBytes()) - before) / served;
+  heap.close();
   parts.tell(`${served} calls served`);
-  const saturated = await saturatedBytes(ground, parts.signal);
-  return new Map([
-    ['idle-connection', { values: [perConnection] }],
-    ['subscriber', { values: [perSubscriber] }],
-    ['heap-growth', { values: [growth] }],
-    ['saturated-rss', { values: [saturated / 1_048_576] }],
-  ]);
+  return growth;
 }
 
 /** The most that a gateway without an inspector holds after each turn. */

@@ -14,12 +14,15 @@ export interface Standing extends Turn {
 /** Sums up the rounds, contestants in the given order; those that did not run are left out. */
 export function standings(contestants: readonly Contestant[], rounds: Outcome['rounds']): readonly Standing[] {
   return contestants.flatMap(({ id, title }) => {
-    const own = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
+    const all = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
+    const repeat = Math.max(...all.map((turn) => turn.repeat));
+    const own = all.filter((turn) => turn.repeat === repeat);
     if (own.length === 0) return [];
     const middle = (figure: (turn: Turn) => number): number => median(own.map(figure));
     return [
       {
         id,
+        repeat,
         title,
         cpuNs: middle((turn) => turn.cpuNs),
         perSecond: middle((turn) => turn.perSecond),

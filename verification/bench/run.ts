@@ -47,7 +47,7 @@ const MEASURING: Readonly<Record<MeasuredSuite, Measuring>> = {
   overload: { seconds: 130, run: measureOverload },
   workers: { seconds: 100, run: measureWorkers },
   resources: { seconds: 80, run: measureResources },
-  memory: { seconds: 120, run: measureMemory },
+  memory: { seconds: 140, run: measureMemory },
   [START_SUITE]: { seconds: 100, run: measureStarts },
 };
 

@@ -109,6 +109,7 @@ export async function measureSettlement(parts: MeasuringParts): Promise<Measured
   return new Map<string, Measurement>([
     ['settle-instant', against(rateRatios(instant))],
     ['settle-blocks', against(rateRatios(blocks))],
+    ['settle-all', { values: [...instant.own, ...blocks.own].map(({ good }) => good) }],
     ['settle-p50', { values: blocks.own.map(({ p50Ms }) => p50Ms) }],
     ['settle-rpc', { values: instant.own.map(({ calls, good }) => calls / good) }],
     ['settle-rpc-official', against(instant.official.map(({ calls, good }) => calls / good))],

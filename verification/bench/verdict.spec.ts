@@ -20,6 +20,8 @@ const ROW: Goal = {
   stretch: 0.4,
 };
 
+const NONE_LOST: Partial<Goal> = { goal: 9, stretch: 10, atLeast: true, every: true };
+
 describe('the verdict on a row', () => {
   const cases: readonly (readonly [string, Partial<Goal>, readonly number[], Met])[] = [
     ['at its goal', {}, [0.5, 0.5, 0.5, 0.5], 'yes'],
@@ -30,6 +32,8 @@ describe('the verdict on a row', () => {
     ['of too few rounds', {}, [0.3, 0.3, 0.3], 'no: too few rounds'],
     ['where more is better, at its goal', { goal: 8, stretch: 15, atLeast: true }, [8, 8, 8, 8], 'yes'],
     ['where more is better, below its goal', { goal: 8, stretch: 15, atLeast: true }, [7.9, 7.9, 7.9, 7.9], 'no'],
+    ['that every round must keep, and one breaks', NONE_LOST, [8, 9, 9, 9, 9, 9], 'no'],
+    ['that every round must keep', NONE_LOST, [9, 9, 9, 9], 'yes'],
     ['where more is better, at its stretch goal', { goal: 8, stretch: 15, atLeast: true }, [15, 15, 15, 15], 'stretch'],
   ];
   for (const [what, changed, values, met] of cases)
@@ -74,6 +78,16 @@ describe('the values of a row', () => {
 
   it('leave out rounds without the peer', () => {
     assert.deepEqual(valuesOf(ROW, [[turn('own', 50)], [turn('own', 50), turn('peer', 100)]]), [0.5]);
+  });
+
+  it('are those of the last rounds that both took, never of one there and of the other here', () => {
+    const [first, second] = [
+      [turn('own', 50), turn('other', 20), turn('peer', 100)],
+      [turn('other', 30), turn('peer', 200)],
+    ];
+    const rounds = [first, second.map((one) => ({ ...one, repeat: 1 }))];
+    assert.deepEqual(valuesOf(ROW, rounds), [0.5]);
+    assert.deepEqual(valuesOf({ ...ROW, of: 'other' }, rounds), [0.15]);
   });
 
   it('are times where the row says so', () => {
@@ -222,5 +236,15 @@ function anyContestant() {
 }
 
 function turn(id: string, cpuUs: number): Turn {
-  return { id, cpuNs: cpuUs * 1_000, perSecond: 1, p50Ms: 1, p99Ms: 1, residentBytes: 1, busy: 1, loadNs: 1 };
+  return {
+    id,
+    repeat: 0,
+    cpuNs: cpuUs * 1_000,
+    perSecond: 1,
+    p50Ms: 1,
+    p99Ms: 1,
+    residentBytes: 1,
+    busy: 1,
+    loadNs: 1,
+  };
 }

@@ -18,7 +18,7 @@ export type Met = 'yes' | 'stretch' | 'no' | 'no: too wide' | 'no: too few round
 /** A judged row. */
 export interface Row {
   readonly goal: Goal;
-  /** The median of the rounds; undefined when nothing was measured. */
+  /** The median of the rounds, or the worst where every one counts; undefined: not measured. */
   readonly now: number | undefined;
   /** Interquartile range of the rounds through their median. */
   readonly spread: number | undefined;
@@ -38,9 +38,10 @@ export function judge(goal: Goal, measured: Measurement): Row {
     const missing = 'missing' in measured ? measured.missing : 'no round had both';
     return { goal, now: undefined, spread: undefined, met: 'not available', missing };
   }
-  const now = median(measured.values);
-  const spread = spreadOf(measured.values);
-  return { goal, now, spread, met: metBy(goal, measured.values.length, now, spread) };
+  const { values } = measured;
+  const now = goal.every !== true ? median(values) : goal.atLeast === true ? Math.min(...values) : Math.max(...values);
+  const spread = spreadOf(values);
+  return { goal, now, spread, met: metBy(goal, values.length, now, spread) };
 }
 
 function metBy({ goal, stretch, atLeast, once }: Goal, rounds: number, now: number, spread: number): Met {
@@ -57,13 +58,18 @@ export function missed(rows: readonly Row[]): readonly Row[] {
   return rows.filter(({ goal, met }) => goal.goal !== undefined && met !== 'yes' && met !== 'stretch');
 }
 
-/** The values of a row of turns, one for each round in which it and its peer took part. */
+/**
+ * The values of a row of turns, one for each round in which it and its peer took part; of rounds
+ * that were repeated the last ones.
+ */
 export function valuesOf(goal: Goal, rounds: readonly (readonly Turn[])[]): readonly number[] {
-  return rounds.flatMap((turns) => {
+  const both = rounds.flatMap((turns) => {
     const own = turns.find(({ id }) => id === goal.of);
     const peer = goal.against === undefined ? own : turns.find(({ id }) => id === goal.against);
-    return own === undefined || peer === undefined ? [] : [figureOf(goal, own, peer)];
+    return own === undefined || peer === undefined ? [] : [{ own, peer }];
   });
+  const last = Math.max(...both.map(({ own }) => own.repeat));
+  return both.filter(({ own }) => own.repeat === last).map(({ own, peer }) => figureOf(goal, own, peer));
 }
 
 function figureOf({ figure }: Goal, own: Turn, peer: Turn): number {

@@ -33,6 +33,20 @@ describe('a schema that is compiled when its first input comes', () => {
       properties: Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`r${index}`, { $ref: '#/$defs/d' }])),
       $defs: { d: { type: 'object', properties: Object.fromEntries(Object.entries(LARGE).slice(0, 9)) } },
     },
+    'one with many patterns and formats': {
+      type: 'object',
+      properties: Object.fromEntries(
+        Array.from({ length: 20 }, (_, at) => [`p${at}`, { type: 'string', pattern: '^a', format: 'email' }]),
+      ),
+    },
+    'one with long lists of names that others depend on': {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      dependentRequired: {
+        a: Array.from({ length: 200 }, (_, at) => `n${at}`),
+        b: Array.from({ length: 200 }, (_, at) => `m${at}`),
+      },
+    },
     'one with long lists of values': {
       type: 'object',
       properties: Object.fromEntries(
@@ -59,6 +73,17 @@ describe('a schema that only its compilation refuses', () => {
     'a name that a pattern matches too': [
       { ...around({ type: 'string' }), patternProperties: { '^a': { type: 'string' } } },
       /property a matches pattern/,
+    ],
+    'a reference to a list of names': [around({ $ref: '#/required' }, { required: ['a'] }), /unknown keyword/],
+    'a reference to a value that no meta-schema has seen': [
+      {
+        type: 'object',
+        properties: {
+          a: { type: 'object', default: { type: 'string', minLength: 'x' } },
+          b: { $ref: '#/properties/a/default' },
+        },
+      },
+      /minLength value must be/,
     ],
     'a name whose reference has an escape': [
       around({ $ref: '#/$defs/a%41' }, { $defs: { 'a%41': { type: 'string' } } }),

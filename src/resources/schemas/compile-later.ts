@@ -8,12 +8,17 @@ import { resolveReference, subschemas } from './keywords.ts';
  * 10 ms together.
  */
 const MOST_SCHEMAS = 40;
-/** Values of an `enum` that take as long as one schema. */
+/** Values of an `enum`, or names that others depend on, that take as long as one schema. */
 const VALUES_A_SCHEMA = 10;
 /** Longer lists are compared in a loop, whose code does not grow. */
 const LONGEST_WRITTEN_OUT = 200;
-/** A reference that the validator and `resolveReference` read alike: nothing in it is escaped. */
-const PLAIN_REFERENCE = /^#(?:\/[\w$.-]+)*$/;
+/** Each takes as long as a schema. */
+const MATCHED = ['pattern', 'format'];
+/**
+ * A reference to what the meta-schema has found to be a schema, and which the validator and
+ * `resolveReference` read alike: nothing in it is escaped.
+ */
+const PLAIN_REFERENCE = /^#\/\$defs\/[\w$.-]+$/;
 /** Keywords that the validator refuses beside certain others, or without them. */
 const CONDITIONAL = ['minContains', 'maxContains', 'unevaluatedProperties', 'unevaluatedItems', '$anchor', '$schema'];
 
@@ -29,6 +34,7 @@ export function mayCompileLater(root: JsonObject): boolean {
     if (!isObject(schema)) return true;
     if (CONDITIONAL.some((keyword) => keyword in schema)) return false;
     const { enum: values, $ref: reference } = schema;
+    left -= MATCHED.filter((keyword) => keyword in schema).length + dependentCost(schema);
     if (Array.isArray(values)) {
       if (values.length === 0) return false;
       if (values.length <= LONGEST_WRITTEN_OUT) left -= Math.floor(values.length / VALUES_A_SCHEMA);
@@ -44,6 +50,12 @@ export function mayCompileLater(root: JsonObject): boolean {
     return subschemas(schema).every((inner) => isPlain(inner.schema));
   };
   return isPlain(root);
+}
+
+/** What `dependentRequired` takes, in schemas. */
+function dependentCost({ dependentRequired }: JsonObject): number {
+  const lists = isObject(dependentRequired) ? Object.values(dependentRequired) : [];
+  return lists.reduce<number>((sum, names) => sum + 1 + (Array.isArray(names) ? names.length : 0) / VALUES_A_SCHEMA, 0);
 }
 
 function isWholeCondition(schema: JsonObject): boolean {

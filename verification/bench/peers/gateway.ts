@@ -260,14 +260,24 @@ export function gatewayInspected(inspectorPort: number, adminToken: string): Con
   return free('gateway-inspected', 'gateway, Redis', gatewayProgram('redis', sold, { flags }));
 }
 
-/** The gateway with so many resources, one of which is called. */
+/** The gateway with so many resources, all different, one of which is called. */
 export function gatewayWithResources(count: number): Contestant {
   const named = { name: 'Report', description: 'Prices and volumes of one city on one day' };
-  const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, resource(named, ['http'])] as const);
+  const others = Array.from({ length: count - 1 }, (_, at) => [`other-${at}`, otherResource(at, named)] as const);
   const resources = { [FREE_RESOURCE]: resource(named, ['http']), ...Object.fromEntries(others) };
   const program = gatewayProgram('memory', { resources });
   // Readiness asks the facilitator too, which is no part of a start.
   return { ...free(`gateway-of-${count}`, `gateway, free call, ${count} resources`, program), readyPath: '/health' };
+}
+
+/** With a schema and an address of its own: equal schemas share their validators. */
+function otherResource(at: number, named: Parameters<typeof resource>[0]): object {
+  const properties = { ...INPUT_SCHEMA.properties, [`option${at}`]: { type: 'integer', minimum: 1 } };
+  return {
+    ...resource(named, ['http']),
+    inputSchema: { ...INPUT_SCHEMA, properties },
+    backend: { method: 'POST', path: `/reports/${at}` },
+  };
 }
 
 /** Where a gateway keeps its records. */
