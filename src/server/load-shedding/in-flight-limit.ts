@@ -25,11 +25,11 @@ export const MOST_RAISE = 2;
  *
  * There is no limit until turns become long while the loop works all the time: where it has time
  * left, long turns are bursts, and fewer calls would leave it idle. Then it is a share of what was
- * in flight. It rises
- * while calls wait for it: step by step where the loop works all the time, and by what is missing
- * where it has time left, but not before calls that the last rise let in have ended: what they cost
- * is seen only then. So neither the cost of a call nor the time of the backend must be known, and
- * the core is never idle for long while a call waits.
+ * in flight. It rises while calls wait for it: step by step where the loop works all the time, and
+ * not before calls that the last rise let in have ended, because what they cost is seen only then.
+ * Where the loop has time left it rises by what is missing as they end, and by a step also while
+ * none does: those in flight wait for a slow backend. So neither the cost of a call nor the time of
+ * the backend must be known, and the core is never idle for long while a call waits.
  */
 export class InFlightLimit {
   #limit = Number.POSITIVE_INFINITY;
@@ -69,8 +69,9 @@ export class InFlightLimit {
       // The calls that were in flight at the last fall must have ended: until then turns stay long.
       if (this.#endedSinceFall >= this.#most) this.#fall(LONG_TURN_MS / turnMs);
     } else if (this.#reached) {
-      const raise = Math.min(MOST_RAISE, Math.max(RAISE, 1 / this.#busy)) - 1;
-      this.#limit *= 1 + raise * Math.min(1, this.#ended / this.#limit);
+      const ended = Math.min(1, this.#ended / this.#limit);
+      const raise = (Math.min(MOST_RAISE, Math.max(RAISE, 1 / this.#busy)) - 1) * ended;
+      this.#limit *= 1 + (this.#busy > BUSY ? raise : Math.max(RAISE - 1, raise));
     }
     this.#most = 0;
     this.#ended = 0;
