@@ -23,6 +23,8 @@ export const SMALL_BYTES = 10_240;
 export const MAX_WAIT_MS = 1_000;
 /** Most calls that begin at the end of one turn. */
 const LOOKS = 64;
+/** Most calls that are refused at a time because they waited too long: thousands are 100 ms. */
+const REFUSALS = 64;
 
 /** A call that was not admitted. */
 export interface WaitingCall {
@@ -75,6 +77,8 @@ export class CallQueue {
   #large = 0;
   /** Looks that are due at the end of the turn. */
   #looks = 0;
+  /** Whether more of what waited too long is refused at the end of the turn. */
+  #refusing = false;
   /** The queue that had its turn. */
   #last = 0;
   #endWork: (() => void) | undefined;
@@ -118,23 +122,33 @@ export class CallQueue {
 
   /** Refuses what has waited too long, and looks for room that no call left; to be called often. */
   tick(): void {
-    this.#refuseUntil(this.#now() - MAX_WAIT_MS);
+    if (!this.#refusing) this.#refuseLate();
     if (this.#waiting > 0 && this.#allowed()) while (this.#looks < Math.min(LOOKS, this.#waiting)) this.#look();
   }
 
   /** Refuses all that waits. */
   close(): void {
-    this.#refuseUntil(Number.POSITIVE_INFINITY);
+    this.#refuseUntil(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
-  #refuseUntil(since: number): void {
+  readonly #refuseLate = (): void => {
+    this.#refusing = this.#refuseUntil(this.#now() - MAX_WAIT_MS, REFUSALS);
+    if (this.#refusing) this.#atEnd(this.#refuseLate);
+  };
+
+  /** Refuses what has waited since then or longer; true: more of it is left. */
+  #refuseUntil(since: number, atMost: number): boolean {
+    let left = atMost;
     for (const queue of this.#queues)
       for (const entry of queue) {
         if (entry.since > since) break;
+        if (left === 0) return true;
+        left -= 1;
         this.#take(queue, entry);
         if (!entry.call.gone()) entry.call.refuse();
       }
     this.#countWork();
+    return false;
   }
 
   #take(queue: Set<Entry>, entry: Entry): void {
