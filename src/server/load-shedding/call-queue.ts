@@ -16,7 +16,7 @@ export type CallKind = (typeof CALL_KINDS)[number];
  * its own bytes.
  */
 export const MAX_WAITING = 4_096;
-/** Large calls that wait at most, and what a call takes that is not large, bytes. */
+/** Large calls of one kind that wait at most, and what a call takes that is not large, bytes. */
 export const MAX_LARGE_WAITING = 64;
 export const SMALL_BYTES = 10_240;
 /** How long a call waits at most, milliseconds: then its caller may as well ask again. */
@@ -42,6 +42,12 @@ interface Entry {
   readonly call: WaitingCall;
   /** Milliseconds of the monotonic clock. */
   readonly since: number;
+}
+
+/** The calls of one kind that wait. */
+interface Queue {
+  readonly entries: Set<Entry>;
+  large: number;
 }
 
 interface CallQueueParts {
@@ -72,9 +78,8 @@ export class CallQueue {
   readonly #work: () => () => void;
   readonly #now: () => number;
   readonly #atEnd: (callback: () => void) => unknown;
-  readonly #queues = CALL_KINDS.map(() => new Set<Entry>());
+  readonly #queues = CALL_KINDS.map((): Queue => ({ entries: new Set(), large: 0 }));
   #waiting = 0;
-  #large = 0;
   /** Looks that are due at the end of the turn. */
   #looks = 0;
   /** Whether more of what waited too long is refused at the end of the turn. */
@@ -106,11 +111,12 @@ export class CallQueue {
   enter(call: WaitingCall): boolean {
     const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
     const large = isLarge(call);
-    if (queue === undefined || queue.size >= MAX_WAITING || (large && this.#large >= MAX_LARGE_WAITING)) return false;
+    if (queue === undefined || queue.entries.size >= MAX_WAITING) return false;
+    if (large && queue.large >= MAX_LARGE_WAITING) return false;
     this.#endWork ??= this.#work();
-    queue.add({ call, since: this.#now() });
+    queue.entries.add({ call, since: this.#now() });
     this.#waiting += 1;
-    if (large) this.#large += 1;
+    if (large) queue.large += 1;
     if (this.#looks === 0) this.#look();
     return true;
   }
@@ -140,7 +146,7 @@ export class CallQueue {
   #refuseUntil(since: number, atMost: number): boolean {
     let left = atMost;
     for (const queue of this.#queues)
-      for (const entry of queue) {
+      for (const entry of queue.entries) {
         if (entry.since > since) break;
         if (left === 0) return true;
         left -= 1;
@@ -151,9 +157,9 @@ export class CallQueue {
     return false;
   }
 
-  #take(queue: Set<Entry>, entry: Entry): void {
-    queue.delete(entry);
-    if (isLarge(entry.call)) this.#large -= 1;
+  #take(queue: Queue, entry: Entry): void {
+    queue.entries.delete(entry);
+    if (isLarge(entry.call)) queue.large -= 1;
     this.#waiting -= 1;
   }
 
@@ -192,8 +198,9 @@ export class CallQueue {
   #beginNext(): void {
     for (let tried = 0; tried < this.#queues.length; tried += 1) {
       this.#last = (this.#last + 1) % this.#queues.length;
-      const queue = this.#queues[this.#last] ?? new Set();
-      for (const entry of queue) {
+      const queue = this.#queues[this.#last];
+      if (queue === undefined) continue;
+      for (const entry of queue.entries) {
         this.#take(queue, entry);
         if (entry.call.gone()) continue;
         entry.call.begin();
