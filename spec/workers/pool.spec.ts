@@ -39,6 +39,7 @@ function bed({ fails }: { readonly fails?: (pid: number) => boolean } = {}) {
       <T>(name: string, answer: T) =>
       (): T | Promise<never> => {
         fake.asked.push(name);
+        if (fails?.(pid) === true) throw new Error('no start');
         return fake.silent ? new Promise<never>(() => undefined) : answer;
       };
     answerCommands(worker, {
@@ -60,7 +61,8 @@ function bed({ fails }: { readonly fails?: (pid: number) => boolean } = {}) {
       ...primary,
       pid,
       onEnd: (listener) => void ended.promise.then(listener),
-      kill: () => fake.end(KILLED),
+      // What it has sent before arrives first.
+      kill: () => void turn().then(() => turn().then(() => fake.end(KILLED))),
     };
   };
   const order = (): StartOrder => ({
@@ -150,6 +152,16 @@ describe('the workers of a gateway', () => {
     pool.refill();
     await settled();
     assert.deepEqual([fakes.length, pool.facts().serving], [3, 2]);
+    await pool.end();
+  });
+
+  it('that cannot start while they are asked are left out of the answer', async () => {
+    const { pool, die, fakes } = bed({ fails: (pid) => pid === 3 });
+    await pool.start();
+    fakes[0]?.end(KILLED);
+    while (fakes.length < 3) await turn();
+    assert.equal((await pool.all('drain', { propagationMs: 0, finishMs: 0 })).length, 1);
+    await die(fakes[1]);
     await pool.end();
   });
 

@@ -52,6 +52,9 @@ export async function serve(args: { readonly config?: string }, openers?: Opener
     await serving.drain();
   } catch (error) {
     log.fatal({ err: error }, 'the gateway cannot go on');
+    // Workers that are left finish their calls; where a drain is what failed, there is no other.
+    serving.stop();
+    await serving.drain().catch(() => undefined);
     throw error;
   } finally {
     await closed(opened, log);

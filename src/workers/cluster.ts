@@ -45,7 +45,11 @@ export function forkWorker(processes: number): WorkerProcess {
     pid: worker.process.pid ?? 0,
     send: (message) => (waiting === undefined ? send(message) : void waiting.push(message)),
     onMessage: (listener) => worker.on('message', listener),
-    onEnd: (listener) => worker.on('exit', (code, signal) => listener({ code, signal })),
+    onEnd(listener) {
+      worker.on('exit', (code, signal) => listener({ code, signal }));
+      // Where the system starts no process there is none that exits.
+      if (worker.process.pid === undefined) setImmediate(() => listener({ code: null, signal: null }));
+    },
     kill: () => worker.process.kill('SIGKILL'),
   };
 }

@@ -53,7 +53,8 @@ export interface Pool {
   start(): Promise<number>;
   /**
    * Asks all workers, also those that are starting, which answer once they have. One that ends
-   * meanwhile is left out of the answers. @throws Error of the first one that failed
+   * meanwhile or cannot start is left out of the answers.
+   * @throws Error of the first one that failed
    */
   all<Name extends CommandName>(name: Name, given: Given<Name>): Promise<readonly Answered<Name>[]>;
   /** Asks those that serve. Each answer has the worker's number; numbers are never used again. */
@@ -162,9 +163,10 @@ export function createPool(parts: PoolParts): Pool {
       asked.map(async ({ number, asker }) => [number, await asker.ask(name, given)] as const),
     );
     const found = new Map<number, Answered<Name>>();
-    for (const answer of answers)
+    for (const [index, answer] of answers.entries())
       if (answer.status === 'fulfilled') found.set(...answer.value);
-      else if (!(answer.reason instanceof WorkerGone)) throw answer.reason;
+      // One that could not start answers everything with the reason, and is ended.
+      else if (asked[index]?.serving === true && !(answer.reason instanceof WorkerGone)) throw answer.reason;
     return found;
   };
   return {

@@ -163,6 +163,20 @@ describe('calls that wait', () => {
     assert.equal(stage.queue.waiting(), 1);
   });
 
+  it('are refused a few at a time, all of them within some turns', () => {
+    const stage = new Stage();
+    stage.allowed = false;
+    for (let call = 0; call < 1_000; call += 1) stage.enter(`${call}`);
+    stage.now = MAX_WAIT_MS;
+    const refused = Array.from({ length: 20 }, (_, turn) => {
+      if (turn % 5 === 0) stage.queue.tick();
+      stage.endTurn();
+      return stage.happened().length;
+    });
+    assert.ok(Math.max(...refused) <= 128, `${refused}`);
+    assert.deepEqual([stage.queue.waiting(), stage.working], [0, 0]);
+  });
+
   it('are so many of one kind at most; another kind has its own room', () => {
     const stage = new Stage();
     stage.allowed = false;
@@ -171,13 +185,13 @@ describe('calls that wait', () => {
     assert.equal(stage.enter('p', 'proof'), true);
   });
 
-  it('are few where they are large, of whatever kind', () => {
+  it('are few where they are large; another kind has its own room', () => {
     const stage = new Stage();
     stage.allowed = false;
     const large = { bytes: SMALL_BYTES + 1 };
-    for (let call = 0; call < MAX_LARGE_WAITING; call += 1)
-      assert.equal(stage.enter(`${call}`, call % 2 === 0 ? 'plain' : 'proof', large), true);
+    for (let call = 0; call < MAX_LARGE_WAITING; call += 1) assert.equal(stage.enter(`${call}`, 'plain', large), true);
     assert.equal(stage.enter('one more', 'plain', large), false);
+    assert.equal(stage.enter('p', 'proof', large), true);
     assert.equal(stage.enter('small', 'plain', { bytes: SMALL_BYTES }), true);
     stage.now = MAX_WAIT_MS;
     stage.queue.tick();

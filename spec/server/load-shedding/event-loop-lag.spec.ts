@@ -99,6 +99,17 @@ describe('the room of a turn for calls that come in', () => {
     assert.equal(thread.turns.hasRoom(), false);
   });
 
+  it('is not more because calls were refused in a turn before, in which none came', () => {
+    const thread = new Thread();
+    thread.turns.refusing(() => thread.work(50));
+    thread.endTurn();
+    thread.turns.came();
+    thread.work(TURN_MS);
+    assert.equal(thread.turns.hasRoom(), false);
+    thread.endTurn();
+    assert.equal(thread.turns.take(), TURN_MS);
+  });
+
   it('is not used up by refusals, nor by a time in which the thread did not run', () => {
     const thread = new Thread();
     thread.turns.came();

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import {
   BUSY,
   InFlightLimit,
+  JUDGE_MS,
   LEAST_IN_FLIGHT,
   LONG_TURN_MS,
   LOWER,
@@ -83,6 +84,18 @@ describe('the limit on calls in flight', () => {
     assert.equal(limit.calls, LEAST_IN_FLIGHT);
   });
 
+  it('is soon far above the least where slow calls hold it, none ends, and the loop has nothing to do', () => {
+    const limit = after(1);
+    limit.allows(LEAST_IN_FLIGHT);
+    limit.judge({ turnMs: 2 * LONG_TURN_MS, busy: 1 });
+    assert.equal(limit.calls, LEAST_IN_FLIGHT);
+    for (let ms = 0; ms < 2_000; ms += JUDGE_MS) {
+      limit.allows(1_000);
+      limit.judge({ turnMs: 1, busy: 0.02 });
+    }
+    assert.ok(limit.calls > 400, `${limit.calls}`);
+  });
+
   it('does not rise while no call waits for it', () => {
     const limit = fallen();
     limit.allows(1);
@@ -99,7 +112,7 @@ describe('the limit on calls in flight', () => {
     assert.equal(limit.calls, (IN_FLIGHT / 2) * RAISE);
   });
 
-  it('rises by a large one where the loop has time left, as calls end, and by a small one at least', () => {
+  it('rises by a large one where the loop has time left as calls end, and by a small one while none does', () => {
     for (const [ended, factor] of [
       [IN_FLIGHT, MOST_RAISE],
       [IN_FLIGHT / 4, 1 + (MOST_RAISE - 1) / 2],

@@ -99,6 +99,14 @@ describe('slow work', () => {
     assert.ok((became?.refused ?? 0) > 0);
   });
 
+  it('at a backend that hangs makes no long turn, though all that wait are refused at once', () => {
+    const process = new ModelledProcess(512);
+    run(process, [HANGING, 4_000]);
+    // All of them come in the first turns.
+    const longest = Math.max(...process.turnsMs.slice(8));
+    assert.ok(longest < LONG_TURN_MS, `${longest} ms`);
+  });
+
   it('of the process itself, late in a call, gets a limit that leaves the core busy', () => {
     const process = new ModelledProcess();
     const settledMs = 3_000;

@@ -16,13 +16,15 @@ export type CallKind = (typeof CALL_KINDS)[number];
  * its own bytes.
  */
 export const MAX_WAITING = 4_096;
-/** Large calls that wait at most, and what a call takes that is not large, bytes. */
+/** Large calls of one kind that wait at most, and what a call takes that is not large, bytes. */
 export const MAX_LARGE_WAITING = 64;
 export const SMALL_BYTES = 10_240;
 /** How long a call waits at most, milliseconds: then its caller may as well ask again. */
 export const MAX_WAIT_MS = 1_000;
 /** Most calls that begin at the end of one turn. */
 const LOOKS = 64;
+/** Most calls that are refused at a time because they waited too long: thousands are 100 ms. */
+const REFUSALS = 64;
 
 /** A call that was not admitted. */
 export interface WaitingCall {
@@ -40,6 +42,12 @@ interface Entry {
   readonly call: WaitingCall;
   /** Milliseconds of the monotonic clock. */
   readonly since: number;
+}
+
+/** The calls of one kind that wait. */
+interface Queue {
+  readonly entries: Set<Entry>;
+  large: number;
 }
 
 interface CallQueueParts {
@@ -70,11 +78,12 @@ export class CallQueue {
   readonly #work: () => () => void;
   readonly #now: () => number;
   readonly #atEnd: (callback: () => void) => unknown;
-  readonly #queues = CALL_KINDS.map(() => new Set<Entry>());
+  readonly #queues = CALL_KINDS.map((): Queue => ({ entries: new Set(), large: 0 }));
   #waiting = 0;
-  #large = 0;
   /** Looks that are due at the end of the turn. */
   #looks = 0;
+  /** Whether more of what waited too long is refused at the end of the turn. */
+  #refusing = false;
   /** The queue that had its turn. */
   #last = 0;
   #endWork: (() => void) | undefined;
@@ -102,11 +111,12 @@ export class CallQueue {
   enter(call: WaitingCall): boolean {
     const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
     const large = isLarge(call);
-    if (queue === undefined || queue.size >= MAX_WAITING || (large && this.#large >= MAX_LARGE_WAITING)) return false;
+    if (queue === undefined || queue.entries.size >= MAX_WAITING) return false;
+    if (large && queue.large >= MAX_LARGE_WAITING) return false;
     this.#endWork ??= this.#work();
-    queue.add({ call, since: this.#now() });
+    queue.entries.add({ call, since: this.#now() });
     this.#waiting += 1;
-    if (large) this.#large += 1;
+    if (large) queue.large += 1;
     if (this.#looks === 0) this.#look();
     return true;
   }
@@ -118,28 +128,38 @@ export class CallQueue {
 
   /** Refuses what has waited too long, and looks for room that no call left; to be called often. */
   tick(): void {
-    this.#refuseUntil(this.#now() - MAX_WAIT_MS);
+    if (!this.#refusing) this.#refuseLate();
     if (this.#waiting > 0 && this.#allowed()) while (this.#looks < Math.min(LOOKS, this.#waiting)) this.#look();
   }
 
   /** Refuses all that waits. */
   close(): void {
-    this.#refuseUntil(Number.POSITIVE_INFINITY);
+    this.#refuseUntil(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
-  #refuseUntil(since: number): void {
+  readonly #refuseLate = (): void => {
+    this.#refusing = this.#refuseUntil(this.#now() - MAX_WAIT_MS, REFUSALS);
+    if (this.#refusing) this.#atEnd(this.#refuseLate);
+  };
+
+  /** Refuses what has waited since then or longer; true: more of it is left. */
+  #refuseUntil(since: number, atMost: number): boolean {
+    let left = atMost;
     for (const queue of this.#queues)
-      for (const entry of queue) {
+      for (const entry of queue.entries) {
         if (entry.since > since) break;
+        if (left === 0) return true;
+        left -= 1;
         this.#take(queue, entry);
         if (!entry.call.gone()) entry.call.refuse();
       }
     this.#countWork();
+    return false;
   }
 
-  #take(queue: Set<Entry>, entry: Entry): void {
-    queue.delete(entry);
-    if (isLarge(entry.call)) this.#large -= 1;
+  #take(queue: Queue, entry: Entry): void {
+    queue.entries.delete(entry);
+    if (isLarge(entry.call)) queue.large -= 1;
     this.#waiting -= 1;
   }
 
@@ -178,8 +198,9 @@ export class CallQueue {
   #beginNext(): void {
     for (let tried = 0; tried < this.#queues.length; tried += 1) {
       this.#last = (this.#last + 1) % this.#queues.length;
-      const queue = this.#queues[this.#last] ?? new Set();
-      for (const entry of queue) {
+      const queue = this.#queues[this.#last];
+      if (queue === undefined) continue;
+      for (const entry of queue.entries) {
         this.#take(queue, entry);
         if (entry.call.gone()) continue;
         entry.call.begin();

@@ -65,6 +65,8 @@ export class Turns {
   came(): void {
     if (!this.#open) {
       this.#open = true;
+      // What was refused in a turn that is not measured was no part of it.
+      this.#refusedMs = 0;
       this.#begin(this.#runtime.worked());
       this.#serveUntil = this.#began + TURN_MS;
     }

@@ -27,12 +27,12 @@ export const MOST_RAISE = 2;
  *
  * There is no limit until turns become long while the loop works all the time: where it has time
  * left, long turns are bursts, and fewer calls would leave it idle. Then it is a share of what was
- * in flight. It rises
- * while calls wait for it: step by step where the loop works all the time, and by what is missing
- * where it has time left, as far as calls that the last rise let in have ended: what they cost is
- * seen only then. Slow callers hold calls that do not end, so a loop with time left raises it a step
- * in any case, and so does a quarter of a second in which none ended. Neither the cost of a call nor
- * the time of the backend must be known, and the core is never idle for long while a call waits.
+ * in flight. It rises while calls wait for it: step by step where the loop works all the time, and
+ * not before calls that the last rise let in have ended, because what they cost is seen only then.
+ * Where the loop has time left it rises by what is missing as they end. Those in flight may wait for
+ * a slow backend or a slow caller: so it rises by a step also while none ends, at once where the
+ * loop has time left, else after a quarter of a second. So neither the cost of a call nor the time
+ * of the backend must be known, and the core is never idle for long while a call waits.
  */
 export class InFlightLimit {
   #limit = Number.POSITIVE_INFINITY;
@@ -75,9 +75,10 @@ export class InFlightLimit {
       // The calls that were in flight at the last fall must have ended: until then turns stay long.
       if (this.#endedSinceFall >= this.#most) this.#fall(LONG_TURN_MS / turnMs);
     } else if (this.#reached) {
-      const raise = Math.min(MOST_RAISE, Math.max(RAISE, 1 / this.#busy)) - 1;
-      const earned = 1 + raise * Math.min(1, this.#ended / this.#limit);
-      this.#limit *= this.#busy > BUSY && this.#withoutEnd < STUCK ? earned : Math.max(RAISE, earned);
+      const ended = Math.min(1, this.#ended / this.#limit);
+      const raise = (Math.min(MOST_RAISE, Math.max(RAISE, 1 / this.#busy)) - 1) * ended;
+      const isEarned = this.#busy > BUSY && this.#withoutEnd < STUCK;
+      this.#limit *= 1 + (isEarned ? raise : Math.max(RAISE - 1, raise));
     }
     this.#most = 0;
     this.#ended = 0;

@@ -9,7 +9,7 @@ import { ConfigError } from '../../../src/problems/problem.ts';
 import { compileCatalogue } from '../../../src/resources/catalogue.ts';
 import { attack } from '../catalogue.ts';
 
-/** A configuration is refused or accepted in less, milliseconds; reading 16 MiB takes 3 seconds. */
+/** A configuration is refused or accepted in less, ms; reading 16 MiB takes three seconds. */
 const MAX_CHECK_MS = 10_000;
 /** The longest refusal, characters. */
 const MAX_MESSAGE = 20_000;
