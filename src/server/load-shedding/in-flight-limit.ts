@@ -29,10 +29,10 @@ export const MOST_RAISE = 2;
  * left, long turns are bursts, and fewer calls would leave it idle. Then it is a share of what was
  * in flight. It rises while calls wait for it: step by step where the loop works all the time, and
  * not before calls that the last rise let in have ended, because what they cost is seen only then.
- * Where the loop has time left it rises by what is missing as they end. Those in flight may wait for
- * a slow backend or a slow caller: so it rises by a step also while none ends, at once where the
- * loop has time left, else after a quarter of a second. So neither the cost of a call nor the time
- * of the backend must be known, and the core is never idle for long while a call waits.
+ * Where the loop has time left it rises by what is missing as they end. Those in flight may wait
+ * for a slow backend or a slow caller: so it rises by a step also while none ends, at once where
+ * the loop has time left, else after a quarter of a second. So neither the cost of a call nor the
+ * time of the backend must be known, and the core is never idle for long while a call waits.
  */
 export class InFlightLimit {
   #limit = Number.POSITIVE_INFINITY;
