@@ -164,7 +164,8 @@ for (const [store, storage] of Object.entries({
       failure(refused, 400, 'INPUT_INVALID');
       const { events } = await testbed.gateway.store.feed.page({ limit: 500 });
       const { receipts } = await testbed.gateway.store.receipts.page({ limit: 500 });
-      const record = await testbed.gateway.store.ledger.read(receipts[0]?.payment?.replayKey ?? '');
+      const receipt = receipts.find(({ requestId }) => requestId === first.requestId);
+      const record = await testbed.gateway.store.ledger.read(receipt?.payment?.replayKey ?? '');
       assert.ok(record !== undefined && again.status === 200);
       const sent = [first, again, refused].map((answer) => [...answer.headers, answer.bytes.toString()]);
       const shown = JSON.stringify([testbed.gateway.logLines, events, receipts, record, sent]);

@@ -159,6 +159,8 @@ function seenOverHttp(wired: Wired): Seen {
 function seenInJson(wired: Wired, channel: 'mcp' | 'a2a'): Seen {
   if (!wired.whole) return seen(wired, 'cut');
   const answer = JSON.parse(wired.body.toString()) as Members;
+  // Refused before it was read: the gateway knows no message then.
+  if (wired.status === 503 && answer['code'] === 'GATEWAY_BUSY') return seen(wired, 'failed', answer);
   const envelope = Object.keys(answer).join();
   if (envelope === 'jsonrpc,id,error') return seen(wired, 'error', { details: answer['error'] });
   // JSON of a backend must not add a member to the message around it.
