@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
-import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
+import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import { MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
@@ -46,14 +47,37 @@ describe('the simulation of many transfers', () => {
     assert.deepEqual(await passes, { kind: 'valid' });
   });
 
-  it('asks for each alone where the node does not simulate them together', async () => {
-    const verdicts = await simulation(async (method, params) => {
-      if (isJoint(params)) throw new Error('gas required exceeds allowance');
-      return node.call(method, params);
-    })([transfer(PRICE_UNITS), transfer(0n)]);
-    assert.deepEqual(
-      (await Promise.all(verdicts)).map(({ kind }) => kind),
-      ['valid', 'refused'],
-    );
-  });
+  const cannot: readonly (readonly [what: string, error: Error])[] = [
+    ['refuses', new RpcRefusal('eth_call', -32_000, 'gas required exceeds allowance', false)],
+    ['allows less gas', new RpcRefusal('eth_call', -32_005, 'gas limit exceeded', false)],
+    ['answers with too much', new OversizedAnswer(1)],
+  ];
+  for (const [what, error] of cannot)
+    it(`asks for each alone where the node does not simulate them together: it ${what}`, async () => {
+      const verdicts = await simulation(async (method, params) => {
+        if (isJoint(params)) throw error;
+        return node.call(method, params);
+      })([transfer(PRICE_UNITS), transfer(0n)]);
+      assert.deepEqual(
+        (await Promise.all(verdicts)).map(({ kind }) => kind),
+        ['valid', 'refused'],
+      );
+    });
+
+  const down: readonly (readonly [what: string, error: Error])[] = [
+    ['is silent', new Error('no answer in time')],
+    ['limits its callers by code', new RpcRefusal('eth_call', -32_005, 'limit exceeded', false)],
+    ['limits its callers in words', new RpcRefusal('eth_call', -32_000, 'Too Many Requests', false)],
+  ];
+  for (const [what, error] of down)
+    it(`asks a node once that ${what}: no transfer has a verdict`, async () => {
+      let asked = 0;
+      const verdicts = await simulation(async () => {
+        asked += 1;
+        throw error;
+      })([transfer(PRICE_UNITS), transfer(PRICE_UNITS)]);
+      const unavailable = { kind: 'unavailable', cause: error.message };
+      assert.deepEqual(await Promise.all(verdicts), [unavailable, unavailable]);
+      assert.equal(asked, 1);
+    });
 });

@@ -11,6 +11,9 @@ const RPC_DEADLINE_MS = 3_000;
 export const READING_DEADLINE_MS = 3_000;
 /** Geth's code for a call that reverted; other nodes state it in the message. */
 const REVERTED = 3;
+/** EIP-1474's code for a limit, which some nodes give for the gas of a call too, and HTTP's. */
+const LIMIT_CODES: readonly number[] = [-32_005, 429];
+const LIMIT_TEXT = /too many requests|(?:rate|request|requests per second) ?limit|throttl|compute units/i;
 
 /** The node answered with an error. `reverted`: the call itself failed, for good. */
 export class RpcRefusal extends Error {
@@ -46,6 +49,12 @@ export function createRpc(url: string, processes = 1): Rpc {
     },
     close: () => peer.close(),
   };
+}
+
+/** The node has not worked on the call: it limits how much this caller may ask. */
+export function limitsCaller(error: unknown): boolean {
+  if (!(error instanceof RpcRefusal)) return false;
+  return (LIMIT_CODES.includes(error.code) && !/gas|size/i.test(error.message)) || LIMIT_TEXT.test(error.message);
 }
 
 /** What a failed call of the node means, for causes in the log. */

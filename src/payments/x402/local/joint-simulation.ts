@@ -3,6 +3,8 @@
 import type { Client } from 'viem';
 import { numberToHex } from 'viem/utils';
 import type { RailVerdict } from '../../rail.ts';
+import { OversizedAnswer } from '../chain/http-json.ts';
+import { limitsCaller, nodeFailure, RpcRefusal } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
 import { aggregateCall, MULTICALL3, succeeded } from '../evm/multicall.ts';
 import { simulate } from './simulation.ts';
@@ -30,33 +32,53 @@ interface JointSimulationDeps {
   readonly canBatch: () => Promise<boolean>;
 }
 
+/** Whether each transfer of a batch passes, or why the node told nothing of any. */
+type BatchResult = readonly boolean[] | { readonly kind: 'unavailable'; readonly cause: string };
+
 /** A transfer that fails in the batch is simulated alone too, which explains it. */
 export function createJointSimulation({ client, asset, relayer, canBatch }: JointSimulationDeps): JointSimulation {
   const alone = (transfer: Transfer): Promise<RailVerdict> => simulate(client, { ...transfer, asset, relayer });
-  const together = async (transfers: readonly Transfer[]): Promise<readonly boolean[] | undefined> => {
+  /** Undefined where the node cannot do it for all of them. */
+  const together = async (transfers: readonly Transfer[]): Promise<BatchResult | undefined> => {
     const data = aggregateCall(
       asset,
       transfers.map((transfer) => transfer.data),
     );
     const call = { from: lowerHex(relayer), to: lowerHex(MULTICALL3), data, gas: numberToHex(batchGas(transfers)) };
     try {
-      const passed = succeeded(await client.request({ method: 'eth_call', params: [call, 'latest'] }));
-      return passed.length === transfers.length ? passed : undefined;
-    } catch {
-      // What the node cannot do for all, each asks for itself, and reports its own failure.
-      return undefined;
+      return resultsOf(await client.request({ method: 'eth_call', params: [call, 'latest'] }), transfers.length);
+    } catch (error) {
+      // A node that is silent or limits its callers is not asked a hundred times more.
+      return cannotForAll(error) ? undefined : { kind: 'unavailable', cause: nodeFailure(error) };
     }
   };
   return async function simulateJointly(transfers) {
     // The code of a payer's contract may use up the gas of all.
     const plain = transfers.filter(({ signedBy }) => signedBy === 'account');
-    const passed = plain.length > 1 && (await canBatch()) ? await together(plain) : undefined;
-    const passes = new Map(plain.map((transfer, at) => [transfer, passed?.[at]]));
+    const result = plain.length > 1 && (await canBatch()) ? await together(plain) : undefined;
+    const at = new Map(plain.map((transfer, place) => [transfer, place]));
     return transfers.map(async (transfer): Promise<JointVerdict> => {
-      const jointly = passes.get(transfer);
-      if (jointly === true) return { kind: 'valid' };
+      const place = at.get(transfer);
+      if (place === undefined || result === undefined) return alone(transfer);
+      if ('kind' in result) return result;
+      if (result[place] === true) return { kind: 'valid' };
       const verdict = await alone(transfer);
-      return jointly === false && verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
+      return verdict.kind === 'valid' ? { kind: 'behind' } : verdict;
     });
   };
+}
+
+/** Undefined for bytes that are no results, such as those of a node that lacks Multicall3. */
+function resultsOf(returned: string, count: number): readonly boolean[] | undefined {
+  try {
+    const passed = succeeded(returned);
+    return passed.length === count ? passed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The node answered readably that it does not do so much in one call. */
+function cannotForAll(error: unknown): boolean {
+  return error instanceof OversizedAnswer || (error instanceof RpcRefusal && !limitsCaller(error));
 }
