@@ -5,7 +5,12 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import { transferCall } from '../../../../src/payments/x402/evm/calldata.ts';
-import { FEW_TRANSACTIONS, type Look, watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts';
+import {
+  BY_BLOCK_AGAIN_MS,
+  FEW_TRANSACTIONS,
+  type Look,
+  watchBlocks,
+} from '../../../../src/payments/x402/local/block-watch.ts';
 import { authorize } from '../signing.ts';
 import { OFFER } from './lane-stage.ts';
 import { ASSET, PoolNode } from './pool-node.ts';
@@ -118,20 +123,36 @@ describe('the watch for blocks', () => {
     stop();
   });
 
-  it('asks one by one from then on where the node does not know the method', async () => {
-    const { node, watch, next, asked, stop } = watching(FEW_TRANSACTIONS + 1, (call) => (method, params) => {
-      if (method === BY_BLOCK) throw new RpcRefusal(method, -32_601, 'method not found', false);
-      return call(method, params);
-    });
-    watch.begin();
-    await next(complete);
-    for (const blocks of [1, 2]) {
-      node.mine();
+  const failures: readonly (readonly [what: string, error: Error, triedAgain: boolean])[] = [
+    ['does not find the method', new RpcRefusal(BY_BLOCK, -32_601, 'no', false), false],
+    ['does not support the method', new RpcRefusal(BY_BLOCK, -32_000, 'method not supported', false), false],
+    ['is silent', new Error('no answer'), true],
+    ['limits its callers', new RpcRefusal(BY_BLOCK, -32_005, 'limit exceeded', false), true],
+  ];
+  for (const [what, error, triedAgain] of failures)
+    it(`asks one by one where the node ${what}, ${triedAgain ? 'and by block after a while' : 'for good'}`, async () => {
+      let tried = 0;
+      const { node, watch, clock, next, asked, stop } = watching(FEW_TRANSACTIONS + 1, (call) => (method, params) => {
+        if (method !== BY_BLOCK) return call(method, params);
+        tried += 1;
+        throw error;
+      });
+      watch.begin();
       await next(complete);
-      assert.equal(asked(ONE_BY_ONE), (blocks + 1) * (FEW_TRANSACTIONS + 1));
-    }
-    stop();
-  });
+      const steps = [
+        [0, 1],
+        [BY_BLOCK_AGAIN_MS - 1, 1],
+        [BY_BLOCK_AGAIN_MS, triedAgain ? 2 : 1],
+      ] as const;
+      for (const [at, [elapsedMs, tries]] of steps.entries()) {
+        clock.now = elapsedMs;
+        node.mine();
+        await next((look) => look.complete && look.head?.number === BigInt(at + 2));
+        assert.equal(tried, tries, `${elapsedMs} ms`);
+        assert.ok(asked(ONE_BY_ONE) >= (at + 2) * (FEW_TRANSACTIONS + 1));
+      }
+      stop();
+    });
 
   it('shows nothing while the node is silent, and goes on', async () => {
     let silent = true;

@@ -14,6 +14,9 @@ const REVERTED = 3;
 /** EIP-1474's code for a limit, which some nodes give for the gas of a call too, and HTTP's. */
 const LIMIT_CODES: readonly number[] = [-32_005, 429];
 const LIMIT_TEXT = /too many requests|(?:rate|request|requests per second) ?limit|throttl|compute units/i;
+/** JSON-RPC's code for an unknown method, and EIP-1474's for one that is not supported. */
+const LACKING_CODES: readonly number[] = [-32_601, -32_004];
+const LACKING_TEXT = /method.{0,40}(?:not (?:found|supported|available|exist)|unsupported)|unsupported method/i;
 
 /** The node answered with an error. `reverted`: the call itself failed, for good. */
 export class RpcRefusal extends Error {
@@ -55,6 +58,12 @@ export function createRpc(url: string, processes = 1): Rpc {
 export function limitsCaller(error: unknown): boolean {
   if (!(error instanceof RpcRefusal)) return false;
   return (LIMIT_CODES.includes(error.code) && !/gas|size/i.test(error.message)) || LIMIT_TEXT.test(error.message);
+}
+
+/** The node answered that it has no such method. */
+export function lacksMethod(error: unknown): boolean {
+  if (!(error instanceof RpcRefusal)) return false;
+  return LACKING_CODES.includes(error.code) || LACKING_TEXT.test(error.message);
 }
 
 /** What a failed call of the node means, for causes in the log. */

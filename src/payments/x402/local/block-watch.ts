@@ -2,7 +2,7 @@
 
 import type { Client } from 'viem';
 import { type Head, readBlockReceipts, readReceipt, type TransactionReceipt } from '../chain/client.ts';
-import type { Rpc } from '../chain/rpc.ts';
+import { lacksMethod, type Rpc } from '../chain/rpc.ts';
 
 /** The first pause where blocks follow a transaction at once, milliseconds; it doubles. */
 const FIRST_PAUSE_MS = 5;
@@ -17,6 +17,8 @@ const AT_ONCE_MS = 100;
 const RECEIPTS_AGAIN_MS = 1_000;
 /** Up to so many transactions are asked for one by one: a whole block may be megabytes. */
 export const FEW_TRANSACTIONS = 4;
+/** After a failed reading by block the next is tried no sooner, milliseconds. */
+export const BY_BLOCK_AGAIN_MS = 10_000;
 
 /** What one look showed. */
 export interface Look {
@@ -48,7 +50,7 @@ interface BlockWatchDeps {
 export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
   const { awaited, looked, now = () => performance.now() } = deps;
   const pace = createPace(now);
-  const receipts = receiptReader(deps);
+  const receipts = receiptReader(deps, now);
   let last: Head | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
   let running = false;
@@ -146,22 +148,23 @@ type ReadReceipts = (
 ) => Promise<ReadonlyMap<string, TransactionReceipt>>;
 
 /** Those of many transactions are read by block, where the node can and it is the next one. */
-function receiptReader({ client, call }: Pick<BlockWatchDeps, 'client' | 'call'>): ReadReceipts {
-  let knowsBlocks = true;
+function receiptReader({ client, call }: Pick<BlockWatchDeps, 'client' | 'call'>, now: () => number): ReadReceipts {
+  let byBlockFrom = Number.NEGATIVE_INFINITY;
   const ofBlock = async (
     transactions: readonly string[],
     block: bigint,
   ): Promise<readonly TransactionReceipt[] | undefined> => {
     try {
       return await readBlockReceipts(call, block, transactions);
-    } catch {
-      knowsBlocks = false;
+    } catch (error) {
+      // Silence or a block that is too large says nothing about later ones.
+      byBlockFrom = lacksMethod(error) ? Number.POSITIVE_INFINITY : now() + BY_BLOCK_AGAIN_MS;
       return undefined;
     }
   };
   return async function readReceipts(transactions, head, last) {
     const isNext = last !== undefined && head.number === last.number + 1n;
-    const many = knowsBlocks && isNext && transactions.length > FEW_TRANSACTIONS;
+    const many = now() >= byBlockFrom && isNext && transactions.length > FEW_TRANSACTIONS;
     const inBlock = (many ? await ofBlock(transactions, head.number) : undefined) ?? [];
     const found = new Map<string, TransactionReceipt>(inBlock.map((receipt) => [receipt.transactionHash, receipt]));
     // Earlier blocks may have the others: too few confirm them, or their broadcast ended late.
