@@ -24,6 +24,7 @@ const batchOf = async (stage: LaneStage, count: number): Promise<readonly [Order
 };
 /** Blocks and time pass, and everything stays in the pool. */
 export const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
+  node.mine(() => true);
   await look();
   for (let block = 0n; block < BLOCKS_BEFORE_RAISE; block += 1n) node.mine(() => true);
   clock.now += RAISE_AFTER_MS;

@@ -2,14 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import type { Settlement, SettlementHistory, SignedTransaction } from '../../../../src/payments/rail.ts';
 import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
-import {
-  clientOver,
-  readHead,
-  readReceipt,
-  type TransactionReceipt,
-} from '../../../../src/payments/x402/chain/client.ts';
+import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { confirmPayment, evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import { watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts';
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { createLane } from '../../../../src/payments/x402/local/lane.ts';
 import type { LanePayment } from '../../../../src/payments/x402/local/lane-payment.ts';
@@ -82,6 +78,27 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     reverted: (payments) => (reverted?.(payments) === true ? undefined : lane.reverted(payments)),
     now,
   });
+  let onLook: () => void = () => undefined;
+  let endPause: (() => void) | undefined;
+  const blocks = watchBlocks({
+    client,
+    call: rpc.call,
+    head: () => readHead(client),
+    awaited: () => underWay.hashes(),
+    looked(shown) {
+      underWay.looked(shown);
+      lane.looked();
+      onLook();
+    },
+    now,
+    pause: {
+      begin: () =>
+        new Promise((resolve) => {
+          endPause = resolve;
+        }),
+      end: () => undefined,
+    },
+  });
   const lane = createLane({
     relayer,
     asset: ASSET,
@@ -97,7 +114,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
         : { kind: 'uncertain', cause: verdict.cause },
     decide,
     underWay,
-    sent: () => undefined,
+    sent: () => blocks.begin(),
     now,
   });
 
@@ -139,13 +156,16 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     };
     return { proof, payer, written, takenBefore, outcome, ended };
   };
-  /** What the gateway sees of the chain now. */
+  /** The gateway looks for blocks, if it waits for any. */
   const look = async (): Promise<void> => {
-    const head = await readHead(clientOver(plain.call));
-    const receipts = await Promise.all(underWay.hashes().map((hash) => readReceipt(client, hash)));
-    const found = receipts.filter((receipt): receipt is TransactionReceipt => receipt !== undefined);
-    underWay.looked({ head, receipts: new Map(found.map((one) => [one.transactionHash, one])), complete: true });
-    lane.looked();
+    const shown = new Promise<void>((resolve) => {
+      onLook = resolve;
+    });
+    const due = endPause;
+    if (due === undefined) return;
+    endPause = undefined;
+    due();
+    await shown;
   };
   return {
     node,

@@ -35,6 +35,13 @@ interface BlockWatch {
   begin(): void;
 }
 
+/** The pause between two looks. */
+interface Pause {
+  /** Resolves after so many milliseconds, or when it is ended. */
+  begin(ms: number): Promise<void>;
+  end(): void;
+}
+
 interface BlockWatchDeps {
   readonly client: Client;
   readonly call: Rpc['call'];
@@ -45,16 +52,17 @@ interface BlockWatchDeps {
   readonly looked: (look: Look) => void;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
+  /** Another in tests that say when to look. */
+  readonly pause?: Pause;
 }
 
 export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
-  const { awaited, looked, now = () => performance.now() } = deps;
+  const { awaited, looked, now = () => performance.now(), pause = timedPause() } = deps;
   const pace = createPace(now);
   const receipts = receiptReader(deps, now);
   let last: Head | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
   let running = false;
-  let wake: () => void = () => undefined;
 
   const look = async (): Promise<Look> => {
     const nothing = { receipts: new Map<string, TransactionReceipt>(), complete: false };
@@ -72,27 +80,34 @@ export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
       return { head, ...nothing };
     }
   };
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   const run = async (): Promise<void> => {
     running = true;
     while (awaited().length > 0) {
-      await pause(pace.next());
+      await pause.begin(pace.next());
       looked(await look());
     }
     running = false;
   };
   return {
     begin() {
-      if (pace.begin()) wake();
+      if (pace.begin()) pause.end();
       if (!running) void run();
     },
+  };
+}
+
+function timedPause(): Pause {
+  let end: () => void = () => undefined;
+  return {
+    begin: (ms) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        end = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      }),
+    end: () => end(),
   };
 }
 
