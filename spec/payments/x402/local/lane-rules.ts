@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { BATCH, MOST_UNMINED, SENT_AT_ONCE, SIMULATION_FRESH_MS } from '../../../../src/payments/x402/local/lane.ts';
+import { MOST_RAISED } from '../../../../src/payments/x402/local/relayer.ts';
 import { BLOCKS_BEFORE_RAISE, RAISE_AFTER_MS } from '../../../../src/payments/x402/local/under-way.ts';
 import { PRICE_UNITS } from '../signing.ts';
 import { freshPayer, type LaneStage, type Ordered } from './lane-stage.ts';
@@ -288,6 +289,49 @@ export const RULES: readonly LaneRule[] = [
       for (const order of late)
         assert.deepEqual(await order.ended(), { kind: 'uncertain', cause: 'nothing was sent: no turn in time' });
       assert.equal(stage.node.offered.length, 2);
+    },
+  },
+  {
+    title: 'only the first transaction without a block gets higher fees: those behind it wait for it',
+    async play(stage) {
+      const numbers = (): number[] => stage.node.offered.map(({ nonce = 0 }) => nonce);
+      const first = stage.order();
+      await stage.offered(1);
+      const second = stage.order();
+      await stage.offered(2);
+      await pass(stage);
+      await settledDown(stage);
+      assert.deepEqual(numbers(), [0, 1, 0]);
+      stage.node.mine(({ nonce }) => nonce === 1);
+      await stage.look();
+      assert.equal((await first.ended()).kind, 'settled');
+      await pass(stage);
+      await settledDown(stage);
+      assert.deepEqual(numbers(), [0, 1, 0, 1]);
+      await stage.mineAll();
+      assert.equal((await second.ended()).kind, 'settled');
+    },
+  },
+  {
+    title: `fees rise to ${MOST_RAISED} times the present ones, and then the transaction is said to be held up`,
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      for (let raises = 0; raises < 20; raises += 1) {
+        assert.equal(stage.underWay.heldUp() === undefined, stage.node.taken.length > raises, `${raises}`);
+        await pass(stage);
+        await settledDown(stage);
+      }
+      const [first, ...raised] = stage.node.taken;
+      const last = raised.at(-1);
+      for (const fee of ['maxFeePerGas', 'maxPriorityFeePerGas'] as const) {
+        assert.ok((last?.[fee] ?? 0n) > (MOST_RAISED - 1n) * (first?.[fee] ?? 0n), fee);
+        assert.ok((last?.[fee] ?? 0n) <= MOST_RAISED * (first?.[fee] ?? 0n), fee);
+      }
+      assert.equal(order.written.length, stage.node.taken.length);
+      await stage.mineAll();
+      assert.equal((await order.ended()).kind, 'settled');
+      assert.equal(stage.underWay.heldUp(), undefined);
     },
   },
   {

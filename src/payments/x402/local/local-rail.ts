@@ -151,7 +151,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     async check() {
       try {
         [known] = await Promise.all([funds.look(), chain.head()]);
-        return lowOnGas(known);
+        return lowOnGas(known) ?? heldUp(underWay.heldUp());
       } catch (error) {
         return { found: 'unreachable', cause: textOf(error) };
       }
@@ -267,4 +267,9 @@ function lowOnGas(funds: RelayerFunds): RailFault | undefined {
   if (transfers >= LOW_GAS_TRANSFERS) return undefined;
   const cause = transfers === 0 ? 'the relayer is out of gas' : `the relayer has gas for ${transfers} more transfers`;
   return { found: 'degraded', cause };
+}
+
+/** What waits for a block is still paid once it has one, and new payments wait behind it. */
+function heldUp(cause: string | undefined): RailFault | undefined {
+  return cause === undefined ? undefined : { found: 'degraded', cause };
 }

@@ -13,6 +13,8 @@ import { turns } from './turns.ts';
 
 /** A pool takes a replacement that offers an eighth more in both fees: geth asks for a tenth. */
 const RAISED = { by: 9n, of: 8n } as const;
+/** The most that is offered for a number, as a multiple of what a new transaction offers now. */
+export const MOST_RAISED = 4n;
 
 /** A call that the relayer pays gas for. */
 export interface RelayedCall {
@@ -58,6 +60,14 @@ export type Sending =
     }
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
+/** A transaction offers so much already that more fees are not what it lacks. */
+export class FeesAtLimit extends Error {
+  constructor(number: number) {
+    super(`transaction ${number} of the relayer has no block at ${MOST_RAISED} times the present fees`);
+    this.name = 'FeesAtLimit';
+  }
+}
+
 /** An account for gas only: authorizations name their payee, so it cannot redirect money. */
 export interface Relayer {
   /** Lower case 0x-hex. */
@@ -70,7 +80,7 @@ export interface Relayer {
   /**
    * Offers more for the number of an earlier transaction. `sent` also where the node calls it
    * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` where
-   * the number has gone to another transaction.
+   * the number has gone to another transaction, and with FeesAtLimit where it would offer too much.
    */
   replace(earlier: Sent, call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
   /** Its balance and its next gas price. @throws when the node does not answer */
@@ -108,7 +118,10 @@ export async function createRelayer(
   };
   const sameNumber = async ({ number, raw, fees: offered }: Sent): Promise<Place> => {
     if (!sent.holds(number, raw)) throw new Error(`number ${number} has gone to another transaction`);
-    return { number, fees: raised(offered, await fees.current()) };
+    const current = await fees.current();
+    const more = raised(offered, current);
+    if (isAbove(more, current)) throw new FeesAtLimit(number);
+    return { number, fees: more };
   };
   const keepSigned = async (call: RelayedCall, place: Place, writeAhead: KeepSigned): Promise<Signed> => {
     const { number, fees: offered } = place;
@@ -167,4 +180,11 @@ function raised(offered: Fees, current: Fees): Fees {
     maxPriorityFeePerGas: above(offered.maxPriorityFeePerGas, current.maxPriorityFeePerGas),
     maxFeePerGas: above(offered.maxFeePerGas, current.maxFeePerGas),
   };
+}
+
+function isAbove(offered: Fees, current: Fees): boolean {
+  return (
+    offered.maxFeePerGas > MOST_RAISED * current.maxFeePerGas ||
+    offered.maxPriorityFeePerGas > MOST_RAISED * current.maxPriorityFeePerGas
+  );
 }

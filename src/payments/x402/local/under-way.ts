@@ -6,7 +6,7 @@ import { paymentFinder } from '../chain/evidence.ts';
 import { evidenceQuery } from '../chain/payment-reading.ts';
 import type { Look } from './block-watch.ts';
 import { keepHash, type LanePayment } from './lane-payment.ts';
-import type { Relayer, Sent } from './relayer.ts';
+import { FeesAtLimit, type Relayer, type Sent } from './relayer.ts';
 import { relayedCall } from './transfer.ts';
 
 /** Blocks without a transaction, and milliseconds since its broadcast, before its fees rise. */
@@ -40,6 +40,8 @@ interface Transaction {
   /** The first block that was seen after the last broadcast. */
   sinceBlock: bigint | undefined;
   raising: boolean;
+  /** Why its fees do not rise any more. */
+  atLimit: FeesAtLimit | undefined;
   /** In a block that too few others confirm. */
   mined: boolean;
 }
@@ -51,6 +53,8 @@ export interface UnderWay {
   readonly unmined: number;
   /** All hashes under which they may be mined. */
   hashes(): readonly string[];
+  /** Why one of them has no block, when its fees have risen as far as they may. */
+  heldUp(): string | undefined;
   looked(look: Look): void;
 }
 
@@ -70,6 +74,7 @@ interface UnderWayDeps {
 export function createUnderWay(deps: UnderWayDeps): UnderWay {
   const { relayer, asset, confirmations, decide, reverted, now } = deps;
   const transactions = new Set<Transaction>();
+  const unmined = (): Transaction[] => [...transactions].filter(({ mined }) => !mined);
 
   /** The logs decide; what they do not show as paid is left to a reading of the chain. */
   const conclude = (transaction: Transaction, variant: Variant, receipt: TransactionReceipt): void => {
@@ -119,7 +124,17 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
     if (sending.kind === 'sent' || sending.kind === 'unclear')
       transaction.variants.push({ hash: sending.hash, payments });
     if (sending.kind === 'sent') transaction.offered = sending;
+    transaction.atLimit = sending.kind === 'unsent' && sending.cause instanceof FeesAtLimit ? sending.cause : undefined;
     [transaction.sentAt, transaction.sinceBlock] = [now(), undefined];
+  };
+  /** Those behind the lowest number wait for it, whatever they offer. */
+  const raiseFirst = ({ head, complete }: Look): void => {
+    const [first] = unmined().sort((one, other) => one.offered.number - other.offered.number);
+    if (first === undefined || head === undefined || !complete || !isDue(first, head.number)) return;
+    first.raising = true;
+    void raise(first).finally(() => {
+      first.raising = false;
+    });
   };
   const advance = (transaction: Transaction, { head, receipts, complete }: Look): void => {
     const variant = transaction.variants.find(({ hash }) => receipts.has(hash));
@@ -134,26 +149,22 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
     } else if (complete) transaction.mined = false;
     endLate(transaction);
     if (open(transaction).length === 0) transactions.delete(transaction);
-    else if (complete && !transaction.mined && head !== undefined && isDue(transaction, head.number)) {
-      transaction.raising = true;
-      void raise(transaction).finally(() => {
-        transaction.raising = false;
-      });
-    }
   };
 
   return {
     add(sent, payments) {
       const variants = [{ hash: sent.hash, payments }];
-      const state = { sinceBlock: undefined, raising: false, mined: false };
+      const state = { sinceBlock: undefined, raising: false, atLimit: undefined, mined: false };
       transactions.add({ variants, payments, offered: sent, sentAt: now(), ...state });
     },
     get unmined() {
-      return [...transactions].filter(({ mined }) => !mined).length;
+      return unmined().length;
     },
     hashes: () => [...transactions].flatMap(({ variants }) => variants.map(({ hash }) => hash)),
+    heldUp: () => unmined().find(({ atLimit }) => atLimit !== undefined)?.atLimit?.message,
     looked(look) {
       for (const transaction of [...transactions]) advance(transaction, look);
+      raiseFirst(look);
     },
   };
 }
