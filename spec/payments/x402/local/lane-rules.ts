@@ -23,6 +23,19 @@ const batchOf = async (stage: LaneStage, count: number): Promise<readonly [Order
   await stage.offered(2);
   return [first, ...orders];
 };
+/** Another process uses up the number of the first batch before the node gets it. */
+const outrunBatch = ({ node }: LaneStage, meanwhile: (transfers: ReturnType<typeof transfersIn>) => void): void => {
+  node.onBroadcast = (transaction) => {
+    const transfers = transfersIn(transaction);
+    if (transfers.length === 1) return 'takes';
+    node.onBroadcast = () => 'takes';
+    // The payment before it has its block too.
+    node.mine();
+    node.useNumber();
+    meanwhile(transfers);
+    return 'takes';
+  };
+};
 /** Blocks and time pass, and everything stays in the pool. */
 export const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
   node.mine(() => true);
@@ -288,6 +301,33 @@ export const RULES: readonly LaneRule[] = [
       const [, , ...late] = several(4, () => stage.order());
       for (const order of late)
         assert.deepEqual(await order.ended(), { kind: 'uncertain', cause: 'nothing was sent: no turn in time' });
+      assert.equal(stage.node.offered.length, 2);
+    },
+  },
+  {
+    title: 'a batch whose number another transaction used goes under the next one',
+    async play(stage) {
+      outrunBatch(stage, () => undefined);
+      const orders = await batchOf(stage, 3);
+      await stage.offered(3);
+      const [, refused, taken] = stage.node.offered;
+      assert.deepEqual([refused?.nonce, taken?.nonce], [1, 2]);
+      assert.deepEqual(refused?.data, taken?.data);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    },
+  },
+  {
+    title: 'a batch with a spent authorization in it may have used its number itself: it is not sent again',
+    async play(stage) {
+      outrunBatch(stage, ([, second]) => stage.node.spend(second?.nonce ?? ''));
+      const [alone, ...batch] = await batchOf(stage, 3);
+      for (const order of batch) {
+        const { kind, transaction } = await order.ended();
+        assert.deepEqual([kind, transaction], ['uncertain', stage.node.offered[1]?.hash]);
+      }
+      await stage.mineAll();
+      assert.equal((await alone.ended()).kind, 'settled');
       assert.equal(stage.node.offered.length, 2);
     },
   },

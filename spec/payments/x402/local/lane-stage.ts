@@ -9,6 +9,7 @@ import { watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts'
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { createLane } from '../../../../src/payments/x402/local/lane.ts';
 import type { LanePayment } from '../../../../src/payments/x402/local/lane-payment.ts';
+import { isOutrun } from '../../../../src/payments/x402/local/outrun.ts';
 import { payersWithCode } from '../../../../src/payments/x402/local/payer-code.ts';
 import { createRelayer, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
 import { transferOf } from '../../../../src/payments/x402/local/transfer.ts';
@@ -107,7 +108,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     payersWithCode: (payers) => payersWithCode(client, payers),
     isShort: async () => false,
     refusedForFunds: () => undefined,
-    isOutrun: async () => false,
+    isOutrun: (question) => isOutrun(client, relayer.address, ASSET, question),
     refuse: async (_, verdict) =>
       verdict.kind === 'refused'
         ? { kind: 'refused', reason: verdict.reason, evidence: 'unsent' }

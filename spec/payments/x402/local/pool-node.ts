@@ -83,6 +83,18 @@ export class PoolNode implements Rpc {
     }
   }
 
+  /** Another process with the key used up the next number, in a block of its own. */
+  useNumber(): void {
+    this.#pool.delete(this.#count);
+    this.#block += 1;
+    this.#count += 1;
+  }
+
+  /** A stranger submitted the authorization with this nonce. */
+  spend(nonce: string): void {
+    this.#spent.add(nonce.toLowerCase());
+  }
+
   /** The pool has this one of its number, and not the one that replaced it. */
   putBack(transaction: Transaction | undefined): void {
     if (transaction !== undefined) this.#pool.set(transaction.nonce ?? 0, transaction);

@@ -7,6 +7,7 @@ import type { Settlement } from '../../rail.ts';
 import type { JointSimulation, JointVerdict } from './joint-simulation.ts';
 import { keepHash, type LaneOrder, LanePayment } from './lane-payment.ts';
 import { createLatestTimes } from './latest-times.ts';
+import type { OutrunQuestion } from './outrun.ts';
 import type { Relayer, Sending } from './relayer.ts';
 import { isUnderpriced } from './sent-transactions.ts';
 import { gasOf, relayedCall } from './transfer.ts';
@@ -46,7 +47,7 @@ interface LaneDeps {
   /** Notes that the relayer could not pay. */
   readonly refusedForFunds: () => void;
   /** Whether another transaction took this number. @throws when the node does not answer */
-  readonly isOutrun: (number: number, hash: string, payment: LanePayment) => Promise<boolean>;
+  readonly isOutrun: (question: OutrunQuestion) => Promise<boolean>;
   /** The outcome of a payment whose simulation failed. Never rejects. */
   readonly refuse: (payment: LanePayment, verdict: Refusing) => Promise<Settlement>;
   readonly decide: (payment: LanePayment, question: Question) => Promise<Settlement>;
@@ -178,9 +179,9 @@ export function createLane(deps: LaneDeps): Lane {
       }
       if (sending.kind !== 'excluded' || sending.exclusion !== 'outrun') return after(sending, going);
       const { number, hash, cause } = sending;
-      const [first] = going;
+      const authorizations = going.map(({ transfer }) => transfer.authorization);
       // These very bytes may have taken the number: then nothing may be concluded or sent.
-      const isOutrun = first !== undefined && (await deps.isOutrun(number, hash, first).catch(() => false));
+      const isOutrun = await deps.isOutrun({ number, hash, authorizations }).catch(() => false);
       if (!isOutrun) return after({ kind: 'unclear', hash, cause }, going);
       if (lost >= NUMBERS_LOST) return after(sending, going);
     }

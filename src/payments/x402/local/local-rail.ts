@@ -1,10 +1,9 @@
 /** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
-import type { Client } from 'viem';
-import { getBlock, getCode, getTransactionCount } from 'viem/actions';
+import { getCode } from 'viem/actions';
 import type { RailFault, RailVerdict, Settlement, SettlementHistory } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
-import { askAsset, clientOver, readReceipt } from '../chain/client.ts';
+import { clientOver } from '../chain/client.ts';
 import { confirmPayment, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
@@ -17,6 +16,7 @@ import { createJointSimulation } from './joint-simulation.ts';
 import { BATCH, createLane, type Refusing, SENT_AT_ONCE, textOf } from './lane.ts';
 import type { LanePayment } from './lane-payment.ts';
 import { createLatestTimes } from './latest-times.ts';
+import { isOutrun } from './outrun.ts';
 import { payersWithCode } from './payer-code.ts';
 import { createRelayer } from './relayer.ts';
 import { watchFees } from './relayer-fees.ts';
@@ -115,7 +115,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     payersWithCode: (payers) => payersWithCode(client, payers),
     isShort: (gas) => funds.isShort(gas),
     refusedForFunds: () => funds.refused(),
-    isOutrun: (number, hash, { order: { proof } }) => isOutrun(client, relayer.address, asset, { number, hash, proof }),
+    isOutrun: (question) => isOutrun(client, relayer.address, asset, question),
     refuse,
     decide,
     underWay,
@@ -203,35 +203,6 @@ function failedByPayer(outcome: Settlement): boolean {
 
 function payerOf({ payload }: Proof): string {
   return payload.payload.authorization.from;
-}
-
-/** A transaction number, the hash that was to have it, and a proof in that transaction. */
-interface OutrunQuestion {
-  readonly number: number;
-  readonly hash: string;
-  readonly proof: Proof;
-}
-
-/**
- * Whether another transaction took the number: it is used up in a block in which the authorization
- * is still unspent, and the hash has no receipt. Both are read at one block hash, because behind a
- * balancer two answers may come from two nodes.
- * @throws when the node does not answer, or knows no reading by hash
- */
-async function isOutrun(
-  client: Client,
-  account: string,
-  asset: string,
-  { number, hash, proof }: OutrunQuestion,
-): Promise<boolean> {
-  const { from, nonce } = proof.payload.payload.authorization;
-  const { hash: blockHash } = await getBlock(client);
-  const [count, state, receipt] = await Promise.all([
-    getTransactionCount(client, { address: lowerHex(account), blockHash }),
-    askAsset(client, asset, 'authorizationState', [lowerHex(from), lowerHex(nonce)], { blockHash }),
-    readReceipt(client, hash),
-  ]);
-  return count > number && state === 0n && receipt === undefined;
 }
 
 /**
