@@ -235,6 +235,25 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
+    title: `what goes alone keeps to ${MOST_UNMINED} transactions without a block, and the rest has its turn after them`,
+    async play(stage) {
+      stage.node.hasMulticall = false;
+      const orders = several(2 * MOST_UNMINED + 1, () => stage.order());
+      for (const sent of [MOST_UNMINED, 2 * MOST_UNMINED, 2 * MOST_UNMINED + 1]) {
+        await stage.offered(sent);
+        await settledDown(stage);
+        assert.equal(stage.node.taken.length, sent);
+        await stage.mineAll();
+      }
+      const numbered = stage.node.mined.map((transaction) => transfersIn(transaction)[0]?.from);
+      assert.deepEqual(
+        numbered,
+        orders.map(({ payer }) => payer),
+      );
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+    },
+  },
+  {
     title: 'a payer that signed more than it has pays what it has, and no gas is spent on the rest',
     async play(stage) {
       const payer = freshPayer();

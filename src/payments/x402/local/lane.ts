@@ -101,7 +101,11 @@ export function createLane(deps: LaneDeps): Lane {
   };
   const settleTogether = async (taken: readonly LanePayment[]): Promise<void> => {
     const { batch, single } = await divide(inTime(taken));
-    const sendable = await Promise.all([batch, ...single.map((payment) => [payment])].map(passing));
+    // Each that goes alone takes a number: what is above the room waits, also for its simulation.
+    const room = MOST_UNMINED - underWay.unmined - (batch.length > 0 ? 1 : 0);
+    waiting = [...single.slice(room), ...waiting];
+    const going = [batch, ...single.slice(0, room).map((payment) => [payment])];
+    const sendable = await Promise.all(going.map(passing));
     for (const payments of sendable) {
       // Those before them may have taken long.
       const timely = inTime(payments);
