@@ -238,18 +238,37 @@ export const RULES: readonly LaneRule[] = [
     title: `what goes alone keeps to ${MOST_UNMINED} transactions without a block, and the rest has its turn after them`,
     async play(stage) {
       stage.node.hasMulticall = false;
-      const orders = several(2 * MOST_UNMINED + 1, () => stage.order());
-      for (const sent of [MOST_UNMINED, 2 * MOST_UNMINED, 2 * MOST_UNMINED + 1]) {
+      const count = 2 * MOST_UNMINED + 1;
+      const orders = several(count, () => stage.order({ verifiedMsAgo: SIMULATION_FRESH_MS }));
+      for (const sent of [MOST_UNMINED, 2 * MOST_UNMINED, count]) {
         await stage.offered(sent);
         await settledDown(stage);
         assert.equal(stage.node.taken.length, sent);
         await stage.mineAll();
       }
-      const numbered = stage.node.mined.map((transaction) => transfersIn(transaction)[0]?.from);
+      const payers = stage.node.mined.map((transaction) => transfersIn(transaction)[0]?.from);
       assert.deepEqual(
-        numbered,
+        payers,
         orders.map(({ payer }) => payer),
       );
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
+      assert.equal(stage.node.simulated, count, 'what waits for room is not simulated before');
+    },
+  },
+  {
+    title: 'so does what only a batch refuses',
+    async play(stage) {
+      const orders = several(MOST_UNMINED + 1, () => {
+        const payer = freshPayer();
+        stage.node.failsJointly.add(payer);
+        return stage.order({ payer, verifiedMsAgo: SIMULATION_FRESH_MS });
+      });
+      await stage.offered(MOST_UNMINED);
+      await settledDown(stage);
+      assert.equal(stage.node.taken.length, MOST_UNMINED);
+      await stage.mineAll();
+      await stage.offered(MOST_UNMINED + 1);
+      await stage.mineAll();
       assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
     },
   },
@@ -270,6 +289,29 @@ export const RULES: readonly LaneRule[] = [
       });
       assert.equal(stage.node.taken.length, 2);
       assert.equal(orders[2]?.written.length, 0);
+    },
+  },
+  {
+    title:
+      'a transfer that fails in a batch behind none of its payer goes alone, and a second one of the payer after it',
+    async play(stage) {
+      const payer = freshPayer();
+      stage.node.balances.set(payer, 2n * PRICE_UNITS);
+      stage.node.failsJointly.add(payer);
+      const orders = [
+        stage.order(),
+        stage.order(),
+        stage.order(),
+        ...several(2, () => stage.order({ payer, verifiedMsAgo: SIMULATION_FRESH_MS })),
+      ];
+      await stage.offered(3);
+      await settledDown(stage);
+      assert.deepEqual(sizes(stage), [1, 2, 1]);
+      await stage.mineAll();
+      await stage.offered(4);
+      await stage.mineAll();
+      assert.deepEqual(sizes(stage), [1, 2, 1, 1]);
+      assert.deepEqual(new Set(await kinds(orders)), new Set(['settled']));
     },
   },
   {

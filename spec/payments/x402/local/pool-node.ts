@@ -40,6 +40,8 @@ export class PoolNode implements Rpc {
   readonly offered: Transaction[] = [];
   readonly taken: Transaction[] = [];
   readonly mined: Transaction[] = [];
+  /** Payers whose transfers fail in the simulation of a batch, and there only. */
+  readonly failsJointly = new Set<string>();
   /** How many transfers were simulated. */
   simulated = 0;
   /** Whether Multicall3 is there, and whether its calls run out of gas in a block. */
@@ -181,7 +183,8 @@ export class PoolNode implements Rpc {
     if (to.toLowerCase() === MULTICALL3) {
       const left = new Map(this.balances);
       const results = callsIn(data).map((call) => {
-        const success = this.#passes(transferIn(call), left);
+        const transfer = transferIn(call);
+        const success = this.#passes(transfer, left) && !this.failsJointly.has(transfer.from);
         return { success, returnData: '0x' as const };
       });
       return encodeFunctionResult({ abi: MULTICALL3_ABI, functionName: 'aggregate3', result: results });

@@ -106,11 +106,14 @@ export function createLane(deps: LaneDeps): Lane {
     waiting = [...single.slice(room), ...waiting];
     const going = [batch, ...single.slice(0, room).map((payment) => [payment])];
     const sendable = await Promise.all(going.map(passing));
-    for (const payments of sendable) {
+    const left: LanePayment[] = [];
+    for (const payments of sendable.flat()) {
       // Those before them may have taken long.
       const timely = inTime(payments);
-      if (timely.length > 0) await sendAffordable(timely);
+      if (underWay.unmined >= MOST_UNMINED) left.push(...timely);
+      else if (timely.length > 0) await sendAffordable(timely);
     }
+    waiting = [...left, ...waiting];
   };
   const inTime = (payments: readonly LanePayment[]): readonly LanePayment[] =>
     payments.filter((payment) => {
@@ -118,21 +121,32 @@ export function createLane(deps: LaneDeps): Lane {
       payment.end(unsent('no turn in time'));
       return false;
     });
-  /** Those whose transfers pass; the others have their outcome, or wait. */
-  const passing = async (payments: readonly LanePayment[]): Promise<readonly LanePayment[]> => {
+  /** Those whose transfers pass, as they are sent; the others have their outcome, or wait. */
+  const passing = async (payments: readonly LanePayment[]): Promise<readonly (readonly LanePayment[])[]> => {
     const ofPayer = Map.groupBy(payments, ({ payer }) => payer);
     // What passed alone can fail only behind others of its payer.
     const unsure = payments.filter((payment) => !isFresh(payment) || ofPayer.get(payment.payer)?.length !== 1);
-    if (unsure.length === 0) return payments;
+    if (unsure.length === 0) return [payments];
     const verdicts = await Promise.all(await deps.simulate(unsure.map(({ transfer }) => transfer)));
     const verdictOf = new Map(unsure.map((payment, at) => [payment, verdicts[at]]));
-    const passed = (payment: LanePayment): boolean => (verdictOf.get(payment)?.kind ?? 'valid') === 'valid';
+    const passed = payments.filter((payment) => (verdictOf.get(payment)?.kind ?? 'valid') === 'valid');
+    const going = new Set(passed);
+    const alone: (readonly LanePayment[])[] = [];
     for (const [payment, verdict] of verdictOf) {
       if (verdict === undefined || verdict.kind === 'valid') continue;
-      if (verdict.kind === 'behind') behind.push({ payment, others: ofPayer.get(payment.payer)?.filter(passed) ?? [] });
-      else payment.end(deps.refuse(payment, verdict));
+      if (verdict.kind !== 'behind') {
+        payment.end(deps.refuse(payment, verdict));
+        continue;
+      }
+      const others = ofPayer.get(payment.payer)?.filter((other) => going.has(other)) ?? [];
+      if (others.length > 0) behind.push({ payment, others });
+      else {
+        // Behind none of its payer it fails in any batch: another simulation would show the same.
+        alone.push([payment]);
+        going.add(payment);
+      }
     }
-    return payments.filter(passed);
+    return [passed, ...alone];
   };
   /** A payment of the same payer that was sent since may have used up its balance. */
   const isFresh = ({ order: { simulatedAt }, payer, history }: LanePayment): boolean =>
