@@ -366,6 +366,64 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
+    title: 'a batch that a node refuses for want of gas money is tried by halves, and the rest is withdrawn',
+    async play(stage) {
+      const [first] = await batchOf(stage, 1);
+      await stage.mineAll();
+      assert.equal((await first.ended()).kind, 'settled');
+      // Enough for one and a batch of four, and unknown to the gateway.
+      stage.node.relayerWei = 2_000_000_000n * 620_000n;
+      const [alone, ...batch] = await batchOf(stage, 8);
+      const outcomes = () => Promise.all(batch.slice(4).map((order) => order.ended()));
+      for (const [at, { kind, transaction }] of (await outcomes()).entries())
+        assert.deepEqual([kind, transaction], ['withdrawn', batch[at + 4]?.written.at(-1)?.hash]);
+      assert.deepEqual(sizes(stage).slice(2), [1, 4]);
+      await stage.mineAll();
+      assert.deepEqual(new Set(await kinds([alone, ...batch.slice(0, 4)])), new Set(['settled']));
+    },
+  },
+  {
+    title: 'a batch that the relayer cannot pay is withdrawn with its hash',
+    async play(stage) {
+      const [first] = await batchOf(stage, 1);
+      await stage.mineAll();
+      assert.equal((await first.ended()).kind, 'settled');
+      stage.node.onBroadcast = (transaction) => {
+        if (transfersIn(transaction).length > 1) stage.node.relayerWei = 0n;
+        return 'takes';
+      };
+      const [alone, ...batch] = await batchOf(stage, 4);
+      for (const order of batch) {
+        const { kind, transaction } = await order.ended();
+        assert.deepEqual([kind, transaction], ['withdrawn', order.written[0]?.hash]);
+        assert.equal(order.written.length, 1);
+      }
+      await stage.mineAll();
+      assert.equal((await alone.ended()).kind, 'settled');
+    },
+  },
+  {
+    title: 'only the chain refuses what a node refused for want of gas money: it may have it all the same',
+    async play(stage) {
+      const [first] = await batchOf(stage, 1);
+      await stage.mineAll();
+      assert.equal((await first.ended()).kind, 'settled');
+      // Enough for two that go alone.
+      stage.node.relayerWei = 2_000_000_000n * 320_000n;
+      stage.node.onBroadcast = (transaction) => {
+        const [, second] = transfersIn(transaction);
+        if (second !== undefined) stage.node.balances.set(second.from, 0n);
+        return 'takes';
+      };
+      const verifiedMsAgo = SIMULATION_FRESH_MS;
+      const [, paid, empty] = several(3, () => stage.order({ verifiedMsAgo }));
+      assert.equal((await empty?.ended())?.kind, 'uncertain');
+      assert.equal(empty?.written.length, 1);
+      await stage.mineAll();
+      assert.equal((await paid?.ended())?.kind, 'settled');
+    },
+  },
+  {
     title: 'a batch whose number another transaction used goes under the next one',
     async play(stage) {
       outrunBatch(stage, () => undefined);

@@ -9,9 +9,11 @@ import { watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts'
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { createLane } from '../../../../src/payments/x402/local/lane.ts';
 import type { LanePayment } from '../../../../src/payments/x402/local/lane-payment.ts';
+import { afterFailedSimulation } from '../../../../src/payments/x402/local/local-rail.ts';
 import { isOutrun } from '../../../../src/payments/x402/local/outrun.ts';
 import { payersWithCode } from '../../../../src/payments/x402/local/payer-code.ts';
 import { createRelayer, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
+import { watchFunds } from '../../../../src/payments/x402/local/relayer-funds.ts';
 import { transferOf } from '../../../../src/payments/x402/local/transfer.ts';
 import { createUnderWay, type Question } from '../../../../src/payments/x402/local/under-way.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
@@ -68,6 +70,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
   const now = (): number => clock.now;
   const right = await createRelayer(rpc, terms.chainId, KEY, { current: async () => FEES });
   const relayer = wrongRelayer?.(right, node) ?? right;
+  const funds = watchFunds(() => relayer.funds(), now);
   const canBatch = async (): Promise<boolean> => node.hasMulticall;
   const decide = ({ order }: LanePayment, { transaction, inBatch, waitMs, cause }: Question): Promise<Settlement> =>
     confirmPayment(chain, { ...evidenceQuery(order.proof, order.offer, transaction), inBatch }, waitMs, cause);
@@ -106,13 +109,12 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     simulate: createJointSimulation({ client, asset: ASSET, relayer: relayer.address, canBatch }),
     canBatch,
     payersWithCode: (payers) => payersWithCode(client, payers),
-    isShort: async () => false,
-    refusedForFunds: () => undefined,
+    isShort: (gas) => funds.isShort(gas),
+    readFunds: async () => void (await funds.look()),
+    refusedForFunds: () => funds.refused(),
     isOutrun: (question) => isOutrun(client, relayer.address, ASSET, question),
-    refuse: async (_, verdict) =>
-      verdict.kind === 'refused'
-        ? { kind: 'refused', reason: verdict.reason, evidence: 'unsent' }
-        : { kind: 'uncertain', cause: verdict.cause },
+    refuse: ({ order: { proof, offer }, history }, verdict) =>
+      afterFailedSimulation(verdict, history, chain, proof, offer),
     decide,
     underWay,
     sent: () => blocks.begin(),

@@ -30,6 +30,8 @@ type Broadcast = 'takes' | 'takes and is silent' | { readonly refuses: string };
 
 /** A chain node in memory, with a pool: blocks come when the test says so. */
 export class PoolNode implements Rpc {
+  /** What the relayer has for gas, wei; its pool takes no more than that pays for. */
+  relayerWei = 10n ** 19n;
   /** Each method that was asked, in order. */
   readonly asked: string[] = [];
   /** Base units by payer, lower case. */
@@ -116,7 +118,7 @@ export class PoolNode implements Rpc {
       case 'eth_maxPriorityFeePerGas':
         return toHex(1_000n);
       case 'eth_getBalance':
-        return toHex(10n ** 19n);
+        return toHex(this.relayerWei);
       case 'eth_getCode':
         return this.hasMulticall ? '0x60' : '0x';
       case 'eth_sendRawTransaction':
@@ -148,6 +150,9 @@ export class PoolNode implements Rpc {
     if (earlier?.hash === hash) throw refused('already known');
     if (earlier !== undefined && maxFeePerGas * 10n < (earlier.maxFeePerGas ?? 0n) * 11n)
       throw refused('replacement transaction underpriced');
+    const others = [...this.#pool.values()].filter((one) => one !== earlier);
+    if ([...others, transaction].reduce((sum, one) => sum + mostOf(one), 0n) > this.relayerWei)
+      throw refused('insufficient funds for gas * price + value');
     this.#pool.set(nonce, transaction);
     this.taken.push(transaction);
     if (does === 'takes and is silent') throw new Error('no answer');
@@ -208,6 +213,11 @@ export class PoolNode implements Rpc {
 /** The asset of every test with this node. */
 export const ASSET = `0x${'a5'.repeat(20)}` as const;
 const CODE_SIZES_BYTES = 33;
+
+/** The most that a transaction costs, wei. */
+function mostOf({ gas = 0n, maxFeePerGas = 0n }: Transaction): bigint {
+  return gas * maxFeePerGas;
+}
 
 function refused(message: string): RpcRefusal {
   return new RpcRefusal('eth_sendRawTransaction', -32_000, message, false);

@@ -2,6 +2,7 @@
 
 import type { Settlement, SettlementHistory, SignedTransaction } from '../../rail.ts';
 import type { PaymentRequirements, Proof } from '../wire/types.ts';
+import type { Excluded } from './relayer.ts';
 import type { Transfer } from './transfer.ts';
 
 /** One order to settle. */
@@ -18,12 +19,19 @@ export interface LaneOrder {
   readonly simulatedAt: number | undefined;
 }
 
+/** A transaction with the payment that a node refused: it keeps nothing of it. */
+interface Refusal {
+  readonly sending: Excluded;
+  readonly inBatch: boolean;
+}
+
 /** An order that is under way in this process. */
 export class LanePayment {
   readonly order: LaneOrder;
   readonly settlement: Promise<Settlement>;
   readonly #resolve: (settlement: Settlement | Promise<Settlement>) => void;
   #sent = false;
+  #refusal: Refusal | undefined;
   #ended = false;
 
   constructor(order: LaneOrder) {
@@ -47,11 +55,22 @@ export class LanePayment {
 
   /** A node may have taken a transaction of it, in this attempt or an earlier one. */
   get history(): SettlementHistory {
-    return this.#sent ? { ...this.order.history, sentBefore: true } : this.order.history;
+    const { history } = this.order;
+    if (this.#sent) return { ...history, sentBefore: true };
+    return this.#refusal === undefined ? history : { ...history, withdrawnBefore: true };
   }
 
   noteSent(): void {
     this.#sent = true;
+  }
+
+  /** The last one, of this attempt. */
+  get refusal(): Refusal | undefined {
+    return this.#refusal;
+  }
+
+  noteRefused(refusal: Refusal): void {
+    this.#refusal = refusal;
   }
 
   get ended(): boolean {

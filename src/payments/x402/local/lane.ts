@@ -44,7 +44,9 @@ interface LaneDeps {
   readonly payersWithCode: (payers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Whether the relayer is known to be unable to pay so much gas. */
   readonly isShort: (gas: bigint) => Promise<boolean>;
-  /** Notes that the relayer could not pay. */
+  /** Reads what the relayer has now. Never rejects. */
+  readonly readFunds: () => Promise<void>;
+  /** Notes that the relayer could not pay for a single payment. */
   readonly refusedForFunds: () => void;
   /** Whether another transaction took this number. @throws when the node does not answer */
   readonly isOutrun: (question: OutrunQuestion) => Promise<boolean>;
@@ -60,6 +62,9 @@ interface LaneDeps {
 
 /** Verdicts that keep a payment from being sent. */
 export type Refusing = Exclude<JointVerdict, { readonly kind: 'valid' | 'behind' }>;
+
+/** `done`: each payment is under way or has its outcome. */
+type SendResult = 'done' | 'refused for funds';
 
 const UNFUNDED = { kind: 'unfunded', cause: 'the relayer cannot pay the gas' } as const;
 
@@ -166,20 +171,24 @@ export function createLane(deps: LaneDeps): Lane {
   };
   /** As many as the relayer can pay for; the others wait for their turn. */
   const sendAffordable = async (payments: readonly LanePayment[]): Promise<void> => {
-    let affordable = payments;
-    while (await deps.isShort(gasOf(affordable.map(({ transfer }) => transfer)))) {
-      if (affordable.length === 1) return endUnfunded(payments);
-      affordable = affordable.slice(0, affordable.length >> 1);
+    const left = (): LanePayment[] => payments.filter(({ ended }) => !ended);
+    for (let going = payments; going.length > 0; going = left().slice(0, going.length >> 1)) {
+      if (await deps.isShort(gasOf(going.map(({ transfer }) => transfer)))) continue;
+      // A node may refuse what funds seem to pay for: its pool may hold others of the relayer.
+      if ((await send(going)) === 'refused for funds') continue;
+      const tried = new Set(going);
+      waiting = [...left().filter((payment) => !tried.has(payment)), ...waiting];
+      return;
     }
-    waiting = [...payments.slice(affordable.length), ...waiting];
-    await send(affordable);
+    for (const payment of left()) payment.end(unfunded(payment));
   };
-  const endUnfunded = (payments: readonly LanePayment[]): void => {
-    for (const payment of payments) payment.end(deps.refuse(payment, UNFUNDED));
-  };
+  const unfunded = (payment: LanePayment): Settlement | Promise<Settlement> =>
+    payment.refusal === undefined
+      ? deps.refuse(payment, UNFUNDED)
+      : outcomeOf(payment, payment.refusal.sending, payment.refusal.inBatch);
 
   /** Signs and sends, again with the next number where another transaction took this one. */
-  const send = async (payments: readonly LanePayment[]): Promise<void> => {
+  const send = async (payments: readonly LanePayment[]): Promise<SendResult> => {
     let going = payments;
     const write = async (signed: { readonly hash: string; readonly raw: string }) => {
       const { kept, lost } = await keepHash(going, signed);
@@ -204,8 +213,9 @@ export function createLane(deps: LaneDeps): Lane {
       if (lost >= NUMBERS_LOST) return after(sending, going);
     }
   };
-  const after = (sending: Sending, payments: readonly LanePayment[]): void => {
+  const after = async (sending: Sending, payments: readonly LanePayment[]): Promise<SendResult> => {
     const going = payments.filter(({ ended }) => !ended);
+    const inBatch = going.length > 1;
     if (sending.kind === 'sent') {
       for (const payment of going) {
         payment.noteSent();
@@ -213,10 +223,16 @@ export function createLane(deps: LaneDeps): Lane {
       }
       underWay.add(sending, going);
       deps.sent();
-      return;
+      return 'done';
     }
-    if (sending.kind === 'excluded' && sending.exclusion !== 'outrun') deps.refusedForFunds();
-    for (const payment of going) payment.end(outcomeOf(payment, sending, going.length > 1));
+    if (sending.kind === 'excluded' && sending.exclusion !== 'outrun') {
+      for (const payment of going) payment.noteRefused({ sending, inBatch });
+      if (inBatch) await deps.readFunds();
+      else deps.refusedForFunds();
+      return 'refused for funds';
+    }
+    for (const payment of going) payment.end(outcomeOf(payment, sending, inBatch));
+    return 'done';
   };
   const outcomeOf = (
     payment: LanePayment,

@@ -114,6 +114,11 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<PaymentRail>
     canBatch,
     payersWithCode: (payers) => payersWithCode(client, payers),
     isShort: (gas) => funds.isShort(gas),
+    readFunds: () =>
+      funds.look().then(
+        () => undefined,
+        () => undefined,
+      ),
     refusedForFunds: () => funds.refused(),
     isOutrun: (question) => isOutrun(client, relayer.address, asset, question),
     refuse,
@@ -179,7 +184,7 @@ function onceKnown(ask: () => Promise<boolean>): () => Promise<boolean> {
  * earlier one can. A spent nonce may even mean that we were paid. In both cases only the chain
  * makes a refusal.
  */
-async function afterFailedSimulation(
+export async function afterFailedSimulation(
   verdict: Refusing,
   { sentBefore, withdrawnBefore = false }: SettlementHistory,
   chain: Chain,

@@ -43,6 +43,15 @@ export interface Sent extends Signed {
   readonly fees: Fees;
 }
 
+/** A transaction that the node keeps nothing of. */
+export interface Excluded {
+  readonly kind: 'excluded';
+  readonly hash: string;
+  readonly number: number;
+  readonly exclusion: Exclusion;
+  readonly cause: unknown;
+}
+
 /**
  * `unsent`: certainly nothing left; `sent`: the node took it; `unclear`: the node may or may not
  * have it; `excluded`: the node answered readably that it keeps nothing of it, and its number goes
@@ -51,13 +60,7 @@ export interface Sent extends Signed {
 export type Sending =
   | { readonly kind: 'unsent'; readonly cause: unknown }
   | Sent
-  | {
-      readonly kind: 'excluded';
-      readonly hash: string;
-      readonly number: number;
-      readonly exclusion: Exclusion;
-      readonly cause: unknown;
-    }
+  | Excluded
   | { readonly kind: 'unclear'; readonly hash: string; readonly cause: unknown };
 
 /** A transaction offers so much already that more fees are not what it lacks. */
