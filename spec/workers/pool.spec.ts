@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { answerCommands, type CommandHandlers } from '../../src/workers/channel.ts';
 import type { StartOrder } from '../../src/workers/commands.ts';
 import {
+  ANSWERS_WITHIN_MS,
   createPool,
   DEATHS_WITHIN_MS,
   LOOK_EVERY_MS,
@@ -174,6 +175,24 @@ describe('the workers of a gateway', () => {
     await settled();
     first?.end(KILLED);
     assert.deepEqual([...(await answers).values()], ['of 2']);
+    await pool.end();
+  });
+
+  it('that do not answer in time are named without an answer', async () => {
+    const { pool, fakes } = bed();
+    await pool.start();
+    const [first] = fakes;
+    if (first !== undefined) first.silent = true;
+    const answers = pool.serving('metrics', null);
+    await settled();
+    mock.timers.tick(ANSWERS_WITHIN_MS);
+    assert.deepEqual(
+      [...(await answers)],
+      [
+        [1, undefined],
+        [2, 'of 2'],
+      ],
+    );
     await pool.end();
   });
 
