@@ -17,6 +17,8 @@ export const MOST_UNANSWERED = 3;
 const ENDS_WITHIN_MS = 10_000;
 /** How long one that serves may take to answer, milliseconds: what has asked waits no longer. */
 export const ANSWERS_WITHIN_MS = 1_000;
+/** How much longer a replacement waits with each death within the minute, milliseconds. */
+export const PAUSE_MS = 1_000;
 
 /** How a process ended. */
 export interface WorkerEnd {
@@ -131,7 +133,16 @@ export function createPool(parts: PoolParts): Pool {
       failed.reject(
         new Error(`${deaths.length} workers ended within ${DEATHS_WITHIN_MS / 1_000} s: the lines before say how`),
       );
-    } else if (state === 'open') replace();
+    } else if (state === 'open') replaceAfter((deaths.length - 1) * PAUSE_MS);
+  };
+  // A cause that passes within seconds would else use up all deaths of the minute.
+  const replaceAfter = (ms: number): void => {
+    if (ms === 0) replace();
+    else
+      setTimeout(() => {
+        // Meanwhile the pod may drain, or `refill` may have started what was missing.
+        if (state === 'open' && workers.size < count) replace();
+      }, ms).unref();
   };
   const replace = (): void => {
     const { worker, started } = begin();
