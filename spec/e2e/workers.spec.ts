@@ -100,6 +100,29 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     assert.deepEqual([ready.status, ((await ready.json()) as { ready: boolean }).ready], [200, true]);
   });
 
+  it('answers for both while one of them stands still', async () => {
+    const [stopped = 0] = childrenOf(gateway.pid);
+    const found = async (path: string) => {
+      const answer = await fetch(`${prepared.managementUrl}${path}`);
+      return [answer.status, (await answer.text()).includes('adapter-unreachable')];
+    };
+    const before = await scrape(prepared.managementUrl);
+    process.kill(stopped, 'SIGSTOP');
+    try {
+      assert.deepEqual(await Promise.all(['/ready', '/routing'].map(found)), [
+        [503, true],
+        [503, true],
+      ]);
+      const series = await scrape(prepared.managementUrl);
+      const counted = [...before].filter(([key]) => key.startsWith('acg_calls_total'));
+      assert.ok(counted.length > 0);
+      for (const [key, value] of counted) assert.equal(series.get(key), value, key);
+    } finally {
+      process.kill(stopped, 'SIGCONT');
+    }
+    await until(async () => (await found('/ready'))[0] === 200);
+  });
+
   it('reloads in both or in none', async () => {
     const withLimits = (limits: object): ConfigObject => ({ ...prepared.config, limits });
     await writeConfig(prepared.configPath, withLimits({ rate: { perSecond: 2, burst: 4 } }));

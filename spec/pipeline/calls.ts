@@ -101,6 +101,7 @@ export const RESOURCE = {
   pricing: { type: 'fixed' },
   authorization: [],
   backend: BACKEND,
+  compile: () => false,
 };
 
 /** A call of a response, with the events that it records and what its response writer wrote. */

@@ -143,7 +143,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   passthrough: ['errors', 'resources', 'server/http'],
   sidecar: ['problems', 'server/http'],
   'operator/console': ['resources', 'server/http'],
-  'server/load-shedding': ['errors', 'server/http'],
+  'server/load-shedding': ['errors', 'part-of', 'server/http'],
   'server/listener': ['errors', 'server/http', 'server/load-shedding', 'time'],
   'adapters/acp': [
     'adapters/acp/validation',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
-import { createMetricsMerger, GAUGE_RULES, ruleOf } from '../../src/workers/merge-metrics.ts';
+import { createMetricsMerger, GAUGE_RULES, oneAtATime, ruleOf } from '../../src/workers/merge-metrics.ts';
 import { seriesIn } from '../telemetry/scrape.ts';
 import { sources, texts } from '../tidy/sources.ts';
 
@@ -80,6 +80,49 @@ describe('the metrics of all workers', () => {
       [9, 6],
     );
     assert.deepEqual(calls(new Map([[3, text(2, 0, 1)]])), [10, 0]);
+  });
+
+  it('keep what a worker counted that does not answer, once, and not its gauges', () => {
+    const merger = createMetricsMerger();
+    const scrape = (one: string | undefined) => {
+      const series = seriesIn(
+        merger.merge(
+          new Map([
+            [1, one],
+            [2, text(4, 6, 1)],
+          ]),
+          OWN,
+        ),
+      );
+      return [series.get('acg_calls_total{resource="a b"}'), series.get('acg_calls_in_flight')];
+    };
+    assert.deepEqual(scrape(undefined), [4, 6]);
+    assert.deepEqual(scrape(text(3, 5, 1)), [7, 11]);
+    assert.deepEqual(
+      [scrape(undefined), scrape(undefined)],
+      [
+        [7, 6],
+        [7, 6],
+      ],
+    );
+    assert.deepEqual(scrape(text(5, 1, 1)), [9, 7]);
+  });
+
+  it('are scraped one time after the other: who asks meanwhile gets the same', async () => {
+    const runs: PromiseWithResolvers<number>[] = [];
+    const scrape = oneAtATime(() => {
+      runs.push(Promise.withResolvers());
+      return runs.at(-1)?.promise ?? Promise.reject(new Error('no run'));
+    });
+    const [one, other] = [scrape(), scrape()];
+    runs[0]?.resolve(1);
+    assert.deepEqual([await one, await other, runs.length], [1, 1, 1]);
+    const failed = scrape();
+    runs[1]?.reject(new Error('late'));
+    await assert.rejects(failed, { message: 'late' });
+    const last = scrape();
+    runs[2]?.resolve(3);
+    assert.equal(await last, 3);
   });
 
   it('keep a value that another worker does not know', () => {

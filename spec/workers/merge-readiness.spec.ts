@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Readiness } from '../../src/telemetry/health/monitor.ts';
-import { mergeReadiness, worst } from '../../src/workers/merge-readiness.ts';
+import { mergeReadiness, mergeRouting } from '../../src/workers/merge-readiness.ts';
 
 const GOOD: Readiness = {
   ready: true,
@@ -26,9 +26,29 @@ describe('the readiness of all workers', () => {
     assert.deepEqual(mergeReadiness([other, one]), { ...other, paymentProviders: [slow] });
   });
 
+  it('fails with every adapter while one of them does not answer, and says what is known of the rest', () => {
+    const adapters = GOOD.adapters.map(({ name }) => ({ name, status: 'fail', detail: 'adapter-unreachable' }));
+    for (const found of [
+      [GOOD, undefined],
+      [undefined, GOOD],
+    ])
+      assert.deepEqual(mergeReadiness(found), { ...GOOD, ready: false, adapters });
+    assert.deepEqual(mergeReadiness([undefined]), mergeReadiness([]));
+  });
+
+  it('is the worst of them at /routing, where one that does not answer fails', () => {
+    const pass = { name: 'routing', status: 'pass' } as const;
+    assert.deepEqual(mergeRouting([pass, pass]), pass);
+    assert.deepEqual(mergeRouting([pass, undefined]), {
+      name: 'routing',
+      status: 'fail',
+      detail: 'adapter-unreachable',
+    });
+  });
+
   it('fails while no worker serves', () => {
     const { ready, store } = mergeReadiness([]);
     assert.deepEqual([ready, store.status], [false, 'fail']);
-    assert.equal(worst([]), undefined);
+    assert.equal(mergeRouting([]).status, 'fail');
   });
 });

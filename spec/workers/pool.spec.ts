@@ -4,11 +4,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { answerCommands, type CommandHandlers } from '../../src/workers/channel.ts';
 import type { StartOrder } from '../../src/workers/commands.ts';
 import {
+  ANSWERS_WITHIN_MS,
   createPool,
   DEATHS_WITHIN_MS,
   LOOK_EVERY_MS,
   MOST_DEATHS,
   MOST_UNANSWERED,
+  PAUSE_MS,
   type WorkerEnd,
   type WorkerProcess,
 } from '../../src/workers/pool.ts';
@@ -75,6 +77,8 @@ function bed({ fails }: { readonly fails?: (pid: number) => boolean } = {}) {
   const die = async (fake: Fake | undefined): Promise<void> => {
     fake?.end(KILLED);
     await settled();
+    mock.timers.tick(MOST_DEATHS * PAUSE_MS);
+    await settled();
   };
   return { pool, fakes, notes, orders, clock, die };
 }
@@ -116,6 +120,52 @@ describe('the workers of a gateway', () => {
     assert.equal(orders[2]?.config.number, 2);
     assert.deepEqual([...(await pool.serving('metrics', null)).keys()], [2, 3]);
     assert.deepEqual(pool.facts(), { serving: 2, ended: 1 });
+    await pool.end();
+  });
+
+  it('are replaced at once, and each further one of a minute later, so that a cause may pass', async () => {
+    const { pool, fakes } = bed();
+    await pool.start();
+    const waits = [];
+    for (let death = 0; death < MOST_DEATHS; death += 1) {
+      const forked = fakes.length;
+      fakes.at(-1)?.end(KILLED);
+      await settled();
+      let seconds = 0;
+      for (; fakes.length === forked; seconds += 1) {
+        mock.timers.tick(PAUSE_MS);
+        await settled();
+      }
+      waits.push(seconds);
+    }
+    assert.deepEqual(waits, [0, 1, 2, 3, 4]);
+    await pool.end();
+  });
+
+  it('are never more than configured, and none begins late while the pod drains', async () => {
+    const { pool, fakes } = bed();
+    await pool.start();
+    const paused = async (): Promise<void> => {
+      mock.timers.tick(MOST_DEATHS * PAUSE_MS);
+      await settled();
+    };
+    for (const fake of fakes.slice()) fake.end(KILLED);
+    await settled();
+    assert.equal(fakes.length, 3, 'the second one waits');
+    pool.hold();
+    await paused();
+    assert.equal(fakes.length, 3);
+    fakes[2]?.end(KILLED);
+    await settled();
+    pool.refill();
+    await paused();
+    assert.deepEqual([fakes.length, pool.facts().serving], [5, 2]);
+    fakes[4]?.end(KILLED);
+    await settled();
+    pool.hold();
+    pool.refill();
+    await paused();
+    assert.deepEqual([fakes.length, pool.facts().serving], [6, 2]);
     await pool.end();
   });
 
@@ -174,6 +224,24 @@ describe('the workers of a gateway', () => {
     await settled();
     first?.end(KILLED);
     assert.deepEqual([...(await answers).values()], ['of 2']);
+    await pool.end();
+  });
+
+  it('that do not answer in time are named without an answer', async () => {
+    const { pool, fakes } = bed();
+    await pool.start();
+    const [first] = fakes;
+    if (first !== undefined) first.silent = true;
+    const answers = pool.serving('metrics', null);
+    await settled();
+    mock.timers.tick(ANSWERS_WITHIN_MS);
+    assert.deepEqual(
+      [...(await answers)],
+      [
+        [1, undefined],
+        [2, 'of 2'],
+      ],
+    );
     await pool.end();
   });
 

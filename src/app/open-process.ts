@@ -119,6 +119,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const routeOf = (req: RequestLine): Route => present()?.routeOf?.(req) ?? OWN;
   const loadShedding = openLoadShedder({
     maxInFlight: () => now().limits.maxInFlight,
+    processes,
     mounts,
     lifecycle,
     carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { BackendAnswer, BackendError, ReceivedHeaders } from './exchange.ts';
 
 /** How much of an answer waits for its reader before the backend is asked to wait, bytes. */
-const BODY_BUFFER_BYTES = 65_536;
+export const ANSWER_BUFFER_BYTES = 65_536;
 
 /** Where an answer's bytes come from. */
 export interface BodySource {
@@ -38,7 +38,7 @@ export class ReceivedAnswer implements BackendAnswer {
   }
 
   get whole(): Buffer | undefined {
-    if (!this.#ended || this.#body !== undefined || this.#size > BODY_BUFFER_BYTES) return undefined;
+    if (!this.#ended || this.#body !== undefined || this.#size > ANSWER_BUFFER_BYTES) return undefined;
     if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
     return this.#chunks[0] ?? EMPTY;
   }
@@ -59,7 +59,7 @@ export class ReceivedAnswer implements BackendAnswer {
     if (this.#body !== undefined) return this.#body.accept(chunk);
     this.#size += chunk.length;
     this.#chunks.push(chunk);
-    return this.#size < BODY_BUFFER_BYTES;
+    return this.#size < ANSWER_BUFFER_BYTES;
   }
 
   complete(): void {
@@ -83,7 +83,7 @@ class AnswerBody extends Readable {
   #failure: BackendError | undefined;
 
   constructor(source: BodySource) {
-    super({ highWaterMark: BODY_BUFFER_BYTES });
+    super({ highWaterMark: ANSWER_BUFFER_BYTES });
     this.#source = source;
   }
 

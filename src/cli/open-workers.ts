@@ -14,8 +14,8 @@ import { failureLog, type Log, refusalLog } from '../telemetry/log/log.ts';
 import { createOwnMetrics } from '../telemetry/metrics/metrics.ts';
 import { forkWorker } from '../workers/cluster.ts';
 import type { FenceOrder, NumberedDocument } from '../workers/commands.ts';
-import { createMetricsMerger } from '../workers/merge-metrics.ts';
-import { mergeReadiness, worst } from '../workers/merge-readiness.ts';
+import { createMetricsMerger, oneAtATime } from '../workers/merge-metrics.ts';
+import { mergeReadiness, mergeRouting } from '../workers/merge-readiness.ts';
 import { createPool, type Pool, type PoolNote } from '../workers/pool.ts';
 import { listenAt, type Opened } from './closing.ts';
 import { collectStart } from './collect-start.ts';
@@ -56,16 +56,11 @@ export async function openWorkers(start: Start, log: Log, opened: Opened): Promi
     app: managementApp({
       monitor: {
         readiness: async () => mergeReadiness([...(await pool.serving('readiness', null)).values()]),
-        routing: async () =>
-          worst([...(await pool.serving('routing', null)).values()]) ?? {
-            name: 'routing',
-            status: 'fail',
-            detail: 'starting',
-          },
+        routing: async () => mergeRouting([...(await pool.serving('routing', null)).values()]),
       },
       metrics: {
         contentType: metrics.contentType,
-        text: async () => merger.merge(await pool.serving('metrics', null), await metrics.text()),
+        text: oneAtATime(async () => merger.merge(await pool.serving('metrics', null), await metrics.text())),
       },
       hooks,
       merchantProbes: appProbes(start.appProbes, (target) => isSold(target)),

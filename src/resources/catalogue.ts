@@ -73,6 +73,7 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject, compil
     authorization: config.authorization,
     backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     address: reversal?.address,
+    compile: () => input.compile(),
     prepare: prepareInput(input, config.backend, reading.template),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first(), value),
   };

@@ -20,6 +20,11 @@ export interface Resource {
     'method' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
   >;
   /**
+   * Compiles the validator of inputs unless it is compiled; whether it did. `prepare` does so too,
+   * but a wrong input then compiles that of all problems in the same turn of the event loop.
+   */
+  compile(): boolean;
+  /**
    * Strips the reserved members, validates, and builds the whole backend request. `raw`: the bytes
    * that the caller sent. They become the body where it is the whole unchanged input, so that no
    * number loses a digit.

@@ -66,11 +66,12 @@ type Families = Map<string, Family>;
 /** Merges the metrics of one gateway, scrape after scrape. */
 interface MetricsMerger {
   /**
-   * `workers`: the text of each worker that serves, by a number that is never used again; `own`:
-   * that of the primary. What a worker counted that has ended stays in the sums, as far as an
-   * earlier scrape saw it: a sum that falls would count again as a whole.
+   * `workers`: the text of each worker that serves, by a number that is never used again, undefined
+   * where it did not answer; `own`: that of the primary. What a worker counted that has ended, or
+   * does not answer, stays in the sums, as far as an earlier scrape saw it: a sum that falls would
+   * count again as a whole. Scrapes follow one another: a worker that is not named has ended.
    */
-  merge(workers: ReadonlyMap<number, string>, own: string): string;
+  merge(workers: ReadonlyMap<number, string | undefined>, own: string): string;
 }
 
 export function createMetricsMerger(): MetricsMerger {
@@ -80,15 +81,38 @@ export function createMetricsMerger(): MetricsMerger {
     merge(workers, own) {
       for (const [number, text] of seen)
         if (!workers.has(number)) {
-          add(ended, text, ({ type }) => type !== 'gauge');
+          add(ended, text, isCounted);
           seen.delete(number);
         }
-      for (const [number, text] of workers) seen.set(number, text);
       const merged: Families = new Map();
-      for (const text of [...workers.values(), write(ended), own]) add(merged, text, () => true);
+      for (const [number, text] of workers)
+        if (text === undefined) add(merged, seen.get(number) ?? '', isCounted);
+        else {
+          seen.set(number, text);
+          add(merged, text, () => true);
+        }
+      for (const text of [write(ended), own]) add(merged, text, () => true);
       return write(merged);
     },
   };
+}
+
+/**
+ * One run at a time: who asks while one runs gets its result. A scrape that ends after a later one
+ * would bring back older sums, and would take a worker that began meanwhile for one that ended.
+ */
+export function oneAtATime<Result>(run: () => Promise<Result>): () => Promise<Result> {
+  let running: Promise<Result> | undefined;
+  return function shareRun() {
+    running ??= run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}
+
+function isCounted({ type }: Family): boolean {
+  return type !== 'gauge';
 }
 
 /** The rule of a gauge; undefined for a name that is not in the table. */

@@ -15,6 +15,10 @@ export const LOOK_EVERY_MS = 10_000;
 export const MOST_UNANSWERED = 3;
 /** How long a worker may take to end once it was asked to, milliseconds. */
 const ENDS_WITHIN_MS = 10_000;
+/** How long one that serves may take to answer, milliseconds: what has asked waits no longer. */
+export const ANSWERS_WITHIN_MS = 1_000;
+/** How much longer a replacement waits with each death within the minute, milliseconds. */
+export const PAUSE_MS = 1_000;
 
 /** How a process ended. */
 export interface WorkerEnd {
@@ -57,8 +61,14 @@ export interface Pool {
    * @throws Error of the first one that failed
    */
   all<Name extends CommandName>(name: Name, given: Given<Name>): Promise<readonly Answered<Name>[]>;
-  /** Asks those that serve. Each answer has the worker's number; numbers are never used again. */
-  serving<Name extends CommandName>(name: Name, given: Given<Name>): Promise<ReadonlyMap<number, Answered<Name>>>;
+  /**
+   * Asks those that serve. Each answer has the worker's number; numbers are never used again.
+   * Undefined: it is there and does not answer in time.
+   */
+  serving<Name extends CommandName>(
+    name: Name,
+    given: Given<Name>,
+  ): Promise<ReadonlyMap<number, Answered<Name> | undefined>>;
   /** No worker is replaced from now on, until `refill`: the pod drains. */
   hold(): void;
   /** Starts what is missing. */
@@ -123,7 +133,16 @@ export function createPool(parts: PoolParts): Pool {
       failed.reject(
         new Error(`${deaths.length} workers ended within ${DEATHS_WITHIN_MS / 1_000} s: the lines before say how`),
       );
-    } else if (state === 'open') replace();
+    } else if (state === 'open') replaceAfter((deaths.length - 1) * PAUSE_MS);
+  };
+  // A cause that passes within seconds would else use up all deaths of the minute.
+  const replaceAfter = (ms: number): void => {
+    if (ms === 0) replace();
+    else
+      setTimeout(() => {
+        // Meanwhile the pod may drain, or `refill` may have started what was missing.
+        if (state === 'open' && workers.size < count) replace();
+      }, ms).unref();
   };
   const replace = (): void => {
     const { worker, started } = begin();
@@ -158,11 +177,11 @@ export function createPool(parts: PoolParts): Pool {
       () => undefined,
     );
   };
-  const ask = async <Name extends CommandName>(asked: readonly Worker[], name: Name, given: Given<Name>) => {
+  const gather = async <Found>(asked: readonly Worker[], ask: (asker: Asker) => Promise<Found>) => {
     const answers = await Promise.allSettled(
-      asked.map(async ({ number, asker }) => [number, await asker.ask(name, given)] as const),
+      asked.map(async ({ number, asker }) => [number, await ask(asker)] as const),
     );
-    const found = new Map<number, Answered<Name>>();
+    const found = new Map<number, Found>();
     for (const [index, answer] of answers.entries())
       if (answer.status === 'fulfilled') found.set(...answer.value);
       // One that could not start answers everything with the reason, and is ended.
@@ -181,13 +200,18 @@ export function createPool(parts: PoolParts): Pool {
       }, LOOK_EVERY_MS).unref();
       return first?.port ?? 0;
     },
-    all: async (name, given) => [...(await ask([...workers], name, given)).values()],
-    serving: (name, given) =>
-      ask(
-        [...workers].filter(({ serving }) => serving),
-        name,
-        given,
-      ),
+    all: async (name, given) => [...(await gather([...workers], (asker) => asker.ask(name, given))).values()],
+    async serving(name, given) {
+      const overdue = Promise.withResolvers<undefined>();
+      // After a standstill of the primary the answers are there, and are read before the turn ends.
+      const timer = setTimeout(() => setImmediate(overdue.resolve, undefined), ANSWERS_WITHIN_MS);
+      const asked = [...workers].filter(({ serving }) => serving);
+      try {
+        return await gather(asked, (asker) => Promise.race([asker.ask(name, given), overdue.promise]));
+      } finally {
+        clearTimeout(timer);
+      }
+    },
     hold() {
       if (state === 'open') state = 'held';
     },

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { beforeEach, describe, it, mock } from 'node:test';
-import { MAX_BUFFERED_BYTES, UNRESERVED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
+import { MAX_BUFFERED_BYTES, withContent } from '../../../src/adapters/json-rpc/answer-content.ts';
 import { type BackendAnswer, BackendError, type BackendFailure } from '../../../src/backend/exchange.ts';
+import { ANSWER_BUFFER_BYTES } from '../../../src/backend/received-answer.ts';
 import type { Relayed } from '../../../src/pipeline/call.ts';
 import { captureAnswer, readOn } from '../../../src/pipeline/steps/capture-answer.ts';
 import {
@@ -36,10 +37,10 @@ describe('the memory for a whole answer', () => {
   });
 
   const SIZES: readonly (readonly [string, number, boolean, number])[] = [
-    ['declared, of a size that needs none', UNRESERVED_BYTES, true, 0],
-    ['declared and larger: its length', UNRESERVED_BYTES + 1, true, UNRESERVED_BYTES + 1],
-    ['undeclared and small', UNRESERVED_BYTES, false, 0],
-    ['undeclared and larger: the largest size', UNRESERVED_BYTES + 1, false, MAX_BUFFERED_BYTES],
+    ['declared, of a size that needs none', ANSWER_BUFFER_BYTES, true, 0],
+    ['declared and larger: its length', ANSWER_BUFFER_BYTES + 1, true, ANSWER_BUFFER_BYTES + 1],
+    ['undeclared and small', ANSWER_BUFFER_BYTES, false, 0],
+    ['undeclared and larger: the largest size', ANSWER_BUFFER_BYTES + 1, false, MAX_BUFFERED_BYTES],
   ];
   for (const [title, bytes, declared, reserved] of SIZES)
     it(`is reserved until the answer is sent, ${title}`, async () => {

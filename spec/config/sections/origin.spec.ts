@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { addressOverlaps } from '../../../src/config/sections/address-overlaps.ts';
+import type { ResourceConfig } from '../../../src/resources/settings.ts';
+import { pathShape } from '../../../src/resources/url-template.ts';
 import { type Changes, load, problems } from '../document/document.ts';
 import { type Row, refusalsOf } from '../refusals.ts';
 
@@ -138,7 +141,57 @@ describe('two resources at one address', () => {
     );
     assert.deepEqual(addressOverlaps(resources), []);
   });
+
+  it('are those that a comparison of all pairs finds', () => {
+    const any = report(IN_PLACE);
+    const { address } = any;
+    const segment = fc.constantFrom('a', 'B', 'b', '', '{x}', '{y}', 'c{x}');
+    const operation = fc.record({
+      method: fc.constantFrom('GET', 'POST'),
+      segments: fc.array(segment, { minLength: 1, maxLength: 3 }),
+      sold: fc.boolean(),
+    });
+    const made = fc.array(operation, { maxLength: 12 }).map((operations) =>
+      operations.map(({ method, segments, sold }, index): ResourceConfig => {
+        const backend = { ...any.backend, method, path: `/${segments.join('/')}` };
+        return { ...any, id: `r${index}`, address: sold ? address : undefined, backend };
+      }),
+    );
+    let found = 0;
+    fc.assert(
+      fc.property(made, (resources) => {
+        const expected = resources.filter((resource, index) =>
+          resources.slice(0, index).some((earlier) => collide(resource, earlier)),
+        );
+        const told = addressOverlaps(resources);
+        found += told.length;
+        assert.deepEqual(
+          told.map(({ path }) => path),
+          expected.map(({ id }) => `resources.${id}.backend.path`),
+        );
+        for (const [index, { message }] of told.entries()) {
+          const named = resources.find(({ id }) => message.includes(`resources.${id} `));
+          assert.ok(named && expected[index] && collide(expected[index], named), message);
+        }
+      }),
+      { numRuns: 300 },
+    );
+    assert.ok(found > 100, `${found} overlaps`);
+  });
 });
+
+/** Whether a server may run either at one address, and one of them is sold there. */
+function collide(one: ResourceConfig, other: ResourceConfig): boolean {
+  if (one.address === undefined && other.address === undefined) return false;
+  const [a, b] = [one, other].map(({ backend }) => backend.path.toLowerCase().split('/'));
+  if (one.backend.method !== other.backend.method || a === undefined || a.length !== b?.length) return false;
+  const isOneOperation = pathShape(one.backend.path) === pathShape(other.backend.path);
+  if (isOneOperation && (one.address === undefined || other.address === undefined)) return false;
+  return a.every((text, at) => {
+    const both = [text, b[at] ?? ''];
+    return both.some((segment) => segment.includes('{')) ? !both.includes('') : text === b[at];
+  });
+}
 
 describe('a priced path that cannot be kept from passing', () => {
   const priced = { [`${R}.pricing`]: { type: 'fixed', amount: '0.01', currency: 'USDC' } };

@@ -17,6 +17,23 @@ describe('the input of a call', () => {
     assert.deepEqual([stage, input, built], ['prepared', { city: 'a' }, request]);
   });
 
+  it('of a resource whose validator comes with it is checked in the next turn', async () => {
+    const log: string[] = [];
+    const resource = {
+      ...RESOURCE,
+      compile() {
+        setImmediate(() => log.push('turn'));
+        return true;
+      },
+      prepare() {
+        log.push('checked');
+        return { ok: false, problems: PROBLEMS };
+      },
+    };
+    const { error } = await passed(validate(), callAt('resolved', { resource }).res);
+    assert.deepEqual([log, error?.code], [['turn', 'checked'], 'INPUT_INVALID']);
+  });
+
   it('invalid: an error that lists the problems', async () => {
     const call = callAt('resolved', taking({ ok: false, problems: PROBLEMS }));
     const { went, error } = await passed(validate(), call.res);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { isObject, type Json, type JsonObject } from '../../../src/json/types.ts';
+import { createCompiler } from '../../../src/resources/schemas/ajv.ts';
 import { closeSchema } from '../../../src/resources/schemas/closed-objects.ts';
 import { mayCompileLater } from '../../../src/resources/schemas/compile-later.ts';
 import { createEngine } from '../../../src/resources/schemas/engine.ts';
@@ -56,6 +57,21 @@ describe('a schema that is compiled when its first input comes', () => {
   };
   for (const [title, schema] of Object.entries(AT_START))
     it(`is not ${title}, which is compiled at start`, () => assert.ok(!mayCompileLater(closeSchema(schema))));
+});
+
+describe('the validator of a schema', () => {
+  it('comes at start with the first hundred of them, else with the first input, once', () => {
+    const compile = createCompiler();
+    const all = Array.from({ length: 101 }, (_, at) => compile(closeSchema(around({ const: at }))));
+    assert.deepEqual(
+      [all[0], all[99], all[100], all[100]].map((validators) => validators?.compile()),
+      [false, false, true, false],
+    );
+    assert.equal(all[100]?.first()({ a: 100 }), true);
+    const asked = compile(closeSchema(around({ const: 101 })));
+    asked.first();
+    assert.equal(asked.compile(), false);
+  });
 });
 
 describe('a schema that only its compilation refuses', () => {

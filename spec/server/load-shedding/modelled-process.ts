@@ -1,4 +1,4 @@
-import { type CallKind, CallQueue } from '../../../src/server/load-shedding/call-queue.ts';
+import { type CallKind, CallQueue, waitingBounds } from '../../../src/server/load-shedding/call-queue.ts';
 import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS } from '../../../src/server/load-shedding/in-flight-limit.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
@@ -63,7 +63,10 @@ export class ModelledProcess {
       this.#queue.freed();
     });
     const allowed = (): boolean => this.#slots.free() && this.#limit.allows(this.#slots.inFlight());
-    this.#queue = new CallQueue({ turns: this.#turns, allowed, work: () => () => undefined, now, atEnd });
+    this.#queue = new CallQueue({
+      ...{ most: waitingBounds(1), turns: this.#turns, allowed },
+      ...{ work: () => () => undefined, now, atEnd },
+    });
   }
 
   /** Runs for so long beside these clients; what the first `warmMs` bring is not counted. */

@@ -1,6 +1,7 @@
 /** Holds a backend's whole answer within the memory budget, as content for a JSON-RPC message. */
 
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
+import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import type { Json } from '../../json/types.ts';
 import type { Relayed } from '../../pipeline/call.ts';
 import { isEncoded, isJsonType } from '../../server/http/headers.ts';
@@ -22,9 +23,6 @@ export type AnswerContent =
       readonly contentEncoding: string | undefined;
     }
   | { readonly kind: 'empty' };
-
-/** Bytes of an answer that are read without a reservation: the connection buffers as many. */
-export const UNRESERVED_BYTES = 65_536;
 
 /** Where the memory for an answer is reserved, and whether the answer is paid. */
 interface Reservation {
@@ -73,7 +71,8 @@ async function readWhole(
   const declared = Number(headers['content-length'] ?? Number.NaN);
   let release: (() => void) | undefined;
   try {
-    if (declared > UNRESERVED_BYTES) {
+    // What the connection buffers in any case is read without a reservation.
+    if (declared > ANSWER_BUFFER_BYTES) {
       // A reader that keeps a copy of the answer may have set it flowing.
       body.pause();
       release = await budget.reserve({ bytes: declared, paid });
@@ -84,7 +83,7 @@ async function readWhole(
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       size += (chunk as Uint8Array).byteLength;
       chunks.push(chunk as Uint8Array);
-      if (size <= UNRESERVED_BYTES || release !== undefined) continue;
+      if (size <= ANSWER_BUFFER_BYTES || release !== undefined) continue;
       // Without a declared length it may become as long as any answer.
       release = await budget.reserve({ bytes: MAX_BUFFERED_BYTES, paid });
       if (release === undefined) return { kind: 'busy' };

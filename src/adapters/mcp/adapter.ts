@@ -12,6 +12,7 @@ import type { ListedResource } from '../../resources/listing.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
+import { COPIED_BYTES } from '../../server/http/end-with.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
 import { callIdOf, requestIdOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
@@ -142,9 +143,6 @@ function mirroredById(offered: readonly ListedResource[]): ReadonlyMap<string, r
   const found = offered.map(({ id, inputSchema }) => [id, mirroredParameters(inputSchema)] as const);
   return new Map(found.filter(([, parameters]) => parameters.length > 0));
 }
-
-/** The largest page that is copied into one piece with its head, bytes. */
-const COPIED_BYTES = 16_384;
 
 /** The bytes of a page are made once; only the id before them differs. */
 function listText(id: RpcId, page: Buffer): string | Buffer {

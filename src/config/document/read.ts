@@ -5,8 +5,10 @@ import { isScalar, LineCounter, parseDocument, visit, type YAMLError, type YAMLM
 import { ConfigError } from '../../problems/problem.ts';
 import { readUniqueJson } from './json.ts';
 
-/** Largest configuration file, bytes: 10,000 resources with schemas of a page each. */
+/** Largest configuration file, bytes: 10,000 resources with schemas of a page each, in JSON. */
 export const MAX_CONFIG_BYTES = 16_777_216;
+/** Most that the YAML parser reads, bytes: a second and 60 MB. */
+export const MAX_YAML_BYTES = 1_048_576;
 /** Deepest nesting of the document, levels: above any JSON Schema that a person writes. */
 export const MAX_CONFIG_DEPTH = 64;
 /** The configuration file unless an argument or the environment names one. */
@@ -61,7 +63,11 @@ export function readBoundedFile(path: string, maxBytes: number, fault: (message:
  * @throws ConfigError
  */
 export function parseConfigText(text: string): unknown {
-  return readUniqueJson(text) ?? parseYaml(text);
+  const plain = readUniqueJson(text);
+  if (plain !== undefined) return plain;
+  if (Buffer.byteLength(text) <= MAX_YAML_BYTES) return parseYaml(text);
+  const message = `has more than ${MAX_YAML_BYTES} bytes and is not JSON, or names a member twice; so much must be well-formed JSON`;
+  throw new ConfigError([{ path: 'document', message }]);
 }
 
 function parseYaml(text: string): unknown {

@@ -1,8 +1,9 @@
 /** Checks the input and builds the whole backend request, before anything is paid. */
 
-import type { RequestHandler } from 'express';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { NextFunction, RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { advanceCall, callAt } from '../call.ts';
+import { advanceCall, callAt, type ResolvedCall } from '../call.ts';
 import { collected, collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
@@ -10,12 +11,7 @@ import { collected, collectsNothing, type FindCollectable } from '../steps/colle
  * valid is sent as it was built then.
  */
 export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
-  return function validateMiddleware(_req, res, next) {
-    const call = callAt(res, 'resolved', 'prepared');
-    if (call.stage === 'prepared') {
-      next();
-      return;
-    }
+  const check = (call: ResolvedCall, res: Response, next: NextFunction): Promise<void> | undefined => {
     const prepared = call.resource.prepare(call.input, call.rawInput);
     if (!prepared.ok) {
       const invalid = new GatewayError('INPUT_INVALID', {
@@ -29,5 +25,16 @@ export function validate(collect: FindCollectable = collectsNothing): RequestHan
     const whole = callerHeaders === undefined ? request : { ...request, callerHeaders };
     advanceCall(res, { ...call, stage: 'prepared', input, request: whole });
     next();
+    return undefined;
+  };
+  return function validateMiddleware(_req, res, next) {
+    const call = callAt(res, 'resolved', 'prepared');
+    if (call.stage === 'prepared') {
+      next();
+      return;
+    }
+    // A wrong input may need a second validator, whose compilation has a turn of its own.
+    if (call.resource.compile()) return turn().then(() => check(call, res, next));
+    return check(call, res, next);
   };
 }

@@ -15,6 +15,8 @@ export interface Validators {
   readonly first: () => ValidateFunction;
   /** Finds every problem: the report, for small inputs. Only wrong inputs need it. */
   readonly all: () => ValidateFunction;
+  /** Compiles `first` unless it is compiled; whether it did. */
+  readonly compile: () => boolean;
 }
 
 /**
@@ -59,7 +61,20 @@ function createEngines(): Engines {
 
 /** Holds nothing but the schema and the engines, so that the texts of the others can go. */
 function validatorsOf(engines: Engines, schema: JsonObject): Validators {
-  return { first: once(() => engines.first().compile(schema)), all: once(() => engines.all().compile(schema)) };
+  let isCompiled = false;
+  const first = once(() => {
+    isCompiled = true;
+    return engines.first().compile(schema);
+  });
+  return {
+    first,
+    all: once(() => engines.all().compile(schema)),
+    compile() {
+      if (isCompiled) return false;
+      first();
+      return true;
+    },
+  };
 }
 
 function once<Made extends object>(make: () => Made): () => Made {

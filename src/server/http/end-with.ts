@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http';
 
 /** The largest body that is copied into one piece with its head, bytes. */
-const COPIED_BYTES = 16_384;
+export const COPIED_BYTES = 16_384;
 
 /** A string goes out in one write with the head; more bytes are cheaper than a copy of them. */
 export function endWith(res: ServerResponse, bytes: Uint8Array): void {

@@ -1,6 +1,7 @@
 /** Lets calls begin while the process has room for them; others wait for their turn. */
 
 import { performance } from 'node:perf_hooks';
+import { partOf } from '../../part-of.ts';
 import type { Turns } from './event-loop-lag.ts';
 
 /**
@@ -12,12 +13,12 @@ export const CALL_KINDS = ['proof', 'message', 'plain'] as const;
 export type CallKind = (typeof CALL_KINDS)[number];
 
 /**
- * Calls of one kind that wait at most: as many as a listener has connections. One takes 3.4 KB and
- * its own bytes.
+ * Calls of one kind that wait at most in all processes of a gateway: as many as a listener has
+ * connections. One takes 3.4 KB and its own bytes.
  */
-export const MAX_WAITING = 4_096;
-/** Large calls of one kind that wait at most, and what a call takes that is not large, bytes. */
-export const MAX_LARGE_WAITING = 64;
+const MAX_WAITING = 4_096;
+/** Large calls of them at most, and what a call takes that is not large, bytes. */
+const MAX_LARGE_WAITING = 64;
 export const SMALL_BYTES = 10_240;
 /** How long a call waits at most, milliseconds: then its caller may as well ask again. */
 export const MAX_WAIT_MS = 1_000;
@@ -50,7 +51,19 @@ interface Queue {
   large: number;
 }
 
+/** Most calls of one kind that wait in a process. */
+interface WaitingBounds {
+  readonly calls: number;
+  readonly large: number;
+}
+
+/** What waits is memory, so the processes of a gateway divide it. */
+export function waitingBounds(processes: number): WaitingBounds {
+  return { calls: partOf(MAX_WAITING, processes), large: partOf(MAX_LARGE_WAITING, processes) };
+}
+
 interface CallQueueParts {
+  readonly most: WaitingBounds;
   readonly turns: Pick<Turns, 'came' | 'hasRoom' | 'hasRoomForWaiting'>;
   /** Whether one more call may be in flight. */
   readonly allowed: () => boolean;
@@ -73,6 +86,7 @@ interface CallQueueParts {
  * room for it.
  */
 export class CallQueue {
+  readonly #most: WaitingBounds;
   readonly #turns: CallQueueParts['turns'];
   readonly #allowed: () => boolean;
   readonly #work: () => () => void;
@@ -88,7 +102,8 @@ export class CallQueue {
   #last = 0;
   #endWork: (() => void) | undefined;
 
-  constructor({ turns, allowed, work, now = () => performance.now(), atEnd = setImmediate }: CallQueueParts) {
+  constructor({ most, turns, allowed, work, now = () => performance.now(), atEnd = setImmediate }: CallQueueParts) {
+    this.#most = most;
     this.#turns = turns;
     this.#allowed = allowed;
     this.#work = work;
@@ -111,8 +126,8 @@ export class CallQueue {
   enter(call: WaitingCall): boolean {
     const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
     const large = isLarge(call);
-    if (queue === undefined || queue.entries.size >= MAX_WAITING) return false;
-    if (large && queue.large >= MAX_LARGE_WAITING) return false;
+    if (queue === undefined || queue.entries.size >= this.#most.calls) return false;
+    if (large && queue.large >= this.#most.large) return false;
     this.#endWork ??= this.#work();
     queue.entries.add({ call, since: this.#now() });
     this.#waiting += 1;

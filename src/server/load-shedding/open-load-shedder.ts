@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { IdPrefixes } from '../http/request-id.ts';
-import { CallQueue } from './call-queue.ts';
+import { CallQueue, waitingBounds } from './call-queue.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS, LEAST_IN_FLIGHT } from './in-flight-limit.ts';
 import { createLoadShedder, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
@@ -17,6 +17,8 @@ type ShedCount = Readonly<Record<ShedReason, number>>;
 interface OpenLoadShedderParts {
   /** As in `createSlots`. */
   readonly maxInFlight: number | (() => number);
+  /** Processes of the gateway, among which the calls that may wait are divided. */
+  readonly processes: number;
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly lifecycle: {
@@ -52,7 +54,7 @@ export interface OpenedLoadShedder {
 
 /** Opens the load shedder, which watches the event loop until it is closed. */
 export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder {
-  const { maxInFlight, mounts, lifecycle, carriesProof, routeOf, onShed } = parts;
+  const { maxInFlight, processes, mounts, lifecycle, carriesProof, routeOf, onShed } = parts;
   const turns = new Turns();
   const limit = new InFlightLimit();
   const slots = createSlots(maxInFlight, () => {
@@ -60,6 +62,7 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
     queue.freed();
   });
   const queue = new CallQueue({
+    most: waitingBounds(processes),
     turns,
     allowed: () => slots.free() && limit.allows(slots.inFlight()),
     work: () => lifecycle.begin(),

@@ -120,6 +120,7 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
       idempotent: false,
       relayStatuses: [],
     },
+    compile: () => false,
     prepare: () => ({ ok: false, problems: [] }),
     fitsOutput: undefined,
     address: undefined,
