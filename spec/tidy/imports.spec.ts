@@ -11,12 +11,12 @@ import { sources, texts } from './sources.ts';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   'mandates/register': [],
-  'payments/pricing': [],
   'part-of': [],
   problems: [],
   'resources/patterns': [],
   time: [],
   crypto: ['json'],
+  'payments/pricing': ['crypto'],
   errors: ['json'],
   events: ['json', 'time'],
   'server/rate-limit': ['time'],

@@ -10,8 +10,10 @@ import type { Json } from './types.ts';
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map((item: Json) => canonicalJson(item)).join(',')}]`;
-  const members = Object.entries(value as { readonly [key: string]: Json })
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
-  return `{${members.join(',')}}`;
+  const object = value as { readonly [name: string]: Json };
+  let members = '';
+  // Sorted in UTF-16 order, as `sort` does by itself.
+  for (const name of Object.keys(object).sort())
+    members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(object[name] ?? null)}`;
+  return `{${members}}`;
 }

@@ -102,17 +102,15 @@ export function encodeText(text: string): string | undefined {
 /** The path with its parameters filled in; undefined when a URL parser reads another path. */
 export function fillPath(template: PathTemplate, values: readonly string[], query: string): string | undefined {
   const path = template.literals.map((literal, index) => literal + (values[index] ?? '')).join('');
-  const target = query === '' ? path : `${path}?${query}`;
-  // A URL parser must find the same origin and the same number of segments, and rewrite nothing.
-  const url = URL.parse(PLACEHOLDER_ORIGIN + target);
-  if (
-    url === null ||
-    url.origin !== PLACEHOLDER_ORIGIN ||
-    url.pathname !== path ||
-    segments(url.pathname) !== template.segmentCount
-  )
-    return undefined;
-  return target;
+  // A path without parameters was read with its configuration.
+  if (values.length > 0 && !isReadAsWritten(path, template)) return undefined;
+  return query === '' ? path : `${path}?${query}`;
+}
+
+/** A URL parser must find the same origin and the same number of segments, and rewrite nothing. */
+function isReadAsWritten(path: string, { segmentCount }: PathTemplate): boolean {
+  const url = URL.parse(PLACEHOLDER_ORIGIN + path);
+  return url?.origin === PLACEHOLDER_ORIGIN && url.pathname === path && segments(path) === segmentCount;
 }
 
 function segments(path: string): number {

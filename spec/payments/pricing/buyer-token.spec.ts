@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, hkdfSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import {
   createBuyerTokens,
@@ -106,6 +106,16 @@ describe('the token of a challenge', () => {
     assert.equal(bytes.subarray(23, 38).toString('hex'), BIND.slice(0, 30));
   });
 
+  it('ends in half of the HMAC-SHA-256 over the rest and the terms, as in every release that reads it', () => {
+    for (const bind of [BIND, undefined]) {
+      const bytes = Buffer.from(tokens.issue(bind, TERMS), 'base64url');
+      const { resourceUrl, units, maxTimeoutSeconds } = TERMS;
+      const mac = createHmac('sha256', secretOf('one')).update(bytes.subarray(0, 38));
+      mac.update(JSON.stringify([resourceUrl, units, maxTimeoutSeconds]));
+      assert.deepEqual(bytes.subarray(38), mac.digest().subarray(0, 16));
+    }
+  });
+
   it('is another one each time, bound or not', () => {
     const issued = Array.from({ length: 1_000 }, (_, i) => tokens.issue(i % 2 === 0 ? BIND : undefined, TERMS));
     assert.equal(new Set(issued.map((text) => Buffer.from(text, 'base64url').toString('hex', 7, 23))).size, 1_000);
@@ -209,11 +219,17 @@ describe('what a token says of the terms of its 402', () => {
 
 /** A token as the releases before made it: version 1, whose MAC covers its own bytes alone. */
 function earlier(issuedMs: number): string {
-  const { id, secret } = keyOf('one');
   const token = Buffer.alloc(54, 7);
   token[0] = 1;
-  token[1] = id;
+  token[1] = keyOf('one').id;
   token.writeUIntBE(issuedMs / 1_000, 2, 5);
-  createHmac('sha256', secret).update(token.subarray(0, 38)).digest().copy(token, 38, 0, 16);
+  createHmac('sha256', secretOf('one')).update(token.subarray(0, 38)).digest().copy(token, 38, 0, 16);
   return token.toString('base64url');
+}
+
+/** The key under which a secret makes the tokens of the scope. */
+function secretOf(secret: string): Buffer {
+  const { merchantId, chainId, asset, payTo } = SCOPE;
+  const info = `acg buyer token 1|${merchantId}|${chainId}|${asset.toLowerCase()}|${payTo.toLowerCase()}`;
+  return Buffer.from(hkdfSync('sha256', secret, '', info, 33)).subarray(0, 32);
 }

@@ -1,6 +1,7 @@
 /** The buyer's token (contract 4.5): how it is made and read, and the keys that it is made with. */
 
-import { createHmac, hkdfSync, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
+import { hkdfSync, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
+import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
 
 /**
  * Every 402 carries a token, and official clients echo it beside the proof. A proof is public
@@ -58,7 +59,7 @@ export interface TokenScope {
 export interface TokenKey {
   /** 0 to 255; selects the keys to try, and proves nothing. */
   readonly id: number;
-  readonly secret: Uint8Array;
+  readonly secret: HmacPads;
 }
 
 /** A token that came with a proof, in its canonical form. */
@@ -106,7 +107,7 @@ export function tokenText(echoed: string): string | undefined {
 export function tokenKey(secret: Uint8Array, { merchantId, chainId, asset, payTo }: TokenScope): TokenKey {
   const info = `acg buyer token 1|${merchantId}|${chainId}|${asset.toLowerCase()}|${payTo.toLowerCase()}`;
   const derived = Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), info, KEY_BYTES + 1));
-  return { id: derived[KEY_BYTES] ?? 0, secret: derived.subarray(0, KEY_BYTES) };
+  return { id: derived[KEY_BYTES] ?? 0, secret: hmacPads(derived.subarray(0, KEY_BYTES)) };
 }
 
 /**
@@ -119,17 +120,19 @@ export function createBuyerTokens(
   now: () => number = Date.now,
 ): BuyerTokens {
   const random = randomPool();
+  // The bytes of the token that is being made: each of them is written again.
+  const made = Buffer.alloc(TOKEN_BYTES);
   return {
     issue(bind, terms) {
       const [{ id, secret }] = keys();
-      const token = Buffer.alloc(TOKEN_BYTES);
-      token[0] = VERSION;
-      token[1] = id;
-      token.writeUIntBE(Math.floor(now() / 1_000), ISSUED_AT.offset, ISSUED_AT.bytes);
-      random(token);
-      if (bind !== undefined) token.write(bind.slice(0, 2 * BIND.bytes), BIND.offset, 'hex');
-      mac(token, secret, terms).copy(token, MAC_OFFSET);
-      return token.toString('base64url');
+      made[0] = VERSION;
+      made[1] = id;
+      made.writeUIntBE(Math.floor(now() / 1_000), ISSUED_AT.offset, ISSUED_AT.bytes);
+      random(made);
+      if (bind === undefined) made.fill(0, BIND.offset, MAC_OFFSET);
+      else made.write(bind, BIND.offset, BIND.bytes, 'hex');
+      made.set(mac(made, secret, terms), MAC_OFFSET);
+      return made.toString('base64url');
     },
     read(text, terms) {
       if (!CANONICAL.test(text)) return undefined;
@@ -154,14 +157,15 @@ export function createBuyerTokens(
   };
 }
 
-function mac(token: Buffer, secret: Uint8Array, terms: OfferedTerms | undefined): Buffer {
-  const hmac = createHmac('sha256', secret).update(token.subarray(0, MAC_OFFSET));
+function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined): Buffer {
+  const covered = token.subarray(0, MAC_OFFSET);
   // As JSON, so that no two terms read alike. Tokens without terms have another first byte.
-  if (terms !== undefined) hmac.update(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]));
-  return hmac.digest().subarray(0, TOKEN_BYTES - MAC_OFFSET);
+  const also =
+    terms === undefined ? [] : [Buffer.from(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]))];
+  return hmacSha256(secret, covered, ...also).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }
 
-function isSigned(token: Buffer, secret: Uint8Array, terms: OfferedTerms | undefined): boolean {
+function isSigned(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined): boolean {
   return timingSafeEqual(mac(token, secret, terms), token.subarray(MAC_OFFSET));
 }
 

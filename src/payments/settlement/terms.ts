@@ -1,6 +1,6 @@
 /** The terms of a purchase: what the first reservation of an authorization fixes for good. */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Channel } from '../../events/event.ts';
 import { canonicalJson } from '../../json/canonical.ts';
@@ -89,12 +89,10 @@ export function whatIsBought(
   input: JsonObject,
 ): string {
   const brought = Object.keys(callerHeaders).length === 0 ? '' : `\0${canonicalJson(callerHeaders)}`;
-  return createHash('sha256')
-    .update(`${resourceId}\0${method}\0${canonicalJson(input)}${brought}`)
-    .digest('hex');
+  return hash('sha256', `${resourceId}\0${method}\0${canonicalJson(input)}${brought}`, 'hex');
 }
 
 /** The key by which the backend knows a repeated request, equal on each resume (contract 4.4). */
 export function backendIdempotencyKey(payId: string): string {
-  return `pay_${createHash('sha256').update(payId).digest('base64url').slice(0, 43)}`;
+  return `pay_${hash('sha256', payId, 'base64url').slice(0, 43)}`;
 }
