@@ -4,7 +4,6 @@
  */
 
 import { openAppProbes } from '../app/app-probe-guard.ts';
-
 import { type ConfigSource, loadDocument } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import { processesOf } from '../config/share-of.ts';

@@ -24,7 +24,7 @@ function resources(count: number, description = 'One of many'): readonly ListedR
 }
 
 function pagesOf(listed: readonly ListedResource[]): readonly Page[] {
-  const pages = toolPages(listed, 'modern', SERVER);
+  const pages = toolPages(listed, SERVER).modern;
   const found: Page[] = [];
   let cursor: string | undefined;
   do {
@@ -65,10 +65,9 @@ describe('the pages of tools/list', () => {
     const listed = resources(501);
     const [first] = pagesOf(listed);
     const cursor = first?.nextCursor;
-    assert.ok(toolPages(listed, 'legacy', SERVER).at(cursor) !== undefined);
-    assert.equal(toolPages(listed.slice(1), 'modern', SERVER).at(cursor), undefined);
+    assert.ok(toolPages(listed, SERVER).legacy.at(cursor) !== undefined);
+    assert.equal(toolPages(listed.slice(1), SERVER).modern.at(cursor), undefined);
     const wrong = ['', 'x', '0', '1', '500', cursor?.replace(/^500/, '0'), cursor?.replace(/^500/, '1'), 500, null, {}];
-    for (const other of wrong)
-      assert.equal(toolPages(listed, 'modern', SERVER).at(other ?? null), undefined, `${other}`);
+    for (const other of wrong) assert.equal(toolPages(listed, SERVER).modern.at(other ?? null), undefined, `${other}`);
   });
 });

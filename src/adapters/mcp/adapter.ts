@@ -53,7 +53,7 @@ const CLOSE = Buffer.from('}');
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
-  const lists = { legacy: toolPages(offered, 'legacy', server), modern: toolPages(offered, 'modern', server) };
+  const lists = toolPages(offered, server);
   const writers = { legacy: resultWriter('legacy', server), modern: resultWriter('modern', server) };
   const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
   const mirrored = mirroredById(offered);

@@ -19,18 +19,26 @@ interface ToolPages {
 }
 
 /**
- * The first page is made at start, each other one when it is first asked for. A cursor names the
- * place of its page and the list, so that every process with the same tools understands it, and
- * none continues a list in another one.
+ * The pages of one list in every era. The first page is made at start, each other one when it is
+ * first asked for. A cursor names the place of its page and the list, so that every process with
+ * the same tools understands it, and none continues a list in another one.
  */
-export function toolPages(resources: readonly ListedResource[], era: Era, server: ServerInfo): ToolPages {
+export function toolPages(resources: readonly ListedResource[], server: ServerInfo): Readonly<Record<Era, ToolPages>> {
   const starts = pageStarts(resources);
   const tag = starts.length > 1 ? tagOf(resources) : '';
   const cursors = starts.map((start) => `${start}-${tag}`);
+  const inEra = (era: Era): ToolPages =>
+    pagesOf(cursors, (at) => {
+      const some = resources.slice(starts[at], starts[at + 1]);
+      return toolsListResult(some, era, server, cursors[at + 1]);
+    });
+  return { legacy: inEra('legacy'), modern: inEra('modern') };
+}
+
+function pagesOf(cursors: readonly string[], textOf: (at: number) => string): ToolPages {
   const made: Buffer[] = [];
   const page = (at: number): Buffer => {
-    const some = resources.slice(starts[at], starts[at + 1]);
-    made[at] ??= Buffer.from(toolsListResult(some, era, server, cursors[at + 1]));
+    made[at] ??= Buffer.from(textOf(at));
     return made[at];
   };
   page(0);

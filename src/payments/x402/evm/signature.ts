@@ -1,8 +1,7 @@
 /** Signatures of accounts: their canonical spelling, and the recovery of the signer's address. */
 
-import { createRequire } from 'node:module';
-import { keccak256 } from '../../../crypto/keccak.ts';
-import { bytesHex, hexBytes } from './abi-words.ts';
+import { hexBytes } from './abi-words.ts';
+import { accountOf, firstThatOpens, nativeBinding } from './curve-engine.ts';
 
 /** Order of the group of secp256k1. */
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -72,24 +71,20 @@ const LOADERS: Readonly<Record<RecoveryEngine, () => Promise<RecoverKey>>> = {
  * @throws Error when none does, which is a broken installation
  */
 export async function prepareRecovery(engines: readonly RecoveryEngine[] = RECOVERY_ENGINES): Promise<Recovery> {
-  const causes: unknown[] = [];
-  for (const engine of engines) {
-    try {
-      const recover = addressOf(await LOADERS[engine]());
-      await selfTest(recover);
-      return { engine, recover };
-    } catch (cause) {
-      causes.push(cause);
-    }
-  }
-  throw new AggregateError(causes, 'no engine for signature recovery');
+  const open = async (engine: RecoveryEngine): Promise<Recover> => {
+    const recover = addressOf(await LOADERS[engine]());
+    await selfTest(recover);
+    return recover;
+  };
+  const { engine, opened: recover } = await firstThatOpens(engines, open, 'signature recovery');
+  return { engine, recover };
 }
 
 function addressOf(recoverKey: RecoverKey): Recover {
   return async function recover(digest, signature) {
     try {
       const key = await recoverKey(digest, signature);
-      return key === undefined ? undefined : bytesHex(keccak256(key.subarray(1)).subarray(12));
+      return key === undefined ? undefined : accountOf(key);
     } catch {
       // Engines throw where r is no point of the curve: no key signed this.
       return undefined;
@@ -102,9 +97,8 @@ interface NativeBinding {
   ecdsaRecover(signature: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
 }
 
-/** The package's main entry would silently fall back to a slow script with known faults. */
 async function loadNative(): Promise<RecoverKey> {
-  const binding = createRequire(import.meta.url)('secp256k1/bindings.js') as NativeBinding;
+  const binding = nativeBinding() as NativeBinding;
   return (digest, { compact, recoveryId }) => binding.ecdsaRecover(compact, recoveryId, digest, false);
 }
 

@@ -1,8 +1,7 @@
 /** Signs digests with one key over libsecp256k1: the same digest, the same bytes (RFC 6979). */
 
-import { createRequire } from 'node:module';
-import { keccak256 } from '../../../crypto/keccak.ts';
 import { bytesHex, hexBytes } from './abi-words.ts';
+import { accountOf, firstThatOpens, nativeBinding } from './curve-engine.ts';
 
 /** A signature with s in the lower half. */
 interface KeySignature {
@@ -44,29 +43,20 @@ export async function prepareKey(
   privateKey: string,
   engines: readonly SigningEngine[] = SIGNING_ENGINES,
 ): Promise<SigningKey> {
-  const curve = await loadCurve(engines);
+  const open = async (engine: SigningEngine): Promise<Curve> => {
+    const loaded = await LOADERS[engine]();
+    selfTest(loaded);
+    return loaded;
+  };
+  const { opened: curve } = await firstThatOpens(engines, open, 'signatures');
   const key = hexBytes(privateKey);
   return { address: addressOf(curve, key), sign: (digest) => curve.sign(digest, key) };
-}
-
-async function loadCurve(engines: readonly SigningEngine[]): Promise<Curve> {
-  const causes: unknown[] = [];
-  for (const engine of engines) {
-    try {
-      const curve = await LOADERS[engine]();
-      selfTest(curve);
-      return curve;
-    } catch (cause) {
-      causes.push(cause);
-    }
-  }
-  throw new AggregateError(causes, 'no engine for signatures');
 }
 
 function addressOf(curve: Curve, key: Uint8Array): string {
   const publicKey = curve.publicKey(key);
   if (publicKey === null) throw new Error('not a private key');
-  return bytesHex(keccak256(publicKey.subarray(1)).subarray(12));
+  return accountOf(publicKey);
 }
 
 /** The part of the native addon that is used. */
@@ -75,9 +65,8 @@ interface NativeBinding {
   ecdsaSign(digest: Uint8Array, key: Uint8Array): { readonly signature: Uint8Array; readonly recid: number };
 }
 
-/** The package's main entry would silently fall back to a slow script with known faults. */
 async function loadNative(): Promise<Curve> {
-  const binding = createRequire(import.meta.url)('secp256k1/bindings.js') as NativeBinding;
+  const binding = nativeBinding() as NativeBinding;
   return {
     publicKey: (key) => binding.publicKeyCreate(key, false),
     sign(digest, key) {

@@ -14,8 +14,9 @@ export function createLatestTimes(most: number): LatestTimes {
       // Deleted first, so that the map stays in the order of time.
       times.delete(name);
       times.set(name, at);
+      if (times.size <= most) return;
       const [oldest] = times.keys();
-      if (times.size > most && oldest !== undefined) times.delete(oldest);
+      if (oldest !== undefined) times.delete(oldest);
     },
     at: (name) => times.get(name),
     forget: (name) => void times.delete(name),
