@@ -106,6 +106,21 @@ describe('the data in Redis', () => {
     assert.ok((await left()) <= before);
   });
 
+  it('a delivery counts from when it was done, however long its write waited for others', async () => {
+    const { ledger } = bed.store;
+    const reserve = { terms: terms(), owner: randomUUID(), leaseMs: LEASE_MS };
+    const settling = done(await ledger.advance(move(recordIn(await ledger.reserve(reserve)), 'settling')));
+    const settled = done(await ledger.advance(move(settling, 'settled')));
+    const seen = done(await ledger.note({ ...holder(settled), facts: { sending: 'begun' }, leaseMs: LEASE_MS }));
+    const delivered = ledger.advance(move(seen, 'delivered', { seen }));
+    // No timer and no other change runs in this turn, so the write waits for the next reservation.
+    const until = performance.now() + 9;
+    while (performance.now() < until);
+    const again = await ledger.reserve(reserve);
+    assert.ok(again.kind === 'completed' && again.endedMs >= 8, JSON.stringify(again));
+    assert.deepEqual(again.record, done(await delivered));
+  });
+
   it('an answer that is too large to keep is refused before anything is written', async () => {
     const record = await bed.reserved();
     const keeping = { answer: { status: 200, headers: {}, body: new Uint8Array(MAX_KEPT_BYTES + 1) }, forMs: 1 };

@@ -77,7 +77,7 @@ export function redisLedger(
   const writes = gatherWrites((changes) =>
     run(redis, WRITES, {
       keys: [...common, ...changes.flatMap(({ payment, kept }) => [payment, kept])],
-      plan: { ...shared, writes: changes.map(({ plan }) => plan) },
+      plan: { ...shared, writes: changes.map(({ plan, waitedMs }) => ({ ...plan, waitedMs })) },
       rest: changes.flatMap(({ rest }) => rest),
     }),
   );

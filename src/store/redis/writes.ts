@@ -33,10 +33,15 @@ interface PaymentWrites {
 
 interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
   readonly change: PaymentChange;
+  /** Since when it waits for others, on the clock of `performance.now()`. */
+  readonly since?: number;
 }
 
+/** `waitedMs`: whole milliseconds that it waited for others. It was true that much earlier. */
+type GatheredChange = PaymentChange & { readonly waitedMs: number };
+
 /** `send` makes some changes by one script, and resolves with a list of their replies. */
-export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promise<unknown>): PaymentWrites {
+export function gatherWrites(send: (changes: readonly GatheredChange[]) => Promise<unknown>): PaymentWrites {
   let waiting: Waiting[] = [];
   let timer: NodeJS.Timeout | undefined;
   let turn: NodeJS.Immediate | undefined;
@@ -52,7 +57,9 @@ export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promis
   };
   const sendSome = async (some: readonly Waiting[]): Promise<void> => {
     try {
-      const replies = parts(await send(some.map(({ change }) => change)));
+      const now = performance.now();
+      const gathered = some.map(({ change, since = now }) => ({ ...change, waitedMs: Math.floor(now - since) }));
+      const replies = parts(await send(gathered));
       for (const [i, { resolve, reject }] of some.entries()) {
         const [kind, cause] = parts(replies[i]);
         if (kind === 'failed') reject(new StoreError(new Error(String(cause))));
@@ -65,7 +72,7 @@ export function gatherWrites(send: (changes: readonly PaymentChange[]) => Promis
   return {
     write(change, later) {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-      waiting.push({ change, resolve, reject });
+      waiting.push({ change, resolve, reject, ...(later ? { since: performance.now() } : {}) });
       if (!later) turn ??= setImmediate(flush);
       else if (turn === undefined) timer ??= setTimeout(flush, LATER_MS);
       if (waiting.length >= MOST) flush();
