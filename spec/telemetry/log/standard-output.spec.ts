@@ -45,6 +45,17 @@ const ENDED = `
   process.exit(7);
 `;
 
+/** Flushes two lines in one turn, the second while the first is written, and stays. */
+const FLUSHED = `
+  import { createLog } from ${JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href)};
+  const log = createLog('info', []);
+  for (const text of ['first', 'last']) {
+    log.info(text);
+    log.flush();
+  }
+  process.stdin.resume();
+`;
+
 /** Lines of each of two processes that write to one pipe: together many times what it holds. */
 const SHARED_LINES = 4_000;
 const SHARED = `
@@ -53,7 +64,7 @@ const SHARED = `
   for (let at = 0; at < ${SHARED_LINES}; at += 1) log.info({ at }, 'x'.repeat(at % 900));
 `;
 
-describe('the log on stdout', () => {
+describe('the log on stdout', { timeout: 60_000 }, () => {
   it('cuts no line of another process that writes to the same pipe', async (t) => {
     const run = `"$0" --input-type=module --eval "$1" & "$0" --input-type=module --eval "$1" & wait`;
     const child = spawn('/bin/sh', ['-c', run, process.execPath, SHARED], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -111,6 +122,19 @@ describe('the log on stdout', () => {
     const last = lines.at(-1)?.lost ?? assert.fail('the loss is not told');
     assert.equal(lines.length - 1 + last, STALLED_LINES);
     assert.ok(Buffer.byteLength(output) < 8_388_608 + PIPE_BYTES);
+  });
+
+  it('has a line that is flushed while another one is written', async (t) => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', FLUSHED], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    t.after(() => child.kill());
+    let output = '';
+    for await (const text of child.stdout.setEncoding('utf8')) {
+      output += text;
+      if (output.includes('last')) child.stdin.end();
+    }
+    assert.equal(child.signalCode, null);
   });
 
   it('is complete when the process ends at once', async (t) => {

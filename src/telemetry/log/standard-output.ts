@@ -46,15 +46,22 @@ export function standardOutput(onLost: (inAll: number) => void, shared = false):
   let collected = '';
   let timer: NodeJS.Timeout | undefined;
   let told = lost;
+  // The library does nothing where it is told to flush while its thread writes.
+  let writes = false;
+  let again = false;
   const handOver = (): void => {
     clearTimeout(timer);
     timer = undefined;
     const lines = collected;
     collected = '';
-    if (lines !== '') out.write(lines);
+    if (lines === '') return;
+    out.write(lines);
+    writes = true;
   };
   const flush = (): void => {
+    again = writes;
     handOver();
+    writes = true;
     out.flush();
   };
   // Before the listener of the library, which then writes what it has before the process ends, but
@@ -71,6 +78,8 @@ export function standardOutput(onLost: (inAll: number) => void, shared = false):
     lost += lines.split('\n').length - 1;
   });
   out.on('drain', () => {
+    writes = false;
+    if (again) flush();
     if (told === lost) return;
     told = lost;
     onLost(lost);
