@@ -13,6 +13,13 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const PATIENCE_MS = 60_000;
 const POLL_MS = 20;
 
+/** Sends SIGHUP to the process that loads it, as soon as it listens for it. */
+const SIGNALS_ITSELF = `data:text/javascript,${encodeURIComponent(`
+  process.on('newListener', (name) => {
+    if (name === 'SIGHUP') setImmediate(() => process.kill(process.pid, name));
+  });
+`)}`;
+
 /** False, too, for a process that has ended and was not waited for. */
 function isThere(pid: number): boolean {
   try {
@@ -26,6 +33,7 @@ describe('SIGHUP', { timeout: 60_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-hang-up-'));
   const configPath = join(folder, 'gateway.yaml');
   let gateway: GatewayProcess;
+  let start: (execArgv: readonly string[]) => Promise<GatewayProcess>;
   before(async () => {
     const [agents = 0, management = 0] = await freePorts(2);
     const baseUrl = `http://127.0.0.1:${agents}`;
@@ -39,7 +47,8 @@ describe('SIGHUP', { timeout: 60_000 }, () => {
       storage: { sqlite: { path: ':memory:' } },
       resources: { free: { name: 'Free', backend, pricing: { type: 'free' }, expose: ['http'] } },
     });
-    gateway = await startGateway({ configPath, baseUrl, env: { GATEWAY_DRAIN_SECONDS: '0' } });
+    start = (execArgv) => startGateway({ configPath, baseUrl, execArgv, env: { GATEWAY_DRAIN_SECONDS: '0' } });
+    gateway = await start([]);
   });
   after(async () => {
     await gateway?.kill();
@@ -54,6 +63,13 @@ describe('SIGHUP', { timeout: 60_000 }, () => {
       assert.equal(await Promise.race([logged.then(() => 'logged'), gateway.ended]), 'logged');
     }
     assert.equal((await fetch(`${gateway.baseUrl}/health`)).status, 200);
+  });
+
+  it('of a gateway that starts lets it read the configuration once it serves', async () => {
+    await gateway.stop();
+    gateway = await start(['--import', SIGNALS_ITSELF]);
+    const logged = gateway.logged(({ msg }) => msg === 'config unchanged');
+    assert.equal(await Promise.race([logged.then(() => 'logged'), gateway.ended]), 'logged');
   });
 
   it('leaves SIGTERM to end the gateway', async () => {

@@ -89,12 +89,18 @@ function notStarted(log: Log, error: unknown): void {
  * with it.
  */
 function stayOnHangUp(log: Log): HangUp {
-  let asked = async (): Promise<void> => log.warn('SIGHUP: the gateway is still starting, and reads its configuration');
+  let early = false;
+  let asked = async (): Promise<void> => {
+    early = true;
+    log.info('SIGHUP: the configuration is read again once the gateway has started');
+  };
   if ([process.stdin, process.stdout, process.stderr].every(({ isTTY }) => !isTTY))
     process.on('SIGHUP', () => void asked().finally(() => log.flush()));
   return {
     reloads(reload) {
       asked = reload;
+      // The files may have changed after this start has read them.
+      if (early) void reload();
     },
   };
 }
