@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { clientOver } from '../../../../src/payments/x402/chain/client.ts';
 import { OversizedAnswer } from '../../../../src/payments/x402/chain/http-json.ts';
-import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
+import { OversizedRequest, type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import { MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { type Transfer, transferOf } from '../../../../src/payments/x402/local/transfer.ts';
@@ -51,6 +51,7 @@ describe('the simulation of many transfers', () => {
     ['refuses', new RpcRefusal('eth_call', -32_000, 'gas required exceeds allowance', false)],
     ['allows less gas', new RpcRefusal('eth_call', -32_005, 'gas limit exceeded', false)],
     ['answers with too much', new OversizedAnswer(1)],
+    ['takes no request of the size', new OversizedRequest('eth_call')],
   ];
   for (const [what, error] of cannot)
     it(`asks for each alone where the node does not simulate them together: it ${what}`, async () => {

@@ -9,6 +9,8 @@ const MAX_ANSWER_BYTES = 1_048_576;
 const RPC_DEADLINE_MS = 3_000;
 /** Longest time for one reading, milliseconds: all its calls together. */
 export const READING_DEADLINE_MS = 3_000;
+/** RFC 9110, 15.5.14. */
+const CONTENT_TOO_LARGE = 413;
 /** Geth's code for a call that reverted; other nodes state it in the message. */
 const REVERTED = 3;
 /** EIP-1474's code for a limit, which some nodes give for the gas of a call too, and HTTP's. */
@@ -31,6 +33,14 @@ export class RpcRefusal extends Error {
   }
 }
 
+/** Something before the node takes no request of this size, so it has not worked on the call. */
+export class OversizedRequest extends Error {
+  constructor(method: string) {
+    super(`${method}: the request is too large (413)`);
+    this.name = 'OversizedRequest';
+  }
+}
+
 export interface Rpc {
   /** Resolves to `result`. @throws RpcRefusal for an error answer, else another error */
   call(method: string, params: readonly unknown[], deadlineMs?: number): Promise<Json>;
@@ -47,6 +57,7 @@ export function createRpc(url: string, processes = 1): Rpc {
       const body = { jsonrpc: '2.0', id: lastId, method, params };
       const { status, json } = await peer.exchange({ method: 'POST', path: '', body, deadlineMs });
       if (isObject(json) && isObject(json['error'])) throw refusal(method, json['error']);
+      if (status === CONTENT_TOO_LARGE) throw new OversizedRequest(method);
       if (!isObject(json) || json['result'] === undefined) throw new Error(`${method}: no JSON-RPC answer (${status})`);
       return json['result'];
     },

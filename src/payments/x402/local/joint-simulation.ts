@@ -4,7 +4,7 @@ import type { Client } from 'viem';
 import { numberToHex } from 'viem/utils';
 import type { RailVerdict } from '../../rail.ts';
 import { OversizedAnswer } from '../chain/http-json.ts';
-import { limitsCaller, nodeFailure, RpcRefusal } from '../chain/rpc.ts';
+import { limitsCaller, nodeFailure, OversizedRequest, RpcRefusal } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
 import { aggregateCall, MULTICALL3, succeeded } from '../evm/multicall.ts';
 import { simulate } from './simulation.ts';
@@ -80,5 +80,6 @@ function resultsOf(returned: string, count: number): readonly boolean[] | undefi
 
 /** The node answered readably that it does not do so much in one call. */
 function cannotForAll(error: unknown): boolean {
-  return error instanceof OversizedAnswer || (error instanceof RpcRefusal && !limitsCaller(error));
+  if (error instanceof OversizedAnswer || error instanceof OversizedRequest) return true;
+  return error instanceof RpcRefusal && !limitsCaller(error);
 }
