@@ -464,9 +464,8 @@ export const RULES: readonly LaneRule[] = [
       stage.node.mine(({ nonce }) => nonce === 1);
       await stage.look();
       assert.equal((await first.ended()).kind, 'settled');
-      await pass(stage);
       await settledDown(stage);
-      assert.deepEqual(numbers(), [0, 1, 0, 1]);
+      assert.deepEqual(numbers(), [0, 1, 0, 1], 'its own blocks have passed');
       await stage.mineAll();
       assert.equal((await second.ended()).kind, 'settled');
     },
@@ -494,7 +493,59 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
-    title: 'what has no block in time is uncertain with its newest hash, and holds nothing up',
+    title: 'a transaction whose number has gone to another one gets no higher fees, and the one behind it does',
+    async play(stage) {
+      const first = stage.order();
+      await stage.offered(1);
+      const second = stage.order();
+      await stage.offered(2);
+      stage.node.useNumber();
+      await pass(stage);
+      await settledDown(stage);
+      for (let raises = 0; raises < 2; raises += 1) {
+        await pass(stage);
+        await settledDown(stage);
+      }
+      assert.deepEqual(
+        stage.node.offered.map(({ nonce = 0 }) => nonce),
+        [0, 1, 0, 1, 1],
+      );
+      assert.equal(stage.underWay.unmined, 1);
+      await stage.mineAll();
+      assert.equal((await second.ended()).kind, 'settled');
+      stage.clock.now += 60_000;
+      await stage.look();
+      const outcome = await first.ended();
+      assert.deepEqual([outcome.kind, outcome.transaction], ['uncertain', first.written[0]?.hash]);
+      assert.deepEqual(stage.underWay.hashes(), []);
+    },
+  },
+  {
+    title: 'one fee far above the present one keeps the other, which is too low, from no raise',
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      for (const fees of [
+        { maxFeePerGas: 80_000_000_000n, maxPriorityFeePerGas: 1n },
+        { maxFeePerGas: 1_000_000_000n, maxPriorityFeePerGas: 10_000n },
+      ]) {
+        const before = stage.node.offered.length;
+        const offered = stage.node.offered.at(-1);
+        stage.setFees(fees);
+        await pass(stage);
+        await stage.offered(before + 1);
+        const raised = stage.node.offered.at(-1);
+        for (const fee of ['maxFeePerGas', 'maxPriorityFeePerGas'] as const) {
+          assert.ok((raised?.[fee] ?? 0n) * 8n >= (offered?.[fee] ?? 0n) * 9n, fee);
+          assert.ok((raised?.[fee] ?? 0n) >= fees[fee], fee);
+        }
+      }
+      await stage.mineAll();
+      assert.equal((await order.ended()).kind, 'settled');
+    },
+  },
+  {
+    title: 'what has no block in time is uncertain with its newest hash, and its number is used up for those behind it',
     async play(stage) {
       const order = stage.order();
       await stage.offered(1);
@@ -504,7 +555,35 @@ export const RULES: readonly LaneRule[] = [
       await stage.look();
       const outcome = await order.ended();
       assert.deepEqual([outcome.kind, outcome.transaction], ['uncertain', order.written[1]?.hash]);
-      assert.equal(stage.underWay.unmined, 0);
+      assert.equal(stage.underWay.unmined, 1);
+      const behind = stage.order();
+      await stage.offered(3);
+      await pass(stage);
+      await stage.offered(4);
+      const [late, , empty] = stage.node.offered.slice(1);
+      assert.deepEqual([empty?.nonce ?? 0, transfersIn(empty ?? {})], [late?.nonce ?? 0, []]);
+      assert.deepEqual([empty?.to, empty?.value ?? 0n], [stage.relayer, 0n]);
+      assert.ok((empty?.maxFeePerGas ?? 0n) * 8n >= (late?.maxFeePerGas ?? 0n) * 9n);
+      assert.equal(order.written.length, 2);
+      await stage.mineAll();
+      assert.equal((await behind.ended()).kind, 'settled');
+      assert.equal(stage.node.mined.length, 2);
+      assert.deepEqual(stage.underWay.hashes(), []);
+    },
+  },
+  {
+    title: 'what has no block in time is forgotten once it is in one',
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      await pass(stage);
+      await stage.offered(2);
+      stage.clock.now += 60_000;
+      await stage.look();
+      assert.equal((await order.ended()).kind, 'uncertain');
+      await stage.mineAll();
+      assert.deepEqual(stage.underWay.hashes(), []);
+      assert.equal(stage.node.offered.length, 2);
     },
   },
 ];

@@ -5,6 +5,7 @@ import { createChain } from '../../../../src/payments/x402/chain/chain.ts';
 import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { confirmPayment, evidenceQuery } from '../../../../src/payments/x402/chain/payment-reading.ts';
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
+import type { Fees } from '../../../../src/payments/x402/evm/transaction.ts';
 import { watchBlocks } from '../../../../src/payments/x402/local/block-watch.ts';
 import { createJointSimulation } from '../../../../src/payments/x402/local/joint-simulation.ts';
 import { createLane } from '../../../../src/payments/x402/local/lane.ts';
@@ -22,7 +23,7 @@ import { ASSET, PoolNode } from './pool-node.ts';
 
 const DEADLINE_MS = 60_000;
 const KEY = generatePrivateKey();
-const FEES = { maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1_000n };
+const FEES: Fees = { maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1_000n };
 /** No test needs more turns of the event loop until something happens. */
 const MOST_TURNS = 2_000;
 
@@ -68,7 +69,8 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
   const chain = createChain(rpc);
   const clock = { now: 0 };
   const now = (): number => clock.now;
-  const right = await createRelayer(rpc, terms.chainId, KEY, { current: async () => FEES });
+  let fees = FEES;
+  const right = await createRelayer(rpc, terms.chainId, KEY, { current: async () => fees });
   const relayer = wrongRelayer?.(right, node) ?? right;
   const funds = watchFunds(() => relayer.funds(), now);
   const canBatch = async (): Promise<boolean> => node.hasMulticall;
@@ -183,6 +185,12 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     /** Resolves when so many transactions were offered to the node. */
     offered: (count: number) => until(() => node.offered.length >= count, `${count} transactions are offered`),
     underWay,
+    /** Its address, lower case. */
+    relayer: relayer.address,
+    /** What a new transaction offers from now on. */
+    setFees(present: Fees): void {
+      fees = present;
+    },
   };
 }
 

@@ -163,7 +163,7 @@ export class PoolNode implements Rpc {
     const transfers = transfersIn(transaction);
     const fails = transfers.length > 1 && (this.batchesRevert || transfers.some(({ from }) => this.burners.has(from)));
     const logs = fails ? [] : transfers.flatMap((transfer) => (this.#move(transfer) ? pair(transfer) : []));
-    const succeeds = !fails && (transfers.length > 1 || logs.length > 0);
+    const succeeds = !fails && (transfers.length !== 1 || logs.length > 0);
     const place = { transactionHash: transaction.hash, blockNumber: toHex(this.#block) };
     return {
       ...place,
@@ -229,7 +229,7 @@ function parsed(raw: Hex): Transaction {
 
 /** The transfers that a transaction makes. */
 export function transfersIn({ data = '0x' }: { readonly data?: Hex | undefined }): readonly Transfer[] {
-  return callsIn(data).map(transferIn);
+  return data === '0x' ? [] : callsIn(data).map(transferIn);
 }
 
 const TRANSFER = parseAbi([

@@ -96,12 +96,13 @@ export function watchBlocks(deps: BlockWatchDeps): BlockWatch {
   };
 }
 
+/** Keeps no process running: that is for what waits for the outcomes. */
 function timedPause(): Pause {
   let end: () => void = () => undefined;
   return {
     begin: (ms) =>
       new Promise((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const timer = setTimeout(resolve, ms).unref();
         end = () => {
           clearTimeout(timer);
           resolve();

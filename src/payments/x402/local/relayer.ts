@@ -71,6 +71,14 @@ export class FeesAtLimit extends Error {
   }
 }
 
+/** Another transaction has the number of an earlier one. */
+export class NumberTaken extends Error {
+  constructor(number: number) {
+    super(`number ${number} of the relayer has gone to another transaction`);
+    this.name = 'NumberTaken';
+  }
+}
+
 /** An account for gas only: authorizations name their payee, so it cannot redirect money. */
 export interface Relayer {
   /** Lower case 0x-hex. */
@@ -82,8 +90,8 @@ export interface Relayer {
   send(call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
   /**
    * Offers more for the number of an earlier transaction. `sent` also where the node calls it
-   * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` where
-   * the number has gone to another transaction, and with FeesAtLimit where it would offer too much.
+   * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` with
+   * NumberTaken where another transaction has it, and with FeesAtLimit where it would offer too much.
    */
   replace(earlier: Sent, call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
   /** Its balance and its next gas price. @throws when the node does not answer */
@@ -120,10 +128,10 @@ export async function createRelayer(
     return { number: await sent.nextNumber(pending), fees: current };
   };
   const sameNumber = async ({ number, raw, fees: offered }: Sent): Promise<Place> => {
-    if (!sent.holds(number, raw)) throw new Error(`number ${number} has gone to another transaction`);
+    if (!sent.holds(number, raw)) throw new NumberTaken(number);
     const current = await fees.current();
     const more = raised(offered, current);
-    if (isAbove(more, current)) throw new FeesAtLimit(number);
+    if (isTooMuch(more, current)) throw new FeesAtLimit(number);
     return { number, fees: more };
   };
   const keepSigned = async (call: RelayedCall, place: Place, writeAhead: KeepSigned): Promise<Signed> => {
@@ -185,9 +193,14 @@ function raised(offered: Fees, current: Fees): Fees {
   };
 }
 
-function isAbove(offered: Fees, current: Fees): boolean {
+/**
+ * Nodes replace a transaction only for more of both fees, so one that is too low lets both rise.
+ * Zero cannot rise.
+ */
+function isTooMuch(offered: Fees, current: Fees): boolean {
+  const isAbove = (one: bigint, now: bigint): boolean => one === 0n || one > MOST_RAISED * now;
   return (
-    offered.maxFeePerGas > MOST_RAISED * current.maxFeePerGas ||
-    offered.maxPriorityFeePerGas > MOST_RAISED * current.maxPriorityFeePerGas
+    isAbove(offered.maxFeePerGas, current.maxFeePerGas) &&
+    isAbove(offered.maxPriorityFeePerGas, current.maxPriorityFeePerGas)
   );
 }

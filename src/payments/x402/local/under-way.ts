@@ -6,8 +6,8 @@ import { paymentFinder } from '../chain/evidence.ts';
 import { evidenceQuery } from '../chain/payment-reading.ts';
 import type { Look } from './block-watch.ts';
 import { keepHash, type LanePayment } from './lane-payment.ts';
-import { FeesAtLimit, type Relayer, type Sent } from './relayer.ts';
-import { relayedCall } from './transfer.ts';
+import { FeesAtLimit, NumberTaken, type RelayedCall, type Relayer, type Sending, type Sent } from './relayer.ts';
+import { ACCOUNT_GAS, relayedCall } from './transfer.ts';
 
 /** Blocks without a transaction, and milliseconds since its broadcast, before its fees rise. */
 export const BLOCKS_BEFORE_RAISE = 3n;
@@ -44,12 +44,17 @@ interface Transaction {
   atLimit: FeesAtLimit | undefined;
   /** In a block that too few others confirm. */
   mined: boolean;
+  /** A transaction in a block has its number: one of its variants or another one. */
+  outrun: boolean;
 }
 
-/** Transactions that a node took, until each payment in them has its outcome. */
+/**
+ * Transactions that a node took, until each payment in them has its outcome and their number is
+ * used up: as long as it is not, the transactions behind it have no block.
+ */
 export interface UnderWay {
   add(sent: Sent, payments: readonly LanePayment[]): void;
-  /** Transactions that are in no block yet. */
+  /** Transactions that wait for a block. */
   readonly unmined: number;
   /** All hashes under which they may be mined. */
   hashes(): readonly string[];
@@ -59,7 +64,7 @@ export interface UnderWay {
 }
 
 interface UnderWayDeps {
-  readonly relayer: Pick<Relayer, 'replace'>;
+  readonly relayer: Pick<Relayer, 'address' | 'replace'>;
   readonly asset: string;
   /** Blocks that must hold an outcome, its own included. */
   readonly confirmations: number;
@@ -74,7 +79,7 @@ interface UnderWayDeps {
 export function createUnderWay(deps: UnderWayDeps): UnderWay {
   const { relayer, asset, confirmations, decide, reverted, now } = deps;
   const transactions = new Set<Transaction>();
-  const unmined = (): Transaction[] => [...transactions].filter(({ mined }) => !mined);
+  const unmined = (): Transaction[] => [...transactions].filter(({ mined, outrun }) => !mined && !outrun);
 
   /** The logs decide; what they do not show as paid is left to a reading of the chain. */
   const conclude = (transaction: Transaction, variant: Variant, receipt: TransactionReceipt): void => {
@@ -104,15 +109,17 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
     const question = { transaction: hash, inBatch: false, waitMs: 0, cause: 'not mined in time' };
     for (const payment of open(transaction)) if (now() >= payment.order.endsAt) payment.end(decide(payment, question));
   };
-  const isDue = (transaction: Transaction, block: bigint): boolean => {
-    transaction.sinceBlock ??= block;
-    const blocks = block - transaction.sinceBlock;
-    return !transaction.raising && blocks >= BLOCKS_BEFORE_RAISE && now() - transaction.sentAt >= RAISE_AFTER_MS;
-  };
-  /** The earlier variants stay possible, so their hashes are looked for as before. */
-  const raise = async (transaction: Transaction): Promise<void> => {
+  const isDue = ({ raising, sinceBlock, sentAt }: Transaction, block: bigint): boolean =>
+    !raising &&
+    sinceBlock !== undefined &&
+    block - sinceBlock >= BLOCKS_BEFORE_RAISE &&
+    now() - sentAt >= RAISE_AFTER_MS;
+  const offerMore = async (transaction: Transaction): Promise<Sending> => {
     let payments: readonly LanePayment[] = open(transaction);
-    const sending = await relayer.replace(transaction.offered, relayedCall(asset, payments), async (signed) => {
+    // It was too late for all of them: its number is used up by a transaction that does nothing.
+    const call = payments.length === 0 ? noCall(relayer.address) : relayedCall(asset, payments);
+    const sending = await relayer.replace(transaction.offered, call, async (signed) => {
+      if (payments.length === 0) return undefined;
       // A block may have come before the turn: then the records have the hash that counts.
       const left = transactions.has(transaction) ? payments.filter(({ ended }) => !ended) : [];
       const { kept, lost } = await keepHash(left, signed);
@@ -123,9 +130,19 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
     });
     if (sending.kind === 'sent' || sending.kind === 'unclear')
       transaction.variants.push({ hash: sending.hash, payments });
+    return sending;
+  };
+  /** The earlier variants stay possible, so their hashes are looked for as before. */
+  const raise = async (transaction: Transaction): Promise<void> => {
+    const sending = await offerMore(transaction);
     if (sending.kind === 'sent') transaction.offered = sending;
     transaction.atLimit = sending.kind === 'unsent' && sending.cause instanceof FeesAtLimit ? sending.cause : undefined;
+    transaction.outrun = isOutrun(sending);
     [transaction.sentAt, transaction.sinceBlock] = [now(), undefined];
+  };
+  const leaveIfDone = (transaction: Transaction): void => {
+    const isUsedUp = transaction.mined || transaction.outrun;
+    if (isUsedUp && open(transaction).length === 0) transactions.delete(transaction);
   };
   /** Those behind the lowest number wait for it, whatever they offer. */
   const raiseFirst = ({ head, complete }: Look): void => {
@@ -147,14 +164,15 @@ export function createUnderWay(deps: UnderWayDeps): UnderWay {
         return;
       }
     } else if (complete) transaction.mined = false;
+    if (head !== undefined) transaction.sinceBlock ??= head.number;
     endLate(transaction);
-    if (open(transaction).length === 0) transactions.delete(transaction);
+    leaveIfDone(transaction);
   };
 
   return {
     add(sent, payments) {
       const variants = [{ hash: sent.hash, payments }];
-      const state = { sinceBlock: undefined, raising: false, atLimit: undefined, mined: false };
+      const state = { sinceBlock: undefined, raising: false, atLimit: undefined, mined: false, outrun: false };
       transactions.add({ variants, payments, offered: sent, sentAt: now(), ...state });
     },
     get unmined() {
@@ -176,4 +194,16 @@ function open({ payments }: Transaction): LanePayment[] {
 
 function latest({ variants, offered }: Transaction): { readonly hash: string } {
   return variants.at(-1) ?? offered;
+}
+
+/** A transaction of the account to itself. */
+function noCall(account: string): RelayedCall {
+  return { to: account, data: '0x', gas: ACCOUNT_GAS };
+}
+
+/** No raise helps any more. */
+function isOutrun(sending: Sending): boolean {
+  return sending.kind === 'excluded'
+    ? sending.exclusion === 'outrun'
+    : sending.kind === 'unsent' && sending.cause instanceof NumberTaken;
 }
