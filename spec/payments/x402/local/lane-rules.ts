@@ -45,6 +45,12 @@ export const pass = async ({ node, clock, look }: LaneStage): Promise<void> => {
   await look();
 };
 
+/** A block comes in which everything stays in the pool, and the gateway sees it. */
+const passBlock = async ({ node, look }: LaneStage): Promise<void> => {
+  node.mine(() => true);
+  await look();
+};
+
 export const WRITES_AHEAD: LaneRule = {
   title: 'each payment has the hash in its record before the broadcast, in a batch without the bytes',
   async play(stage) {
@@ -142,6 +148,25 @@ export const UNDERPRICED_IS_SENT: LaneRule = {
   },
 };
 
+const UNDERPRICED_COUNTS: LaneRule = {
+  title: 'a raise that the node calls underpriced may come into a block from another pool, and the next one is higher',
+  async play(stage) {
+    const order = stage.order();
+    await stage.offered(1);
+    stage.node.onBroadcast = () => ({ refuses: 'replacement transaction underpriced' });
+    await pass(stage);
+    await stage.offered(2);
+    await pass(stage);
+    await stage.offered(3);
+    const [, refused, next] = stage.node.offered;
+    for (const fee of ['maxFeePerGas', 'maxPriorityFeePerGas'] as const)
+      assert.ok((next?.[fee] ?? 0n) * 8n >= (refused?.[fee] ?? 0n) * 9n, fee);
+    stage.node.putBack(refused);
+    await stage.mineAll();
+    assert.deepEqual(await order.ended(), { kind: 'settled', evidence: 'logs', transaction: refused?.hash });
+  },
+};
+
 export const REVERT_IS_TRIED_AGAIN: LaneRule = {
   title: 'a batch that fails as a whole is tried in halves: one payer that burns its gas costs the others no payment',
   async play(stage) {
@@ -165,6 +190,7 @@ export const RULES: readonly LaneRule[] = [
   NUMBER_IS_KEPT,
   EVERY_HASH_COUNTS,
   UNDERPRICED_IS_SENT,
+  UNDERPRICED_COUNTS,
   REVERT_IS_TRIED_AGAIN,
   {
     title: `at most ${BATCH} payments share a transaction`,
@@ -337,7 +363,7 @@ export const RULES: readonly LaneRule[] = [
   {
     title: 'a payment whose hash could not be kept is left out, and the others go under the same number',
     async play(stage) {
-      const [first, lost, ...others] = [stage.order(), stage.order({ loses: true }), stage.order(), stage.order()];
+      const [first, lost, ...others] = [stage.order(), stage.order({ losesFrom: 0 }), stage.order(), stage.order()];
       await stage.offered(2);
       const outcome = await lost?.ended();
       assert.deepEqual(outcome, { kind: 'uncertain', cause: 'nothing was sent: fenced' });
@@ -545,6 +571,128 @@ export const RULES: readonly LaneRule[] = [
     },
   },
   {
+    title: `fees rise after ${BLOCKS_BEFORE_RAISE} blocks and ${RAISE_AFTER_MS} ms from the last broadcast, and not before`,
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      await passBlock(stage);
+      for (const offered of [2, 3]) {
+        stage.clock.now += RAISE_AFTER_MS;
+        for (let block = 1n; block < BLOCKS_BEFORE_RAISE; block += 1n) await passBlock(stage);
+        await settledDown(stage);
+        assert.equal(stage.node.offered.length, offered - 1, 'a block is missing');
+        stage.clock.now -= 1;
+        await passBlock(stage);
+        await settledDown(stage);
+        assert.equal(stage.node.offered.length, offered - 1, 'a millisecond is missing');
+        stage.clock.now += 1;
+        await passBlock(stage);
+        await stage.offered(offered);
+        await passBlock(stage);
+      }
+      await stage.mineAll();
+      assert.equal((await order.ended()).kind, 'settled');
+    },
+  },
+  {
+    title: 'a raise without an answer may have arrived: its hash is looked for too',
+    async play(stage) {
+      const order = stage.order();
+      await stage.offered(1);
+      stage.node.onBroadcast = () => 'takes and is silent';
+      await pass(stage);
+      await stage.offered(2);
+      await stage.mineAll();
+      const [, raised] = stage.node.offered;
+      assert.deepEqual(await order.ended(), { kind: 'settled', evidence: 'logs', transaction: raised?.hash });
+    },
+  },
+  {
+    title: 'a payment whose record takes no further hash is left out of the raise, and waits only for the earlier ones',
+    async play(stage) {
+      const [alone, lost, ...others] = [
+        stage.order(),
+        stage.order({ losesFrom: 1 }),
+        ...several(3, () => stage.order()),
+      ];
+      await stage.offered(2);
+      stage.node.mine(({ nonce = 0 }) => nonce === 1);
+      await stage.look();
+      await pass(stage);
+      await stage.offered(3);
+      assert.deepEqual(sizes(stage), [1, 4, 3]);
+      // Its payments are unspent, but only those that it carried may go again.
+      const [burner] = others;
+      stage.node.burners.add(burner?.payer ?? '');
+      await stage.mineAll();
+      const outcome = await lost.ended();
+      assert.deepEqual([outcome.kind, outcome.transaction], ['uncertain', stage.node.taken[2]?.hash]);
+      for (let block = 0; block < 4; block += 1) {
+        await settledDown(stage);
+        await stage.mineAll();
+      }
+      assert.deepEqual(new Set(await kinds([alone, ...others])), new Set(['settled']));
+      const sent = stage.node.taken.slice(2).flatMap((transaction) => transfersIn(transaction));
+      assert.ok(sent.every(({ from }) => from !== lost.payer));
+    },
+  },
+  {
+    title:
+      'a number that is used anew, as the node lost its transaction and refuses it, is raised for the new one only',
+    async play(stage) {
+      const first = stage.order();
+      await stage.offered(1);
+      stage.node.lose();
+      const lost = stage.node.taken[0]?.hash;
+      stage.node.onBroadcast = ({ hash }) => (hash === lost ? { refuses: 'fee too low' } : 'takes');
+      const second = stage.order();
+      await stage.offered(3);
+      for (let raises = 0; raises < 2; raises += 1) {
+        await pass(stage);
+        await settledDown(stage);
+      }
+      const [, again, anew, raised] = stage.node.offered;
+      assert.deepEqual([again?.hash, anew?.nonce ?? 0, raised?.nonce ?? 0], [lost, 0, 0]);
+      assert.deepEqual(raised?.data, anew?.data);
+      assert.equal(first.written.length, 1);
+      await stage.mineAll();
+      assert.equal((await second.ended()).kind, 'settled');
+    },
+  },
+  {
+    title: 'a tip of zero rises with nothing, one of a wei rises to two, and four times the present fees are offered',
+    async play(stage) {
+      stage.setFees({ maxFeePerGas: 8_000_000_000n, maxPriorityFeePerGas: 800n });
+      const order = stage.order();
+      await stage.offered(1);
+      stage.setFees({ maxFeePerGas: 2_250_000_000n, maxPriorityFeePerGas: 225n });
+      await pass(stage);
+      await stage.offered(2);
+      assert.equal(stage.node.offered.at(-1)?.maxFeePerGas, 9_000_000_000n);
+      await stage.mineAll();
+      assert.equal((await order.ended()).kind, 'settled');
+      for (const [tip, raisedTip] of [
+        [1n, 2n],
+        [0n, undefined],
+      ]) {
+        stage.setFees({ maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: tip ?? 0n });
+        const before = stage.node.offered.length;
+        const next = stage.order();
+        await stage.offered(before + 1);
+        await pass(stage);
+        await stage.offered(before + 2);
+        assert.equal(stage.node.offered.at(-1)?.maxPriorityFeePerGas, raisedTip);
+        for (let raises = 0; raises < 20; raises += 1) {
+          await pass(stage);
+          await settledDown(stage);
+        }
+        assert.match(stage.underWay.heldUp() ?? '', /4 times the present fees/);
+        await stage.mineAll();
+        assert.equal((await next.ended()).kind, 'settled');
+      }
+    },
+  },
+  {
     title: 'what has no block in time is uncertain with its newest hash, and its number is used up for those behind it',
     async play(stage) {
       const order = stage.order();
@@ -575,10 +723,11 @@ export const RULES: readonly LaneRule[] = [
     title: 'what has no block in time is forgotten once it is in one',
     async play(stage) {
       const order = stage.order();
+      const endsAt = stage.clock.now + 60_000;
       await stage.offered(1);
       await pass(stage);
       await stage.offered(2);
-      stage.clock.now += 60_000;
+      stage.clock.now = endsAt;
       await stage.look();
       assert.equal((await order.ended()).kind, 'uncertain');
       await stage.mineAll();

@@ -34,6 +34,11 @@ export interface Mistake {
   readonly reverted?: (payments: readonly LanePayment[]) => boolean;
 }
 
+interface Setting extends Mistake {
+  /** Blocks that hold an outcome. */
+  readonly confirmations?: number;
+}
+
 /** One order in the lane. */
 export interface Ordered {
   readonly proof: Proof;
@@ -51,8 +56,8 @@ interface Order {
   readonly payer?: string;
   readonly signedBy?: Proof['signedBy'];
   readonly history?: SettlementHistory;
-  /** Whether its write-ahead fails. */
-  readonly loses?: boolean;
+  /** Its write-aheads fail from this one on, counted from 0. */
+  readonly losesFrom?: number;
   /** Milliseconds since its transfer passed a simulation. */
   readonly verifiedMsAgo?: number;
 }
@@ -61,7 +66,8 @@ const terms = { ...termsFor(), asset: ASSET };
 export const OFFER = offerFor(terms);
 
 /** The lane over a node in memory. Blocks and looks come when the test says so. */
-export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverted }: Mistake = {}) {
+export async function openLaneStage(setting: Setting = {}) {
+  const { rpc: wrong, relayer: wrongRelayer, reverted, confirmations = 1 } = setting;
   const node = new PoolNode();
   const plain: Rpc = { call: (method, params) => node.call(method, params), close: async () => undefined };
   const rpc = wrong?.(plain, node) ?? plain;
@@ -79,7 +85,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
   const underWay = createUnderWay({
     relayer,
     asset: ASSET,
-    confirmations: 1,
+    confirmations,
     decide,
     reverted: (payments) => (reverted?.(payments) === true ? undefined : lane.reverted(payments)),
     now,
@@ -127,7 +133,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     payer = freshPayer(),
     signedBy = 'account',
     history,
-    loses,
+    losesFrom = Number.POSITIVE_INFINITY,
     verifiedMsAgo = 0,
   }: Order = {}): Ordered => {
     node.balances.set(payer, node.balances.get(payer) ?? PRICE_UNITS);
@@ -140,7 +146,7 @@ export async function openLaneStage({ rpc: wrong, relayer: wrongRelayer, reverte
     const writeAhead = async (signed: SignedTransaction): Promise<void> => {
       written.push(signed);
       takenBefore.push(node.taken.filter(({ hash }) => hash === signed.hash).length);
-      if (loses === true) throw new Error('fenced');
+      if (written.length > losesFrom) throw new Error('fenced');
     };
     const outcome = lane.settle({
       proof,

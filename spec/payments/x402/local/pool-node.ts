@@ -94,6 +94,24 @@ export class PoolNode implements Rpc {
     this.#count += 1;
   }
 
+  /** It forgets its pool. */
+  lose(): void {
+    this.#pool.clear();
+  }
+
+  /** A reorganisation takes out the last block, which had one transaction. */
+  undo(): void {
+    const undone = this.mined.pop();
+    if (undone === undefined) return;
+    this.#receipts.delete(undone.hash);
+    this.#count -= 1;
+    this.#block += 1;
+    for (const { from, value, nonce } of transfersIn(undone)) {
+      this.#spent.delete(nonce);
+      this.balances.set(from, (this.balances.get(from) ?? 0n) + value);
+    }
+  }
+
   /** A stranger submitted the authorization with this nonce. */
   spend(nonce: string): void {
     this.#spent.add(nonce.toLowerCase());

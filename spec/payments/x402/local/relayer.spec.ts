@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientOver, readHead } from '../../../../src/payments/x402/chain/client.ts';
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
-import { createRelayer, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
+import { createRelayer, NumberTaken, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
 import { watchFees } from '../../../../src/payments/x402/local/relayer-fees.ts';
 import { type Chain, startChain } from '../../../support/chain.ts';
 
@@ -68,7 +68,7 @@ describe('the relayer on a real chain', () => {
     const call = { to: relayer.address, data: '0x01', gas: 30_000n };
     const another = { ...first, raw: '0x' };
     const replaced = await relayer.replace(another, call, async () => assert.fail('nothing may be signed'));
-    assert.equal(replaced.kind, 'unsent');
+    assert.ok(replaced.kind === 'unsent' && replaced.cause instanceof NumberTaken, String(replaced.kind));
   });
 
   it('uses the number of one anew that the node does not take any more: the fee has risen', async () => {

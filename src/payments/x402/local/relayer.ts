@@ -91,7 +91,7 @@ export interface Relayer {
   /**
    * Offers more for the number of an earlier transaction. `sent` also where the node calls it
    * underpriced: then the earlier one is in its pool, and the next offer is higher. `unsent` with
-   * NumberTaken where another transaction has it, and with FeesAtLimit where it would offer too much.
+   * NumberTaken where another transaction has it, with FeesAtLimit where that is too much.
    */
   replace(earlier: Sent, call: RelayedCall, writeAhead: KeepSigned): Promise<Sending>;
   /** Its balance and its next gas price. @throws when the node does not answer */
