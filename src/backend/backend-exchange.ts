@@ -3,7 +3,7 @@
 import type { Dispatcher } from 'undici';
 import { type Connection, SocketUser } from './backend-socket.ts';
 import { type Health, Unanswered } from './circuit-breaker.ts';
-import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
+import type { ConnectionPool, SocketPoolQueue, SocketTurn } from './connection-pool.ts';
 import { Deadline } from './deadline.ts';
 import {
   type BackendAnswer,
@@ -68,6 +68,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #onReusedSocket = false;
   #answered = false;
   #retried = false;
+  #turn: SocketTurn;
   #reader: SlowReader | undefined;
   #ended = false;
   #connection: Connection | undefined;
@@ -100,7 +101,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
       return;
     }
     const { sockets, slowReaders } = this.#deps;
-    sockets.take(this.#start);
+    this.#turn = sockets.take(this.#start);
     if (sockets.wanted) slowReaders.relieve();
   }
 
@@ -160,7 +161,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#limits.signal?.removeEventListener('abort', this.#abort);
     const { sockets, pool, slowReaders, ended } = this.#deps;
     if (this.#reader !== undefined) slowReaders.release(this.#reader);
-    if (!sockets.leave(this.#start)) {
+    if (!sockets.leave(this.#turn)) {
       if (this.#connection !== undefined) pool.giveBack(this.#connection);
       sockets.release();
     }

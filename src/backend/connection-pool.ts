@@ -1,6 +1,10 @@
 /** The queue for a backend's sockets and the pool of its connections; each exchange uses both. */
 
+import { LinkedList, type Place } from '../linked-list.ts';
 import type { Connection } from './backend-socket.ts';
+
+/** Where one waits for a socket; undefined: it got one at once. */
+export type SocketTurn = Place<() => void> | undefined;
 
 /**
  * The queue for the sockets of a backend, first come first served. It is not left to the client
@@ -9,21 +13,22 @@ import type { Connection } from './backend-socket.ts';
  */
 export class SocketPoolQueue {
   #free: number;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = new LinkedList<() => void>();
 
   /** `sockets`: how many exchanges may be with the backend at once. */
   constructor(sockets: number) {
     this.#free = sockets;
   }
 
-  /** Calls `start`, now or in turn, when a socket may be used; `release` follows exactly once. */
-  take(start: () => void): void {
-    if (this.#free === 0) {
-      this.#waiting.add(start);
-      return;
-    }
+  /**
+   * Calls `start`, now or in turn, when a socket may be used; `release` follows exactly once. The
+   * result is for `leave`.
+   */
+  take(start: () => void): SocketTurn {
+    if (this.#free === 0) return this.#waiting.add(start);
     this.#free -= 1;
     start();
+    return undefined;
   }
 
   /** Whether an exchange waits. */
@@ -32,18 +37,18 @@ export class SocketPoolQueue {
   }
 
   /** Leaves the queue. False when `start` was called already: then `release` must follow. */
-  leave(start: () => void): boolean {
-    return this.#waiting.delete(start);
+  leave(turn: SocketTurn): boolean {
+    return turn !== undefined && this.#waiting.remove(turn);
   }
 
   release(): void {
-    const [next] = this.#waiting;
+    const next = this.#waiting.first;
     if (next === undefined) {
       this.#free += 1;
       return;
     }
-    this.#waiting.delete(next);
-    next();
+    this.#waiting.remove(next);
+    next.member();
   }
 }
 

@@ -62,15 +62,16 @@ export function createReservations(parts: ReservationParts): Reservations {
   };
   const socketTurn = (): Promise<boolean> =>
     new Promise((resolve) => {
-      const start = (): void => {
+      let timer: NodeJS.Timeout | undefined;
+      const turn = sockets.take(() => {
         clearTimeout(timer);
         resolve(true);
-      };
-      const timer = setTimeout(() => {
-        if (sockets.leave(start)) resolve(false);
+      });
+      if (turn === undefined) return;
+      timer = setTimeout(() => {
+        if (sockets.leave(turn)) resolve(false);
       }, SOCKET_WAIT_MS);
-      sockets.take(start);
-      if (sockets.wanted) parts.slowReaders.relieve();
+      parts.slowReaders.relieve();
     });
   const giveBack = (connection: Connection): void => {
     pool.giveBack(connection);

@@ -1,5 +1,7 @@
 /** Frees sockets that slow readers of free answers keep, when other exchanges wait for one. */
 
+import { LinkedList, type Place } from '../linked-list.ts';
+
 /** How far behind a reader may always be, milliseconds: a fast one too holds back for moments. */
 export const HOLD_GRACE_MS = 250;
 /** A reader that takes this much is not behind, bytes a millisecond: the pace of a slow line. */
@@ -11,6 +13,8 @@ export const FAIR_BYTES_A_MS = 256;
  */
 export class SlowReader {
   readonly giveUp: () => void;
+  /** Where it is held. */
+  place: Place<SlowReader> | undefined;
   #behindMs = 0;
   #taken = 0;
   #since: number | undefined;
@@ -45,7 +49,7 @@ export class SlowReader {
  * it likes.
  */
 export class SlowReaders {
-  readonly #held = new Set<SlowReader>();
+  readonly #held = new LinkedList<SlowReader>();
   readonly #wanted: () => boolean;
   #timer: NodeJS.Timeout | undefined;
 
@@ -57,19 +61,19 @@ export class SlowReaders {
   /** The answer waits for its reader after so many bytes in all. */
   hold(answer: SlowReader, received: number): void {
     answer.hold(received, performance.now());
-    this.#held.add(answer);
+    answer.place ??= this.#held.add(answer);
     this.relieve();
   }
 
   release(answer: SlowReader): void {
-    if (this.#held.delete(answer)) answer.release(performance.now());
+    if (this.#leave(answer)) answer.release(performance.now());
   }
 
   /** Gives up as many answers as exchanges wait, now or as soon as a reader is too far behind. */
   relieve(): void {
     while (this.#wanted()) {
       const now = performance.now();
-      const [last] = [...this.#held].sort((a, b) => b.behindMs(now) - a.behindMs(now));
+      const [last] = [...this.#held].map(({ member }) => member).sort((a, b) => b.behindMs(now) - a.behindMs(now));
       if (last === undefined) return;
       const leftMs = HOLD_GRACE_MS - last.behindMs(now);
       if (leftMs > 0) {
@@ -79,8 +83,14 @@ export class SlowReaders {
         }, Math.ceil(leftMs));
         return;
       }
-      this.#held.delete(last);
+      this.#leave(last);
       last.giveUp();
     }
+  }
+
+  #leave(answer: SlowReader): boolean {
+    const { place } = answer;
+    answer.place = undefined;
+    return place !== undefined && this.#held.remove(place);
   }
 }

@@ -7,6 +7,8 @@
  * between the two it costs nothing.
  */
 
+import { LinkedList, type Place } from '../linked-list.ts';
+
 /**
  * Exchanges that start at the same time. With four, a flood of passed requests leaves a paid call
  * beside it about the time that it takes alone; with 64 it takes ten times as long.
@@ -53,6 +55,8 @@ interface Entry {
   /** Since when it waits, or is starting. */
   since: number;
   state: 'waiting' | 'starting' | 'running' | 'over';
+  /** Among those that wait, or that are starting. */
+  place: Place<Entry> | undefined;
 }
 
 /**
@@ -66,9 +70,9 @@ export function createAdmission(
   maxWaiting: number = MAX_WAITING,
 ): Admission {
   const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
-  const waiting = new Set<Entry>();
+  const waiting = new LinkedList<Entry>();
   /** In the order of their start. */
-  const starting = new Set<Entry>();
+  const starting = new LinkedList<Entry>();
   let running = 0;
   let pumping = false;
   let timer: NodeJS.Timeout | undefined;
@@ -79,7 +83,7 @@ export function createAdmission(
     entry.state = 'starting';
     entry.since = performance.now();
     running += 1;
-    starting.add(entry);
+    entry.place = starting.add(entry);
     entry.entrant.start();
   };
   const startingMs = (): number => (loopBusy() ? STARTING_MS : CALM_STARTING_MS);
@@ -87,7 +91,7 @@ export function createAdmission(
   const leaveStart = (entry: Entry): void => {
     if (entry.state !== 'starting') return;
     entry.state = 'running';
-    starting.delete(entry);
+    leaveLine(starting, entry);
   };
   /** Drops what has had its time, lets in what there is room for, and looks again when due. */
   const pump = (): void => {
@@ -103,23 +107,24 @@ export function createAdmission(
   const letIn = (): void => {
     const now = performance.now();
     const atMostMs = startingMs();
-    for (const entry of starting) {
-      if (entry.since + atMostMs > now) break;
-      leaveStart(entry);
+    for (let next = starting.first; next !== undefined; next = starting.first) {
+      if (next.member.since + atMostMs > now) break;
+      leaveStart(next.member);
     }
-    for (const entry of waiting) {
+    for (let next = waiting.first; next !== undefined; next = waiting.first) {
+      const entry = next.member;
       const late = entry.since + MAX_WAIT_MS <= now;
       if (!late && !hasRoom()) break;
-      waiting.delete(entry);
+      leaveLine(waiting, entry);
       if (late) refuse(entry, 'waited');
       else start(entry);
     }
     lookAgain(now);
   };
   const lookAgain = (now: number): void => {
-    const [next] = waiting;
+    const next = waiting.first?.member;
     if (next === undefined) return;
-    const [oldest] = starting;
+    const oldest = starting.first?.member;
     const turn = oldest === undefined || running >= bound() ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
     const due = Math.min(next.since + MAX_WAIT_MS, turn);
     // A look that comes too early looks again: cheaper than a new timer for every exchange.
@@ -140,18 +145,17 @@ export function createAdmission(
     const { state } = entry;
     if (state === 'over') return;
     entry.state = 'over';
-    if (state === 'waiting') waiting.delete(entry);
-    else running -= 1;
-    starting.delete(entry);
+    if (state !== 'waiting') running -= 1;
+    leaveLine(state === 'waiting' ? waiting : starting, entry);
   };
   return {
     enter(entrant) {
-      const entry: Entry = { entrant, since: performance.now(), state: 'waiting' };
+      const entry: Entry = { entrant, since: performance.now(), state: 'waiting', place: undefined };
       if (waiting.size === 0 && starting.size >= STARTING) pump();
       if (waiting.size === 0 && hasRoom()) start(entry);
       else if (waiting.size >= maxWaiting) refuse(entry, 'full');
       else {
-        waiting.add(entry);
+        entry.place = waiting.add(entry);
         if (waiting.size === 1) lookAgain(entry.since);
       }
       return {
@@ -168,4 +172,9 @@ export function createAdmission(
     running: () => running,
     waiting: () => waiting.size,
   };
+}
+
+function leaveLine(line: LinkedList<Entry>, entry: Entry): void {
+  if (entry.place !== undefined) line.remove(entry.place);
+  entry.place = undefined;
 }

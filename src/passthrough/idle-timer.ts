@@ -1,6 +1,7 @@
 /** Ends what stands still: a connection of which no byte moves, in neither direction. */
 
 import type { Socket } from 'node:net';
+import { LinkedList } from '../linked-list.ts';
 
 /** Looks in one idle time. More of them end it closer to its time, and cost more. */
 const LOOKS = 4;
@@ -28,15 +29,16 @@ interface Watched {
  * of the looks. What stands still ends after the limit and before a quarter more of it.
  */
 export function createIdleWatch(limitMs: number): WatchIdle {
-  const all = new Set<Watched>();
+  const all = new LinkedList<Watched>();
   let timer: NodeJS.Timeout | undefined;
   const look = (): void => {
-    for (const one of all) {
+    for (const place of all) {
+      const one = place.member;
       const now = one.moved();
       one.quiet = now === one.last ? one.quiet + 1 : 0;
       one.last = now;
       if (one.quiet <= LOOKS) continue;
-      all.delete(one);
+      all.remove(place);
       one.onIdle();
     }
     if (all.size > 0) return;
@@ -44,9 +46,8 @@ export function createIdleWatch(limitMs: number): WatchIdle {
     timer = undefined;
   };
   return function watchIdle(moved, onIdle) {
-    const one: Watched = { moved, onIdle, last: moved(), quiet: 0 };
-    all.add(one);
+    const place = all.add({ moved, onIdle, last: moved(), quiet: 0 });
     timer ??= setInterval(look, limitMs / LOOKS).unref();
-    return () => void all.delete(one);
+    return () => void all.remove(place);
   };
 }

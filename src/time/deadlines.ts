@@ -1,5 +1,7 @@
 /** Deadlines of many short waits on one timer: most end in time, and cost none of their own. */
 
+import { LinkedList, type Place } from '../linked-list.ts';
+
 /** How much later than it was set to a deadline may pass, milliseconds. */
 const TICK_MS = 10;
 
@@ -9,7 +11,7 @@ export interface RunningDeadline {
   end(): void;
 }
 
-interface Running extends RunningDeadline {
+interface Running {
   readonly ms: number;
   readonly passed: () => void;
   /** When it passes, milliseconds of the monotonic clock. */
@@ -18,7 +20,7 @@ interface Running extends RunningDeadline {
   extended: boolean;
 }
 
-const running = new Set<Running>();
+const running = new LinkedList<Running>();
 let ticking = false;
 
 /**
@@ -30,25 +32,19 @@ let ticking = false;
  * and the sockets are read before the wait is given up.
  */
 export function startDeadline(ms: number, passed: () => void): RunningDeadline {
-  const one: Running = {
-    ms,
-    passed,
-    due: performance.now() + ms,
-    extended: false,
-    end: () => void running.delete(one),
-  };
-  running.add(one);
+  const place = running.add({ ms, passed, due: performance.now() + ms, extended: false });
   if (!ticking) {
     ticking = true;
     setTimeout(tick, TICK_MS);
   }
-  return one;
+  return { end: () => void running.remove(place) };
 }
 
 function tick(): void {
   const now = performance.now();
-  let overdue: Running[] | undefined;
-  for (const one of running) {
+  let overdue: Place<Running>[] | undefined;
+  for (const place of running) {
+    const one = place.member;
     if (now < one.due) continue;
     const stoodStillMs = now - one.due - TICK_MS;
     if (!one.extended && stoodStillMs > 0) {
@@ -56,7 +52,7 @@ function tick(): void {
       one.due = now + Math.min(stoodStillMs, one.ms);
     } else {
       overdue ??= [];
-      overdue.push(one);
+      overdue.push(place);
     }
   }
   // An event loop polls its sockets between its timers and its immediates.
@@ -65,6 +61,6 @@ function tick(): void {
   if (ticking) setTimeout(tick, TICK_MS);
 }
 
-function giveUp(overdue: readonly Running[]): void {
-  for (const one of overdue) if (running.delete(one)) one.passed();
+function giveUp(overdue: readonly Place<Running>[]): void {
+  for (const place of overdue) if (running.remove(place)) place.member.passed();
 }

@@ -3,6 +3,7 @@
  * runs, and given back.
  */
 
+import { LinkedList, type Place } from '../../linked-list.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -53,43 +54,45 @@ export function createLeases(
   time: Time = REAL_TIME,
   renewEveryMs: number = RENEW_EVERY_MS,
 ): Leases {
-  const held = new Set<Held>();
+  const held = new LinkedList<Held>();
   let running = false;
 
   const renewals = async (): Promise<void> => {
     while (held.size > 0) {
       await time.sleep(renewEveryMs);
       const now = time.now();
-      for (const one of held) void renewDue(one, now);
+      for (const place of held) void renewDue(place, now);
     }
     running = false;
   };
-  const renewDue = async (one: Held, now: number): Promise<void> => {
-    if (now >= one.until) held.delete(one);
+  const renewDue = async (place: Place<Held>, now: number): Promise<void> => {
+    const one = place.member;
+    if (now >= one.until) held.remove(place);
     else if (!one.renewing && now - one.since >= renewEveryMs) {
       one.renewing = true;
       // A silent store may be back before the lease ends: only its "no" ends the renewals.
       const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);
       one.renewing = false;
-      if (!still) held.delete(one);
+      if (!still) held.remove(place);
     }
   };
 
   return {
     hold(record, atMostMs) {
       const since = time.now();
-      const one = { record, since, until: since + atMostMs, renewing: false };
-      held.add(one);
+      const place = held.add({ record, since, until: since + atMostMs, renewing: false });
       if (!running) {
         running = true;
         void renewals();
       }
-      return { drop: () => void held.delete(one) };
+      return { drop: () => void held.remove(place) };
     },
     async releaseAll() {
       const left = [...held];
-      held.clear();
-      await Promise.allSettled(left.map(({ record }) => ledger.note({ ...fencingToken(record), leaseMs: 0 })));
+      for (const place of left) held.remove(place);
+      await Promise.allSettled(
+        left.map(({ member: { record } }) => ledger.note({ ...fencingToken(record), leaseMs: 0 })),
+      );
     },
   };
 }

@@ -5,6 +5,7 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import { GatewayError } from '../../errors.ts';
+import { LinkedList } from '../../linked-list.ts';
 import type { Standstill } from '../../time/stand-still.ts';
 import { answerOnSocket, LINGER_MS } from '../http/bare-socket.ts';
 import { hasBody } from '../http/framing.ts';
@@ -75,7 +76,7 @@ function linger(res: http.ServerResponse): void {
 
 /** The running answers of each connection, so that a fault of its bytes reaches the right one. */
 export class Connections {
-  readonly #running = new WeakMap<Duplex, Set<http.ServerResponse>>();
+  readonly #running = new WeakMap<Duplex, LinkedList<http.ServerResponse>>();
   readonly #faulty = new WeakSet<Duplex>();
   readonly #ending = new WeakSet<Duplex>();
   readonly #onRefused: RefusalListener;
@@ -93,10 +94,10 @@ export class Connections {
   began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
     if (!this.goesOn(req)) return false;
     const known = this.#running.get(req.socket);
-    const running = known ?? new Set();
+    const running = known ?? new LinkedList();
     if (known === undefined) this.#running.set(req.socket, running);
-    running.add(res);
-    res.once('close', () => running.delete(res));
+    const place = running.add(res);
+    res.once('close', () => running.remove(place));
     return true;
   }
 
@@ -112,8 +113,8 @@ export class Connections {
 
   /** Whether no other answer follows on the same connection. */
   isLast(res: http.ServerResponse): boolean {
-    const running = this.#running.get(res.req.socket);
-    return running === undefined || [...running].at(-1) === res;
+    const last = this.#running.get(res.req.socket)?.last;
+    return last === undefined || last.member === res;
   }
 
   /**
@@ -122,7 +123,7 @@ export class Connections {
    * Only a connection without running answers is answered here.
    */
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const running = [...(this.#running.get(socket) ?? [])];
+    const running = this.#runningOn(socket);
     // After a standstill Node's timers end before it reads what came in time: the delay is the
     // gateway's, and the same request may succeed.
     const late =
@@ -150,8 +151,8 @@ export class Connections {
    */
   tunnel({ socket }: http.IncomingMessage, tunnel: Duplex): void {
     for (const end of [socket, tunnel]) end.on('error', () => socket.destroy());
-    const running = this.#running.get(socket) ?? new Set();
-    if (running.size === 0) {
+    const running = this.#runningOn(socket);
+    if (running.length === 0) {
       this.refuse(socket, 'no_tunnel');
       return;
     }
@@ -165,11 +166,15 @@ export class Connections {
    */
   mayUpgrade({ socket }: http.IncomingMessage, tunnel: Duplex): boolean {
     tunnel.on('error', () => tunnel.destroy());
-    const running = this.#running.get(socket) ?? new Set();
-    if (running.size === 0 && !this.#ending.has(socket)) return true;
+    const running = this.#runningOn(socket);
+    if (running.length === 0 && !this.#ending.has(socket)) return true;
     socket.destroy();
     for (const res of running) res.destroy();
     return false;
+  }
+
+  #runningOn(socket: Duplex): http.ServerResponse[] {
+    return [...(this.#running.get(socket) ?? [])].map(({ member }) => member);
   }
 
   /** Ends a request whose body did not come in time, as Node does where it watches bodies. */

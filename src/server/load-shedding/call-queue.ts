@@ -1,6 +1,7 @@
 /** Lets calls begin while the process has room for them; others wait for their turn. */
 
 import { performance } from 'node:perf_hooks';
+import { LinkedList, type Place } from '../../linked-list.ts';
 import { partOf } from '../../part-of.ts';
 import type { Turns } from './event-loop-lag.ts';
 
@@ -47,7 +48,7 @@ interface Entry {
 
 /** The calls of one kind that wait. */
 interface Queue {
-  readonly entries: Set<Entry>;
+  readonly entries: LinkedList<Entry>;
   large: number;
 }
 
@@ -92,7 +93,7 @@ export class CallQueue {
   readonly #work: () => () => void;
   readonly #now: () => number;
   readonly #atEnd: (callback: () => void) => unknown;
-  readonly #queues = CALL_KINDS.map((): Queue => ({ entries: new Set(), large: 0 }));
+  readonly #queues = CALL_KINDS.map((): Queue => ({ entries: new LinkedList(), large: 0 }));
   #waiting = 0;
   /** Looks that are due at the end of the turn. */
   #looks = 0;
@@ -161,20 +162,21 @@ export class CallQueue {
   #refuseUntil(since: number, atMost: number): boolean {
     let left = atMost;
     for (const queue of this.#queues)
-      for (const entry of queue.entries) {
-        if (entry.since > since) break;
+      for (let place = queue.entries.first; place !== undefined; place = queue.entries.first) {
+        const { call, since: entered } = place.member;
+        if (entered > since) break;
         if (left === 0) return true;
         left -= 1;
-        this.#take(queue, entry);
-        if (!entry.call.gone()) entry.call.refuse();
+        this.#take(queue, place);
+        if (!call.gone()) call.refuse();
       }
     this.#countWork();
     return false;
   }
 
-  #take(queue: Queue, entry: Entry): void {
-    queue.entries.delete(entry);
-    if (isLarge(entry.call)) queue.large -= 1;
+  #take(queue: Queue, place: Place<Entry>): void {
+    queue.entries.remove(place);
+    if (isLarge(place.member.call)) queue.large -= 1;
     this.#waiting -= 1;
   }
 
@@ -215,10 +217,11 @@ export class CallQueue {
       this.#last = (this.#last + 1) % this.#queues.length;
       const queue = this.#queues[this.#last];
       if (queue === undefined) continue;
-      for (const entry of queue.entries) {
-        this.#take(queue, entry);
-        if (entry.call.gone()) continue;
-        entry.call.begin();
+      for (let place = queue.entries.first; place !== undefined; place = queue.entries.first) {
+        const { call } = place.member;
+        this.#take(queue, place);
+        if (call.gone()) continue;
+        call.begin();
         return;
       }
     }
