@@ -63,7 +63,7 @@ async function main(): Promise<number> {
       await (await import('./cli/serve.ts')).serve(args);
       return 0;
     case 'validate':
-      (await import('./cli/validate.ts')).validate(args);
+      await (await import('./cli/validate.ts')).validate(args);
       return 0;
     case 'healthcheck':
       await (await import('./cli/healthcheck.ts')).healthcheck(args);

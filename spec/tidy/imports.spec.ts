@@ -67,7 +67,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
-  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
+  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire', 'time'],
   'payments/x402/verify': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/settlement': [
     'backend',
@@ -86,6 +86,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402': [
+    'payments',
     'payments/x402/chain',
     'payments/x402/evm',
     'payments/x402/facilitator',
@@ -100,6 +101,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'events',
     'mandates',
     'mandates/register',
+    'payments',
     'payments/ledger',
     'payments/pricing',
     'payments/settlement',
@@ -109,6 +111,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'checkouts',
     'events',
     'mandates/register',
+    'payments',
     'payments/ledger',
     'payments/pricing',
     'payments/settlement',

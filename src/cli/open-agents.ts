@@ -42,7 +42,7 @@ export async function openAgents(
 ): Promise<OpenAgents> {
   const store = await openers.openStore({ ...config.storage, merchantId: config.merchant.id }, log);
   opened.push(() => store.close());
-  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log);
+  const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log, store.relayers);
   if (rail !== undefined) opened.push(() => rail.close());
 
   const tracing = await openTracing(process.env, log);

@@ -129,9 +129,9 @@ async function ownership({
       'must be true for this: without it nothing shows which payments to payTo were made for this store, and another store or seller may use it';
     throw new ConfigError([{ path: 'payments.x402.payToExclusive', message }]);
   }
-  const { privateKeyToAddress } = await import('viem/accounts');
-  const relayer = privateKeyToAddress(facilitator.privateKey as `0x${string}`).toLowerCase();
-  return ({ sender, marked }) => marked && sender === relayer;
+  const { relayerAddresses } = await import('../payments/x402/evm/relayer-keys.ts');
+  const relayers = new Set(await relayerAddresses(facilitator.privateKey));
+  return ({ sender, marked }) => marked && sender !== undefined && relayers.has(sender);
 }
 
 /**

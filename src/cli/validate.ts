@@ -3,6 +3,7 @@
 import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { processesOf } from '../config/share-of.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
@@ -13,7 +14,7 @@ import { wholeCpus } from '../workers/cpu-quota.ts';
 import { memoryOfWorkers } from '../workers/memory.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
 
-export function validate(args: { readonly config?: string }): void {
+export async function validate(args: { readonly config?: string }): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   openAppProbes(process.env, config);
   const drain = drainSeconds(checkedDrain(config, processSettings(process.env)));
@@ -26,5 +27,15 @@ export function validate(args: { readonly config?: string }): void {
   process.stdout.write(
     `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
   );
+  for (const line of await relayerLines(config)) process.stdout.write(`${line}\n`);
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
+}
+
+/** The accounts that need gas, where there are several. */
+async function relayerLines({ x402 }: GatewayConfig): Promise<readonly string[]> {
+  const facilitator = x402?.facilitator;
+  if (facilitator?.mode !== 'local' || facilitator.relayers === 1) return [];
+  const { relayerAddresses } = await import('../payments/x402/evm/relayer-keys.ts');
+  const addresses = await relayerAddresses(facilitator.privateKey, facilitator.relayers);
+  return addresses.map((address, index) => `relayer account ${index}, which needs gas: ${address}`);
 }

@@ -90,7 +90,11 @@ interface Payments {
 function derivePayments(document: ConfigDocument, fromFile: ReadonlySet<string>, problems: ProblemList): Payments {
   const x402 = document.payments?.x402;
   if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
-  const facts = { redis: document.storage?.redis !== undefined, keyFromFile: fromFile.has(KEY_PATH) };
+  const facts = {
+    redis: document.storage?.redis !== undefined,
+    sqlite: document.storage?.sqlite !== undefined,
+    keyFromFile: fromFile.has(KEY_PATH),
+  };
   return { x402: deriveX402(x402, facts, problems), asset: priceAsset(x402) };
 }
 

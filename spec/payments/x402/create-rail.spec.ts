@@ -32,7 +32,7 @@ describe('opening the rail', () => {
     ...terms,
     mode: 'local',
     rpcUrl: local.rpcUrl,
-    facilitator: { mode: 'local', privateKey: local.relayerKey },
+    facilitator: { mode: 'local', privateKey: local.relayerKey, relayers: 1 },
     confirm: 'receipt',
     confirmations: 1,
     buyerTokenSecrets: [],

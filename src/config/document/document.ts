@@ -161,7 +161,7 @@ export interface EndpointDocument {
 
 export type FacilitatorDocument =
   | (EndpointDocument & { readonly mode: 'remote'; readonly fallbacks?: readonly EndpointDocument[] })
-  | { readonly mode: 'local'; readonly privateKey: string };
+  | { readonly mode: 'local'; readonly privateKey: string; readonly relayers?: number };
 
 export interface ResourceDocument {
   readonly name: string;

@@ -17,6 +17,7 @@ import { isLoopbackUrl } from '../document/endpoints.ts';
 
 const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
+const FACILITATOR = X402.facilitator.properties;
 
 /** Accounts of anvil and hardhat ("test test … junk"), whose keys are published. */
 export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
@@ -32,15 +33,16 @@ export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
 ]);
 
-/** What the rules of a mainnet need from other sections. */
-interface MainnetFacts {
+/** What is needed from other sections. */
+interface Surroundings {
   readonly redis: boolean;
+  readonly sqlite: boolean;
   /** The relayer key came whole out of a mounted file, not from the document or the environment. */
   readonly keyFromFile: boolean;
 }
 
 /** Undefined after a problem that leaves nothing to derive from. */
-export function deriveX402(document: X402Document, facts: MainnetFacts, problems: ProblemList): X402Config | undefined {
+export function deriveX402(document: X402Document, facts: Surroundings, problems: ProblemList): X402Config | undefined {
   const asset = checksumAddress(document.asset);
   const payTo = checksumAddress(document.payTo);
   if (payTo === asset) problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
@@ -60,7 +62,7 @@ export function deriveX402(document: X402Document, facts: MainnetFacts, problems
     payTo,
     maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
     rpcUrl,
-    facilitator: facilitator(document.facilitator, problems),
+    facilitator: facilitator(document.facilitator, facts, problems),
     confirm: confirmation(document, rpcUrl, problems),
     confirmations: confirmations(document, rpcUrl, problems),
     buyerTokenSecrets: document.buyerTokenSecrets ?? [],
@@ -109,8 +111,17 @@ function deploymentMode(
   return undefined;
 }
 
-function facilitator(document: FacilitatorDocument, problems: ProblemList): FacilitatorConfig {
-  if (document.mode === 'local') return { mode: 'local', privateKey: document.privateKey };
+function facilitator(
+  document: FacilitatorDocument,
+  { sqlite }: Surroundings,
+  problems: ProblemList,
+): FacilitatorConfig {
+  if (document.mode === 'local') {
+    const { privateKey, relayers = FACILITATOR.relayers.default } = document;
+    if (relayers > 1 && sqlite)
+      problems.add(`${AT}.facilitator.relayers`, 'must be 1 with storage.sqlite; several processes need storage.redis');
+    return { mode: 'local', privateKey, relayers };
+  }
   const fallbacks = (document.fallbacks ?? []).map(endpoint);
   const config = { mode: 'remote', ...endpoint(document), fallbacks } as const;
   const seen = new Set([new URL(config.url).href]);
@@ -169,7 +180,7 @@ function checkKnownAsset(config: X402Config, problems: ProblemList): void {
 }
 
 /** Rules of a mainnet. The USDC domain is checked for every known network by `checkKnownAsset`. */
-function checkMainnet(config: X402Config, allowed: boolean, facts: MainnetFacts, problems: ProblemList): void {
+function checkMainnet(config: X402Config, allowed: boolean, facts: Surroundings, problems: ProblemList): void {
   const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
   if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
   const { facilitator } = config;

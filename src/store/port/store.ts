@@ -6,6 +6,7 @@ import type { MandateRegister } from '../../mandates/register/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
+import type { RelayerLeases } from '../../payments/relayer-leases.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 import type { StorageConfig } from './settings.ts';
@@ -29,6 +30,8 @@ export interface Store {
   readonly checkouts: CheckoutClaims;
   /** Values that all processes of the merchant share. */
   readonly secrets: SharedSecrets;
+  /** Which process sends from which relayer account; absent where one process has the store. */
+  readonly relayers?: RelayerLeases;
   /** Counts the payments that stand open. @throws StoreError */
   census(): Promise<PaymentCensus>;
   /** Writes and reads back: a PING does not notice a read-only replica or a full disk. */

@@ -59,6 +59,8 @@ export interface RedisKeys {
   readonly checkoutLock: (name: string) => string;
   /** Hash: `owner` of one checkout session, and `ends`, milliseconds, with an expiry. */
   readonly checkoutOwner: (session: string) => string;
+  /** String: the process that sends from one relayer account, with an expiry of its own. */
+  readonly relayer: (account: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -107,6 +109,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     checkout: (name) => `${tag}:acp:idem:1:${name}`,
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     checkoutOwner: (session) => `${tag}:acp:own:${session}`,
+    relayer: (account) => `${tag}:relayer:${account}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
   };

@@ -17,6 +17,7 @@ import { type RedisKeys, redisKeys } from './keys.ts';
 import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
+import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
 import { redisTaskClaims } from './task-claims.ts';
@@ -73,6 +74,7 @@ export async function openRedisStore(
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),
+    relayers: redisRelayerLeases(redis, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
     tidy: () => receipts.tidy(),

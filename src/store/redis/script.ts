@@ -68,6 +68,8 @@ export const LIST = script(BOOK + readFileSync(new URL('./scripts/list.lua', imp
 export const TIDY = script(BOOK + readFileSync(new URL('./scripts/tidy.lua', import.meta.url), 'utf8'));
 /** a task, declined tasks */
 export const TASK = script(readFileSync(new URL('./scripts/task.lua', import.meta.url), 'utf8'));
+/** accounts */
+export const RELAYER = script(readFileSync(new URL('./scripts/relayer.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */
 export const HOLD = script(MANDATES + readFileSync(new URL('./scripts/hold.lua', import.meta.url), 'utf8'));
 /** held claims, their ends, register (4) */

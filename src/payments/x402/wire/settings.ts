@@ -54,4 +54,10 @@ export type FacilitatorConfig =
       /** Asked in this order when the earlier ones give no verdict. */
       readonly fallbacks: readonly FacilitatorEndpoint[];
     })
-  | { readonly mode: 'local' /** 32 bytes 0x-hex. */; readonly privateKey: string };
+  | {
+      readonly mode: 'local';
+      /** 32 bytes 0x-hex. */
+      readonly privateKey: string;
+      /** Accounts that the processes of the merchant lease, that of the key included. */
+      readonly relayers: number;
+    };

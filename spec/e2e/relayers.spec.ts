@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { relayerAddresses } from '../../src/payments/x402/evm/relayer-keys.ts';
+import { type Buyer, createBuyer } from '../support/buyer.ts';
+import { type Chain, startChain } from '../support/chain.ts';
+import { type GatewayProcess, type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { proofFor } from '../support/testbed.ts';
+
+const RESOURCE = 'market_report';
+const INPUT = { city: 'Zurich' };
+const AT_ONCE = 6;
+const SOON_MS = 90_000;
+
+describe('two gateways with one relayer of two accounts', () => {
+  const ends = new AsyncDisposableStack();
+  const payTo = privateKeyToAddress(generatePrivateKey());
+  let chain: Chain;
+  let backend: SampleBackend;
+  let redis: TestRedis;
+  let accounts: readonly string[];
+  let prepared: readonly PreparedGateway[];
+  let gateways: GatewayProcess[];
+  let price: bigint;
+
+  before(async () => {
+    chain = await startChain();
+    ends.defer(() => chain.stop());
+    backend = await startSampleBackend();
+    ends.defer(() => backend.stop());
+    redis = await startRedis();
+    ends.defer(() => redis.stop());
+    accounts = await relayerAddresses(chain.relayerKey, 2);
+    for (const account of accounts) await chain.fundGas(account);
+    const directory = await temporaryDirectory(ends, 'relayers-');
+    const parts = {
+      ...{ chain, backendUrl: backend.url, payTo, facilitator: { mode: 'local' } as const },
+      storage: { redis: { url: redis.url } },
+      overrides: {
+        // Of both: a proof names the address of what it buys.
+        merchant: { publicBaseUrl: 'http://127.0.0.1:8080' },
+        payments: { x402: { facilitator: { relayers: 2 } } },
+      },
+    };
+    prepared = [await prepareGateway(directory, parts), await prepareGateway(directory, parts)];
+    gateways = await Promise.all(prepared.map((gateway) => gateway.start()));
+    ends.defer(async () => void (await Promise.all(gateways.map((gateway) => gateway.stop()))));
+  });
+  after(() => ends.disposeAsync());
+
+  const at = ({ baseUrl }: GatewayProcess) => ({
+    invoke: (resourceId: string, input: unknown = {}, headers: Readonly<Record<string, string>> = {}) =>
+      fetch(`${baseUrl}/api/resources/${resourceId}/invoke`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(input),
+      }),
+  });
+  const pay = async (gateway: GatewayProcess, proof: string): Promise<number> => {
+    const answer = await at(gateway).invoke(RESOURCE, INPUT, { 'payment-signature': proof });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  const ownOf = async (gateway: GatewayProcess): Promise<string> =>
+    String((await gateway.logged(({ msg }) => msg === 'relayer account leased'))['relayer']);
+  const blockNumber = async (): Promise<number> => Number(await chain.request('eth_blockNumber', []));
+  /** Who sent the transactions of the relayer in the blocks after this one. */
+  const sendersAfter = async (block: number): Promise<readonly string[]> => {
+    const senders: string[] = [];
+    for (let number = block + 1; number <= (await blockNumber()); number += 1) {
+      const found = await chain.request('eth_getBlockByNumber', [`0x${number.toString(16)}`, true]);
+      const { transactions } = found as { readonly transactions: readonly { readonly from: string }[] };
+      senders.push(...transactions.map(({ from }) => from).filter((from) => accounts.includes(from)));
+    }
+    return senders;
+  };
+  const gatewayAt = (index: number): GatewayProcess => gateways[index] ?? assert.fail(`gateway ${index} runs`);
+
+  it('send from an account each, and settle each payment once', async () => {
+    const owned = await Promise.all(gateways.map(ownOf));
+    assert.deepEqual(new Set(owned), new Set(accounts));
+    const buyers = await Promise.all(Array.from({ length: 2 * AT_ONCE }, (): Promise<Buyer> => createBuyer(chain)));
+    const proofs = await Promise.all(
+      buyers.map((buyer, index) => proofFor(at(gatewayAt(index % 2)), buyer, RESOURCE, INPUT)),
+    );
+    const block = await blockNumber();
+    const statuses = await Promise.all(proofs.map((proof, index) => pay(gatewayAt(index % 2), proof)));
+    assert.deepEqual(new Set(statuses), new Set([200]));
+    assert.deepEqual(new Set(await sendersAfter(block)), new Set(accounts));
+    const income = await chain.balanceOf(payTo);
+    price = income / BigInt(statuses.length);
+    assert.ok(price > 0n);
+    assert.equal(income, price * BigInt(statuses.length));
+  });
+
+  it('judge what the other one sent before it died, and a new process gets its account', async () => {
+    const [dying, other] = [gatewayAt(0), gatewayAt(1)];
+    const account = await ownOf(dying);
+    const before = await chain.balanceOf(payTo);
+    const proof = await proofFor(at(other), await createBuyer(chain), RESOURCE, INPUT);
+    await chain.request('evm_setAutomine', [false]);
+    const lost = pay(dying, proof).catch(() => 'no answer');
+    const waiting = async (): Promise<number> =>
+      Number(((await chain.request('txpool_status', [])) as { readonly pending: string }).pending);
+    await eventually(async () => (await waiting()) === 1, 'its transaction waits for a block');
+    await dying.kill();
+    assert.equal(await lost, 'no answer');
+    await chain.request('evm_mine', []);
+    await chain.request('evm_setAutomine', [true]);
+    // The lease on the record ends first.
+    await eventually(async () => (await pay(other, proof)) === 200, 'the payment is delivered');
+    assert.equal(await chain.balanceOf(payTo), before + price, 'paid once');
+
+    const fresh = await (prepared[0] ?? assert.fail('it was prepared')).start();
+    gateways[0] = fresh;
+    assert.equal(await ownOf(fresh), account);
+    const block = await blockNumber();
+    assert.equal(await pay(fresh, await proofFor(at(fresh), await createBuyer(chain), RESOURCE, INPUT)), 200);
+    assert.deepEqual(await sendersAfter(block), [account]);
+  });
+});
+
+async function eventually(holds: () => Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + SOON_MS;
+  while (!(await holds())) {
+    assert.ok(performance.now() < deadline, `in time: ${what}`);
+    await delay(100);
+  }
+}
