@@ -40,6 +40,7 @@ describe('leases on relayer accounts', () => {
     await leases().release('one', ACCOUNTS);
     assert.equal(await bed.redis.get(key('0xa0')), 'five');
     await leases().release('five', ACCOUNTS);
-    assert.equal(await bed.redis.get(key('0xa0')), null);
+    await leases().release('four', ACCOUNTS);
+    assert.deepEqual(await bed.redis.keys('*:relayer:*'), [key('0xa2')]);
   });
 });
