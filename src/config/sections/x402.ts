@@ -19,6 +19,8 @@ const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
 const FACILITATOR = X402.facilitator.properties;
 
+type LocalDocument = Extract<FacilitatorDocument, { readonly mode: 'local' }>;
+
 /** Accounts of anvil and hardhat ("test test … junk"), whose keys are published. */
 export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
   '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
@@ -116,12 +118,7 @@ function facilitator(
   { sqlite }: Surroundings,
   problems: ProblemList,
 ): FacilitatorConfig {
-  if (document.mode === 'local') {
-    const { privateKey, relayers = FACILITATOR.relayers.default } = document;
-    if (relayers > 1 && sqlite)
-      problems.add(`${AT}.facilitator.relayers`, 'must be 1 with storage.sqlite; several processes need storage.redis');
-    return { mode: 'local', privateKey, relayers };
-  }
+  if (document.mode === 'local') return { ...document, relayers: relayers(document, sqlite, problems) };
   const fallbacks = (document.fallbacks ?? []).map(endpoint);
   const config = { mode: 'remote', ...endpoint(document), fallbacks } as const;
   const seen = new Set([new URL(config.url).href]);
@@ -131,6 +128,17 @@ function facilitator(
     seen.add(href);
   }
   return config;
+}
+
+/** One process has a SQLite file, so there is none to lease further accounts. */
+function relayers(
+  { relayers: wanted = FACILITATOR.relayers.default }: LocalDocument,
+  sqlite: boolean,
+  problems: ProblemList,
+): number {
+  if (wanted > 1 && sqlite)
+    problems.add(`${AT}.facilitator.relayers`, 'must be 1 with storage.sqlite; several processes need storage.redis');
+  return wanted;
 }
 
 function endpoint({ url, auth }: EndpointDocument): FacilitatorEndpoint {
