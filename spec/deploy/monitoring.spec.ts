@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { PROMETHEUS_RULE, prometheusRule } from '../../deploy/monitoring/prometheus-rule.ts';
 import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
@@ -10,7 +11,8 @@ import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/a
 import { reviewOf } from '../sidecar/injector/reviews.ts';
 import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
-import { type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
+import { type PreparedGateway, type PreparedParts, prepareGateway } from '../support/gateway-process.ts';
+import { startRedis } from '../support/redis.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape, seriesIn } from '../telemetry/scrape.ts';
@@ -62,7 +64,15 @@ describe('alerts and dashboard', () => {
     await (await testbed.gateway.invoke('market_report', { city: 'Berlin' }, { 'payment-signature': proof })).text();
     checkout = await openCheckoutTestbed();
     await provokeInvalidDocuments(checkout);
-    const gateways = [testbed.gateway, checkout.gateway, await serve(ends, testbed)];
+    const redis = await startRedis();
+    ends.defer(() => redis.stop());
+    const shared = { storage: { redis: { url: redis.url } }, overrides: { server: { workers: 2 } } };
+    const gateways = [
+      testbed.gateway,
+      checkout.gateway,
+      await serve(ends, testbed),
+      await serve(ends, testbed, shared),
+    ];
     const series = await Promise.all(gateways.map(({ managementUrl }) => scrape(managementUrl)));
     const injector = await startInjector(ends);
     await ask(injector, { body: reviewOf() });
@@ -214,12 +224,30 @@ describe('the monitoring of a cluster', () => {
   });
 });
 
-/** A gateway as `acg serve` opens it, which shows what only a process has. */
-async function serve(ends: AsyncDisposableStack, { chain, backend }: Testbed): Promise<PreparedGateway> {
+const LISTENS_WITHIN_MS = 20_000;
+
+/** A gateway as `acg serve` opens it, which shows what only a process has, or several. */
+async function serve(
+  ends: AsyncDisposableStack,
+  { chain, backend }: Testbed,
+  more: Partial<PreparedParts> = {},
+): Promise<PreparedGateway> {
   const directory = await temporaryDirectory(ends, 'monitoring-');
-  const prepared = await prepareGateway(directory, { chain, backendUrl: backend.url, facilitator: { mode: 'local' } });
+  const parts = { chain, backendUrl: backend.url, facilitator: { mode: 'local' } as const };
+  const prepared = await prepareGateway(directory, { ...parts, ...more });
   const gateway = await prepared.start();
   ends.defer(async () => void (await gateway.stop()));
+  // The process of several workers listens for operators after its workers listen for agents.
+  const deadline = performance.now() + LISTENS_WITHIN_MS;
+  const listens = async (): Promise<boolean> =>
+    fetch(`${prepared.managementUrl}/metrics`).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+  while (!(await listens())) {
+    assert.ok(performance.now() < deadline, gateway.output());
+    await delay(50);
+  }
   return prepared;
 }
 
