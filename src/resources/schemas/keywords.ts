@@ -120,22 +120,38 @@ export interface Subschema {
 
 /** The schemas directly inside a schema. The meta-schema refuses values of the wrong shape. */
 export function subschemas(schema: JsonObject): readonly Subschema[] {
-  return [...eachSubschema(schema)];
+  let found: Subschema[] | undefined;
+  visitSubschemas(schema, (inner) => {
+    found ??= [];
+    found.push(inner);
+    return true;
+  });
+  return found ?? NONE;
 }
 
-/** The same one by one, for a walk that may stop: a file can hold more than are allowed. */
-export function* eachSubschema(schema: JsonObject): Generator<Subschema> {
+const NONE: readonly Subschema[] = [];
+
+/**
+ * Shows the same one by one, until `visit` returns false: a file can hold more than are allowed.
+ * A visitor, because a start with many resources spends most of its walks here, and a generator
+ * costs several times as much.
+ */
+export function visitSubschemas(schema: JsonObject, visit: (inner: Subschema) => boolean): void {
   for (const keyword in schema) {
-    const value = schema[keyword] ?? null;
     const rule = KEYWORDS.get(keyword);
     if (rule === undefined || rule.shape === 'value') continue;
-    const { applies } = rule;
-    if (rule.shape === 'schema') yield { keyword, applies, steps: [keyword], schema: value };
-    else if (rule.shape === 'schemas' && Array.isArray(value))
+    const value = schema[keyword] ?? null;
+    const { applies, shape } = rule;
+    if (shape === 'schema') {
+      if (!visit({ keyword, applies, steps: [keyword], schema: value })) return;
+    } else if (shape === 'schemas') {
+      if (!Array.isArray(value)) continue;
       for (const [index, item] of (value as readonly Json[]).entries())
-        yield { keyword, applies, steps: [keyword, index], schema: item };
-    else if (rule.shape === 'named' && isObject(value))
-      for (const name in value) yield { keyword, applies, steps: [keyword, name], schema: value[name] ?? null };
+        if (!visit({ keyword, applies, steps: [keyword, index], schema: item })) return;
+    } else if (isObject(value)) {
+      for (const name in value)
+        if (!visit({ keyword, applies, steps: [keyword, name], schema: value[name] ?? null })) return;
+    }
   }
 }
 

@@ -7,7 +7,6 @@ import { patternFault } from '../patterns/linear.ts';
 import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
 import {
   DIALECT,
-  eachSubschema,
   IN_PLACE,
   KEYWORDS,
   type KeywordTarget,
@@ -15,6 +14,7 @@ import {
   resolveReference,
   type Subschema,
   subschemas,
+  visitSubschemas,
 } from './keywords.ts';
 import { RESERVED_NAMES } from './reserved-members.ts';
 import { textFault } from './text.ts';
@@ -76,11 +76,12 @@ export function hasTooMany(root: JsonObject): boolean {
   const open: Json[] = [root];
   for (let schema = open.pop(); schema !== undefined; schema = open.pop()) {
     if (!isObject(schema)) continue;
-    for (const inner of eachSubschema(schema)) {
+    visitSubschemas(schema, (inner) => {
       count += 1;
-      if (count > MAX_SUBSCHEMAS) return true;
       open.push(inner.schema);
-    }
+      return count <= MAX_SUBSCHEMAS;
+    });
+    if (count > MAX_SUBSCHEMAS) return true;
   }
   return false;
 }
