@@ -3,15 +3,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Contestant, NotAvailable } from './contestant.ts';
 import { chooseCores } from './cores.ts';
-import { type Load, startLoad } from './load.ts';
+import { type Load, type LoadReport, startLoad } from './load.ts';
 import { requireMeter, treeCpuNs, treeResidentBytes } from './meter.ts';
+import { median } from './numbers.ts';
 import { type Entries, type Stage, type Started, setStage } from './stage.ts';
 
 /** One contestant's figures of one round. */
-export interface Turn {
+export interface RoundFigures {
   readonly id: string;
-  /** How often the rounds of its row had been repeated before it. */
-  readonly repeat: number;
+  /** Turns that the figures sum up: twice as many with each repetition of its row. */
+  readonly turns: number;
   /** CPU of the contestant for one request, user and system, nanoseconds. */
   readonly cpuNs: number;
   readonly perSecond: number;
@@ -30,17 +31,17 @@ export interface Turn {
 export interface TurnOptions {
   /** Length of one turn. */
   readonly seconds: number;
-  /** Turns of each contestant. */
+  /** Rounds; in each, every contestant has one turn, or more where the rounds are repeated. */
   readonly rounds: number;
   /** How long each process works before its first round, in interleaved turns. */
   readonly warmUpSeconds: number;
   readonly profile: string | undefined;
   readonly entries: Entries;
   /**
-   * The contestants that take their rounds again, with turns twice as long, because a row of theirs
-   * is too wide. None: the run ends.
+   * The contestants that take their rounds again, with twice as many turns in each, because a row
+   * of theirs is too wide. None: the run ends.
    */
-  readonly again?: (rounds: readonly (readonly Turn[])[]) => ReadonlySet<string>;
+  readonly again?: (rounds: readonly (readonly RoundFigures[])[]) => ReadonlySet<string>;
   /** How often rounds are repeated at most. */
   readonly repeats?: number;
 }
@@ -48,7 +49,7 @@ export interface TurnOptions {
 /** What a suite of turns gave. */
 export interface Outcome {
   /** All rounds in their order: those of the first take, then those that were repeated. */
-  readonly rounds: readonly (readonly Turn[])[];
+  readonly rounds: readonly (readonly RoundFigures[])[];
   /** Contestants that this machine cannot run, and why. */
   readonly missing: ReadonlyMap<string, string>;
 }
@@ -101,14 +102,14 @@ export async function runBench(
   const running = { stage, load, signal };
   log('warming up');
   await warmUp(started, options.warmUpSeconds, running);
-  const rounds = [...(await takeRounds(started, { ...options, repeat: 0 }, running, log))];
+  const rounds = [...(await takeRounds(started, { ...options, turns: 1 }, running, log))];
   for (let repeat = 1; repeat <= (options.repeats ?? 0); repeat += 1) {
     const again = options.again?.(rounds) ?? new Set();
     if (again.size === 0) break;
-    const seconds = options.seconds * 2 ** repeat;
-    log(`too wide, again with turns of ${seconds} s: ${[...again].join(', ')}`);
+    const turns = 2 ** repeat;
+    log(`too wide, again with ${turns} turns a round: ${[...again].join(', ')}`);
     const wide = started.filter(({ contestant }) => again.has(contestant.id));
-    rounds.push(...(await takeRounds(wide, { ...options, seconds, repeat }, running, log)));
+    rounds.push(...(await takeRounds(wide, { ...options, turns }, running, log)));
   }
   return { rounds, missing };
 }
@@ -143,28 +144,67 @@ async function warmUp(all: readonly Started[], seconds: number, { load, signal }
     }
 }
 
+/** How a round is made. */
+interface RoundOptions extends Pick<TurnOptions, 'seconds'> {
+  /**
+   * Turns of each contestant in it, interleaved: what disturbs the machine for seconds then meets
+   * all alike.
+   */
+  readonly turns: number;
+}
+
 async function takeRounds(
   all: readonly Started[],
-  { rounds, ...how }: Pick<TurnOptions, 'rounds' | 'seconds'> & Pick<Turn, 'repeat'>,
+  { rounds, ...how }: Pick<TurnOptions, 'rounds'> & RoundOptions,
   machinery: Machinery,
   log: (line: string) => void,
-): Promise<readonly (readonly Turn[])[]> {
-  const taken: Turn[][] = [];
+): Promise<readonly (readonly RoundFigures[])[]> {
+  const taken: (readonly RoundFigures[])[] = [];
   for (let round = 0; round < rounds; round += 1) {
     log(`round ${round + 1} of ${rounds}`);
-    const turns: Turn[] = [];
-    for (const one of orderOfRound(all, round)) turns.push(await named(one.contestant, turnOf(one, how, machinery)));
-    taken.push(turns);
+    const turns = new Map<Started, Turn[]>(all.map((one) => [one, []]));
+    for (let turn = 0; turn < how.turns; turn += 1)
+      for (const one of orderOfRound(all, round * how.turns + turn))
+        turns.get(one)?.push(await named(one.contestant, turnOf(one, how, machinery)));
+    taken.push([...turns].map(([{ contestant }, own]) => figuresOf(contestant.id, own)));
   }
   return taken;
 }
 
+/** What one turn gave. */
+interface Turn extends Pick<LoadReport, 'requests' | 'elapsedMs' | 'p50Ms' | 'p99Ms' | 'ownNs'> {
+  /** CPU of the contestant, user and system, nanoseconds. */
+  readonly usedNs: number;
+  readonly residentBytes: number;
+}
+
+function figuresOf(id: string, turns: readonly Turn[]): RoundFigures {
+  const sum = (of: (turn: Turn) => number): number => turns.reduce((total, turn) => total + of(turn), 0);
+  const middle = (of: (turn: Turn) => number): number => median(turns.map(of));
+  const [requests, elapsedMs, usedNs] = [
+    sum((turn) => turn.requests),
+    sum((turn) => turn.elapsedMs),
+    sum((turn) => turn.usedNs),
+  ];
+  return {
+    id,
+    turns: turns.length,
+    cpuNs: usedNs / requests,
+    perSecond: (requests * 1_000) / elapsedMs,
+    p50Ms: middle((turn) => turn.p50Ms),
+    p99Ms: middle((turn) => turn.p99Ms),
+    residentBytes: middle((turn) => turn.residentBytes),
+    busy: usedNs / 1e6 / elapsedMs,
+    loadNs: middle((turn) => turn.ownNs),
+  };
+}
+
 async function turnOf(
   { contestant, origin, program }: Started,
-  { seconds, repeat }: Pick<TurnOptions, 'seconds'> & Pick<Turn, 'repeat'>,
+  { seconds }: Pick<TurnOptions, 'seconds'>,
   { stage, load, signal }: Machinery,
 ): Promise<Turn> {
-  const { id, question, connections, facilitatorCalls } = contestant;
+  const { question, connections, facilitatorCalls } = contestant;
   const task = { origin, question, ...(connections && { connections }) };
   await load.fire({ ...task, seconds: RUN_IN_SECONDS }, signal);
   await delay(TAIL_MS, undefined, { signal });
@@ -172,7 +212,7 @@ async function turnOf(
   const before = treeCpuNs(program.pid);
   const { requests, elapsedMs, p50Ms, p99Ms, ownNs } = await load.fire({ ...task, seconds }, signal);
   await delay(TAIL_MS, undefined, { signal });
-  const used = treeCpuNs(program.pid) - before;
+  const usedNs = treeCpuNs(program.pid) - before;
   if (asked !== undefined && facilitatorCalls !== undefined) {
     const now = await stage.facilitatorCounts();
     for (const call of ['verify', 'settle'] as const) {
@@ -181,17 +221,7 @@ async function turnOf(
       if (made !== wanted) throw new Error(`${made} calls of /${call} for ${requests} answers, not ${wanted}`);
     }
   }
-  return {
-    id,
-    repeat,
-    cpuNs: used / requests,
-    perSecond: (requests * 1_000) / elapsedMs,
-    p50Ms,
-    p99Ms,
-    residentBytes: treeResidentBytes(program.pid),
-    busy: used / 1e6 / elapsedMs,
-    loadNs: ownNs,
-  };
+  return { requests, elapsedMs, p50Ms, p99Ms, ownNs, usedNs, residentBytes: treeResidentBytes(program.pid) };
 }
 
 /** Names the contestant that failed. */

@@ -1,13 +1,13 @@
 /** Writes what was measured: contestants, rows, and one line for a history. */
 
 import { cpus } from 'node:os';
-import type { Outcome, Turn } from './bench.ts';
+import type { Outcome, RoundFigures } from './bench.ts';
 import type { Contestant } from './contestant.ts';
 import { median } from './numbers.ts';
 import { MAX_SPREAD, type Row } from './verdict.ts';
 
 /** A contestant over all rounds; every figure is a median. */
-export interface Standing extends Turn {
+export interface Standing extends RoundFigures {
   readonly title: string;
 }
 
@@ -15,14 +15,14 @@ export interface Standing extends Turn {
 export function standings(contestants: readonly Contestant[], rounds: Outcome['rounds']): readonly Standing[] {
   return contestants.flatMap(({ id, title }) => {
     const all = rounds.flatMap((turns) => turns.filter((turn) => turn.id === id));
-    const repeat = Math.max(...all.map((turn) => turn.repeat));
-    const own = all.filter((turn) => turn.repeat === repeat);
+    const turns = Math.max(...all.map((one) => one.turns));
+    const own = all.filter((one) => one.turns === turns);
     if (own.length === 0) return [];
-    const middle = (figure: (turn: Turn) => number): number => median(own.map(figure));
+    const middle = (figure: (turn: RoundFigures) => number): number => median(own.map(figure));
     return [
       {
         id,
-        repeat,
+        turns,
         title,
         cpuNs: middle((turn) => turn.cpuNs),
         perSecond: middle((turn) => turn.perSecond),

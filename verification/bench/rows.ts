@@ -51,8 +51,13 @@ export function rowsOf(goals: readonly Goal[], { rounds, missing }: Outcome): re
   });
 }
 
-/** The contestants of rows that are too wide to count. */
+/**
+ * The contestants of rows that are too wide to count. Where rows have goals, those without one are
+ * left as they are.
+ */
 export function tooWide(goals: readonly Goal[], rounds: Outcome['rounds']): ReadonlySet<string> {
-  const wide = goals.filter((goal) => spreadOf(valuesOf(goal, rounds)) > MAX_SPREAD);
+  const withGoal = goals.filter(({ goal }) => goal !== undefined);
+  const counted = withGoal.length > 0 ? withGoal : goals;
+  const wide = counted.filter((goal) => spreadOf(valuesOf(goal, rounds)) > MAX_SPREAD);
   return new Set(wide.flatMap(({ of, against }) => (against === undefined ? [of] : [of, against])));
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Turn } from './bench.ts';
+import type { RoundFigures } from './bench.ts';
 import { SUITES } from './contestant.ts';
 import { CONTESTANTS } from './contestants.ts';
 import { GOALS, type Goal, MEASURED_SUITES } from './goals.ts';
@@ -85,7 +85,7 @@ describe('the values of a row', () => {
       [turn('own', 50), turn('other', 20), turn('peer', 100)],
       [turn('other', 30), turn('peer', 200)],
     ];
-    const rounds = [first, second.map((one) => ({ ...one, repeat: 1 }))];
+    const rounds = [first, second.map((one) => ({ ...one, turns: 2 }))];
     assert.deepEqual(valuesOf(ROW, rounds), [0.5]);
     assert.deepEqual(valuesOf({ ...ROW, of: 'other' }, rounds), [0.15]);
   });
@@ -106,6 +106,13 @@ describe('the values of a row', () => {
     const wide = [50, 60, 70, 80].map((us) => [turn('own', us), turn('peer', 100)]);
     assert.deepEqual(tooWide([ROW], narrow), new Set());
     assert.deepEqual(tooWide([ROW], wide), new Set(['own', 'peer']));
+  });
+
+  it('leave a wide row without a goal as it is, unless no row has one', () => {
+    const { goal: _, stretch: __, ...told } = ROW;
+    const rounds = [50, 60, 70, 80].map((us) => [turn('own', us), turn('other', 10), turn('peer', 100)]);
+    assert.deepEqual(tooWide([told, { ...ROW, of: 'other' }], rounds), new Set());
+    assert.deepEqual(tooWide([told], rounds), new Set(['own', 'peer']));
   });
 
   it('are missing with the reason of the contestant that cannot run', () => {
@@ -235,10 +242,10 @@ function anyContestant() {
   return first;
 }
 
-function turn(id: string, cpuUs: number): Turn {
+function turn(id: string, cpuUs: number): RoundFigures {
   return {
     id,
-    repeat: 0,
+    turns: 1,
     cpuNs: cpuUs * 1_000,
     perSecond: 1,
     p50Ms: 1,

@@ -1,6 +1,6 @@
 /** Judges rows: the figure, its spread, and whether the goal is met. Pure. */
 
-import type { Turn } from './bench.ts';
+import type { RoundFigures } from './bench.ts';
 import type { Goal } from './goals.ts';
 import { median, quantile } from './numbers.ts';
 
@@ -62,17 +62,17 @@ export function missed(rows: readonly Row[]): readonly Row[] {
  * The values of a row of turns, one for each round in which it and its peer took part; of rounds
  * that were repeated the last ones.
  */
-export function valuesOf(goal: Goal, rounds: readonly (readonly Turn[])[]): readonly number[] {
+export function valuesOf(goal: Goal, rounds: readonly (readonly RoundFigures[])[]): readonly number[] {
   const both = rounds.flatMap((turns) => {
     const own = turns.find(({ id }) => id === goal.of);
     const peer = goal.against === undefined ? own : turns.find(({ id }) => id === goal.against);
     return own === undefined || peer === undefined ? [] : [{ own, peer }];
   });
-  const last = Math.max(...both.map(({ own }) => own.repeat));
-  return both.filter(({ own }) => own.repeat === last).map(({ own, peer }) => figureOf(goal, own, peer));
+  const most = Math.max(...both.map(({ own }) => own.turns));
+  return both.filter(({ own }) => own.turns === most).map(({ own, peer }) => figureOf(goal, own, peer));
 }
 
-function figureOf({ figure }: Goal, own: Turn, peer: Turn): number {
+function figureOf({ figure }: Goal, own: RoundFigures, peer: RoundFigures): number {
   switch (figure) {
     case 'cpu':
       return own.cpuNs / peer.cpuNs;
