@@ -87,14 +87,24 @@ async function measured(options: BenchOptions, plan: Plan, entries: Entries, sig
   const rows: Row[] = [];
   const all: Standing[] = [];
   for (const suite of SUITES) {
-    const done = await runSuite(suite, plan, { options, entries, signal, tell: teller(suite) });
-    rows.push(...done.rows);
-    all.push(...done.standings);
+    const parts = { options, entries, signal, tell: teller(suite) };
+    const goals = plan.goals.filter((goal) => goal.suite === suite);
+    const done = await unlessItFails(runSuite(suite, plan, parts), parts);
+    if ('missing' in done) rows.push(...goals.map((goal) => judge(goal, done)));
+    else {
+      rows.push(...done.rows);
+      all.push(...done.standings);
+    }
   }
   for (const suite of options.measured) {
-    const values = await MEASURING[suite].run({ ...options, entries, signal, tell: teller(suite) });
+    const parts = { ...options, entries, signal, tell: teller(suite) };
+    const values = await unlessItFails(MEASURING[suite].run(parts), parts);
     const goals = GOALS.filter((goal) => goal.suite === suite);
-    rows.push(...goals.map((goal) => judge(goal, values.get(goal.of) ?? { missing: 'not measured' })));
+    rows.push(
+      ...goals.map((goal) =>
+        judge(goal, 'missing' in values ? values : (values.get(goal.of) ?? { missing: 'not measured' })),
+      ),
+    );
   }
   process.stdout.write(`${goalTable(rows, plan.contestants)}\n\n`);
   process.stdout.write(`${historyLine(rows, all, options)}\n`);
@@ -103,6 +113,24 @@ async function measured(options: BenchOptions, plan: Plan, entries: Entries, sig
   const lost = missed(rows);
   if (lost.length > 0) process.stdout.write(`Goals not met: ${lost.map(({ goal }) => goal.id).join(', ')}\n`);
   return lost.length === 0 ? 0 : 1;
+}
+
+/**
+ * A suite that fails has no rows, and does not take those of the others with it: a run is most of
+ * an hour. @throws when the run was ended, CannotMeasure
+ */
+async function unlessItFails<T extends object>(
+  suite: Promise<T>,
+  { signal, tell }: Pick<RunParts, 'signal' | 'tell'>,
+): Promise<T | { readonly missing: string }> {
+  try {
+    return await suite;
+  } catch (error) {
+    if (signal.aborted || error instanceof CannotMeasure) throw error;
+    const [missing = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    tell(`failed: ${missing}`);
+    return { missing };
+  }
 }
 
 /** Only the contestants of one suite run together: fewer programs share memory and caches. */
