@@ -28,7 +28,7 @@ const NUMERIC = table(['0123456789.eE+-', 1]);
 const SHORT_INTEGER = 15;
 /** A number of more bytes takes a closer look; with fewer and no exponent it is finite. */
 const LONG_NUMBER = 300;
-/** Bytes of a string that are read one by one before a search for its end costs less. */
+/** Bytes of a string that are read one by one before a search for what stops it costs less. */
 const LONG_STRING = 48;
 const FORBIDDEN_LENGTHS: ReadonlySet<number> = new Set([...FORBIDDEN_NAMES].map(({ length }) => length));
 
@@ -41,8 +41,9 @@ const FORBIDDEN_LENGTHS: ReadonlySet<number> = new Set([...FORBIDDEN_NAMES].map(
  */
 export function isPlainlyStrict(bytes: Uint8Array, value: Json, maxDepth: number): boolean {
   const { length } = bytes;
-  /** The next backslash, kept so that none is searched for twice. */
-  let backslash = indexFrom(bytes, BACKSLASH, 0);
+  /** The next of each, kept so that no byte is searched twice. */
+  let backslash = -1;
+  let quote = -1;
   let members = 0;
   let depth = 0;
   let at = 0;
@@ -50,13 +51,17 @@ export function isPlainlyStrict(bytes: Uint8Array, value: Json, maxDepth: number
     const start = at;
     switch (KINDS[bytes[at] ?? 0]) {
       case TEXT: {
-        const long = at + LONG_STRING;
-        do at += 1;
-        while (STOPS[bytes[at] ?? 0] === 0 && at < long);
-        if (bytes[at] !== QUOTE) {
-          if (backslash < at) backslash = indexFrom(bytes, BACKSLASH, at);
-          const quote = indexFrom(bytes, QUOTE, at);
-          at = quote < backslash ? quote : endOfEscaped(bytes, at);
+        at += 1;
+        for (;;) {
+          const long = at + LONG_STRING;
+          if (backslash < at || quote < at) while (STOPS[bytes[at] ?? 0] === 0 && at < long) at += 1;
+          if (STOPS[bytes[at] ?? 0] === 0) {
+            if (backslash < at) backslash = indexFrom(bytes, BACKSLASH, at);
+            if (quote < at) quote = indexFrom(bytes, QUOTE, at);
+            at = Math.min(backslash, quote);
+          }
+          if (bytes[at] !== BACKSLASH) break;
+          at = behindEscape(bytes, at);
           if (at < 0) return false;
         }
         at += 1;
@@ -90,21 +95,13 @@ export function isPlainlyStrict(bytes: Uint8Array, value: Json, maxDepth: number
 }
 
 /**
- * Index of the closing quote of a string with escapes, from a byte inside it; -1 where an escape
- * may spell half a character or a letter of a forbidden name.
+ * Index behind the escape that begins at a byte; -1 where it may spell half a character or a letter
+ * of a forbidden name.
  */
-function endOfEscaped(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (bytes[at] !== QUOTE) {
-    if (bytes[at] !== BACKSLASH) at += 1;
-    else if (bytes[at + 1] !== SMALL_U) at += 2;
-    else {
-      const code = Number.parseInt(ascii(bytes, at + 2, at + 6), 16);
-      if ((code >= 0xd800 && code <= 0xdfff) || (code >= 0x20 && code <= 0x7f)) return -1;
-      at += 6;
-    }
-  }
-  return at;
+function behindEscape(bytes: Uint8Array, at: number): number {
+  if (bytes[at + 1] !== SMALL_U) return at + 2;
+  const code = Number.parseInt(ascii(bytes, at + 2, at + 6), 16);
+  return (code >= 0xd800 && code <= 0xdfff) || (code >= 0x20 && code <= 0x7f) ? -1 : at + 6;
 }
 
 /** Index behind a number; -1 where it may be out of range. */

@@ -1,11 +1,11 @@
 /**
- * The engine that compiles JSON Schemas, with linear patterns and formats and a linear
- * `uniqueItems`; from it come the validators of inputs and, for the bundle, generated code.
+ * The engine that compiles JSON Schemas, with linear patterns and formats, a linear `uniqueItems`
+ * and quick bounds of lengths; from it come the validators of inputs and, for the bundle, generated code.
  */
 
-import { _, Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
+import { _, Ajv2020, type CodeOptions, str } from 'ajv/dist/2020.js';
 import { MIRROR_KEYWORD } from './keywords.ts';
-import { BOUNDED_FORMATS, boundedRegExp, hasEqualItems } from './matching.ts';
+import { BOUNDED_FORMATS, boundedRegExp, hasEqualItems, isLongerThan, isShorterThan } from './matching.ts';
 
 const MATCHING = {
   regExp: Object.assign((pattern: string) => boundedRegExp(pattern), {
@@ -53,5 +53,26 @@ export function createEngine({ allErrors, meta = false, code = {} }: EngineOptio
       if (cxt.schema === true) cxt.fail(_`${cxt.gen.scopeValue('func', test)}(${cxt.data})`);
     },
   });
+  // The originals count the characters of every text, one by one.
+  const bounds = [
+    ['maxLength', isLongerThan, _`require("./matching.ts").isLongerThan`, 'more'],
+    ['minLength', isShorterThan, _`require("./matching.ts").isShorterThan`, 'fewer'],
+  ] as const;
+  for (const [keyword, test, code, than] of bounds) {
+    ajv.removeKeyword(keyword);
+    ajv.addKeyword({
+      keyword,
+      type: 'string',
+      schemaType: 'number',
+      error: {
+        message: ({ schemaCode }) => str`must NOT have ${than} than ${schemaCode} characters`,
+        params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+      },
+      code(cxt) {
+        const named = cxt.gen.scopeValue('func', { key: test, ref: test, code });
+        cxt.fail(_`${named}(${cxt.data}, ${cxt.schemaCode})`);
+      },
+    });
+  }
   return ajv;
 }

@@ -31,3 +31,23 @@ export function boundedRegExp(pattern: string) {
 export function hasEqualItems(items: readonly Json[]): boolean {
   return new Set(items.map((item) => canonicalJson(item))).size !== items.length;
 }
+
+/** Whether a text has more than `most` characters: they are counted only if its length leaves it open. */
+export function isLongerThan(text: string, most: number): boolean {
+  return text.length > most && (text.length > 2 * most || charactersOf(text) > most);
+}
+
+/** Whether a text has fewer than `least` characters. */
+export function isShorterThan(text: string, least: number): boolean {
+  return text.length < least || (text.length < 2 * least && charactersOf(text) < least);
+}
+
+/** Code points, as JSON Schema counts them; each is one or two units of a text. */
+function charactersOf(text: string): number {
+  let characters = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    characters += 1;
+    if ((text.codePointAt(at) ?? 0) > 0xffff) at += 1;
+  }
+  return characters;
+}
