@@ -88,9 +88,15 @@ describe('a call without a body', () => {
       assert.match(text, /^\{"cities":/);
     });
 
-  it('is refused where the input has a property that it must have', async () => {
+  it('asks for the price where the input has a property that it must have', async () => {
     const path = '/api/resources/market_report/invoke';
-    await send(world().agents, 'POST', path).expect(400).expect(envelope('INPUT_INVALID'));
+    const json = { 'content-type': 'application/json' };
+    for (const headers of [{}, json]) await send(world().agents, 'POST', path, { headers }).expect(402);
+    await send(world().agents, 'POST', path, { headers: json, body: '{}' })
+      .expect(400)
+      .expect(envelope('INPUT_INVALID'));
+    const proof = { 'payment-signature': 'AAAA' };
+    await send(world().agents, 'POST', path, { headers: proof }).expect(400).expect(envelope('INPUT_INVALID'));
   });
 
   it('is no JSON-RPC message', async () => {

@@ -41,6 +41,8 @@ export interface ReceivedCall {
   readonly input: JsonObject;
   /** The bytes of the input, when the protocol sent them as a body of their own. */
   readonly rawInput: Uint8Array | undefined;
+  /** The request had no body, and no other place of it held a part of the input. */
+  readonly withoutInput?: boolean;
   readonly proof: CarriedProof;
   /** Only a resource that requires a mandate looks at it. */
   readonly mandate: CarriedMandate;

@@ -26,6 +26,13 @@ describe('the challenge of a call', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('a call without an input gets a 402 that is for any, without a checkout', async () => {
+    const resource = { ...RESOURCE, authorization: ['ap2'] };
+    const call = callAt('resolved', { resource, proof: { kind: 'none' } });
+    const { went } = await passed(challenge(OFFERS, mandates), call.res);
+    assert.deepEqual([went, call.written, call.types()], [false, [['402', 'fresh', undefined]], ['payment.required']]);
+  });
+
   for (const kind of ['header', 'illegible'] as const)
     it(`a proof that is ${kind} is left to the verification`, async () => {
       const { went, written, call } = await challenged({ proof: { kind, value: 'proof' } });

@@ -41,6 +41,30 @@ describe('the input of a call', () => {
     assert.equal(call.call().stage, 'resolved');
   });
 
+  for (const [what, more, went] of [
+    ['invalid because there is none, without a proof: left to the challenge', {}, true],
+    ['invalid because there is none, of a free resource: an error', { pricing: { type: 'free' } }, false],
+    ['invalid because there is none, with a proof: an error', { proof: { kind: 'header', value: 'proof' } }, false],
+    ['invalid although there is one: an error', { withoutInput: false }, false],
+  ] as const)
+    it(what, async () => {
+      const { pricing = RESOURCE.pricing, ...call } = { pricing: undefined, ...more };
+      const resource = {
+        ...RESOURCE,
+        pricing: pricing ?? RESOURCE.pricing,
+        prepare: () => ({ ok: false, problems: PROBLEMS }),
+      };
+      const { res, call: after } = callAt('resolved', {
+        proof: { kind: 'none' },
+        withoutInput: true,
+        ...call,
+        resource,
+      });
+      const passing = await passed(validate(), res);
+      assert.deepEqual([passing.went, passing.error?.code], [went, went ? undefined : 'INPUT_INVALID']);
+      assert.equal(after().stage, 'resolved');
+    });
+
   it('invalid, with a purchase to collect: goes on with what that was', async () => {
     const prepared = { stage: 'prepared' };
     const collect = (async (_call, otherwise) => {

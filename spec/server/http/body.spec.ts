@@ -38,18 +38,18 @@ const HEAD = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 describe('a body of which all has come before it is read', () => {
   it('is read at once, and nothing listens for it', async () => {
     const { read, listeners } = await readLate(`${HEAD}content-length: 9\r\n\r\n{"a":[1]}`);
-    assert.deepEqual(read, { bytes: Buffer.from('{"a":[1]}'), value: { a: [1] } });
+    assert.deepEqual(read, { bytes: Buffer.from('{"a":[1]}'), value: { a: [1] }, absent: false });
     assert.equal(listeners, 0);
   });
 
   it('is put together from its chunks', async () => {
     const { read } = await readLate(`${HEAD}transfer-encoding: chunked\r\n\r\n4\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n`);
-    assert.deepEqual(read, { bytes: Buffer.from('{"a":1}'), value: { a: 1 } });
+    assert.deepEqual(read, { bytes: Buffer.from('{"a":1}'), value: { a: 1 }, absent: false });
   });
 
   it('is {} when it is empty', async () => {
     const { read } = await readLate(`${HEAD}content-length: 0\r\n\r\n`);
-    assert.deepEqual(read, { bytes: Buffer.from('{}'), value: {} });
+    assert.deepEqual(read, { bytes: Buffer.from('{}'), value: {}, absent: true });
   });
 
   it('is refused as any other: bytes without a type, and trailers', async () => {

@@ -29,6 +29,7 @@ export function httpAdapter(): RequestHandler {
       resourceId: String(req.params['id']),
       input: body.value,
       rawInput: body.bytes,
+      withoutInput: body.absent,
       proof: carriedProof(req),
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),

@@ -55,7 +55,7 @@ export function originAdapter(parts: OriginParts): RequestHandler {
       return;
     }
     const left = clientGone(res);
-    const { input, rawInput } = await readInput(req, res, { route, resource, address });
+    const read = await readInput(req, res, { route, resource, address });
     const requestId = requestIdOf(res);
     const inPlace = readInPlace(req, { route, resource }, parts);
     const page = acceptsPage(req.headers.accept) ? pages.get(resource.id) : undefined;
@@ -65,8 +65,7 @@ export function originAdapter(parts: OriginParts): RequestHandler {
       callId: callIdOf(res),
       channel: 'origin',
       resourceId: resource.id,
-      input,
-      rawInput,
+      ...read,
       ...(route.asks === 'head' ? NOTHING_CARRIED : carried(req)),
       inPlace,
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
@@ -117,7 +116,7 @@ async function readInput(
   req: Request,
   res: Response,
   { route, resource, address }: SoldHere,
-): Promise<Pick<ReceivedCall, 'input' | 'rawInput'>> {
+): Promise<Pick<ReceivedCall, 'input' | 'rawInput' | 'withoutInput'>> {
   const body = carriesBody(resource.backend.method) ? await readBody(req, res) : withoutBody(req);
   const reading = address.read({ path: route.path, query: route.query, body: body?.value });
   if (!reading.ok)
@@ -128,16 +127,17 @@ async function readInput(
   const { input } = reading;
   // The bytes are the input only when no part of it came from elsewhere.
   const whole = body !== undefined && Object.keys(input).length === Object.keys(body.value).length;
-  return { input, rawInput: whole ? body.bytes : undefined };
+  const nothing = (body === undefined || body.absent) && Object.keys(input).length === 0;
+  return { input, rawInput: whole ? body.bytes : undefined, withoutInput: nothing };
 }
 
 async function readBody(
   req: Request,
   res: Response,
-): Promise<{ readonly bytes: Uint8Array; readonly value: JsonObject }> {
-  const { bytes, value } = await readJsonBody(req, res);
+): Promise<{ readonly bytes: Uint8Array; readonly value: JsonObject; readonly absent: boolean }> {
+  const { value, ...body } = await readJsonBody(req, res);
   if (!isObject(value)) throw new GatewayError('INPUT_INVALID', { message: 'The body must be a JSON object.' });
-  return { bytes, value };
+  return { ...body, value };
 }
 
 /** @throws GatewayError INPUT_INVALID: servers disagree about a body that has no meaning */

@@ -7,10 +7,17 @@ import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
 import { offerOf, requirePayment } from '../steps/payment-required.ts';
 
-/** A paid call without a proof gets the challenge, whatever mandate it brought. */
+/**
+ * A paid call without a proof gets the challenge, whatever mandate it brought; one that has no
+ * input yet gets it unprepared.
+ */
 export function challenge(offers: Offers, mandates?: MandateService): RequestHandler {
   return function challengeMiddleware(_req, res, next) {
-    const call = callAt(res, 'prepared');
+    const call = callAt(res, 'resolved', 'prepared');
+    if (call.stage === 'resolved') {
+      requirePayment(call, offerOf(offers, call.resource.id), undefined);
+      return;
+    }
     // A collecting call is paid already; today's price does not matter to it.
     if (call.collecting !== undefined) {
       next();

@@ -8,12 +8,17 @@ import { collected, collectsNothing, type FindCollectable } from '../steps/colle
 
 /**
  * Nothing about the input can fail after the payment. An input that was paid for while it was still
- * valid is sent as it was built then.
+ * valid is sent as it was built then. A request without any input that asks for the price is left
+ * to `challenge` as it is.
  */
 export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
   const check = (call: ResolvedCall, res: Response, next: NextFunction): Promise<void> | undefined => {
     const prepared = call.resource.prepare(call.input, call.rawInput);
     if (!prepared.ok) {
+      if (asksForPrice(call)) {
+        next();
+        return undefined;
+      }
       const invalid = new GatewayError('INPUT_INVALID', {
         message: 'The input does not fit the input schema of this resource.',
         details: { errors: prepared.problems },
@@ -37,4 +42,9 @@ export function validate(collect: FindCollectable = collectsNothing): RequestHan
     if (call.resource.compile()) return turn().then(() => check(call, res, next));
     return check(call, res, next);
   };
+}
+
+/** Catalogues of paid services ask like this, and take 400 for "not found" (x402 2.2). */
+function asksForPrice({ withoutInput = false, proof, resource }: ResolvedCall): boolean {
+  return withoutInput && proof.kind === 'none' && resource.pricing.type !== 'free';
 }

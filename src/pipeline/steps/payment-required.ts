@@ -10,13 +10,13 @@ import { whatIsBought } from '../../payments/settlement/terms.ts';
 import type { Offer } from '../../payments/x402/wire/offers.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
-import type { PreparedCall, ProvenCall } from '../call.ts';
+import type { PreparedCall, ProvenCall, ResolvedCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
 /** What would be right, by the reason of contract 1.3. Other reasons come from facilitators. */
 const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payload', 'it must be the JSON of one x402 v2 PaymentPayload, as base64 where text is carried'],
-  ['invalid_x402_version', 'x402Version must be 2'],
+  ['invalid_x402_version', 'x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE'],
   ['invalid_scheme', 'scheme must be exact'],
   ['invalid_network', 'it is for another network than the one in accepts'],
   ['invalid_payment_requirements', 'accepted must be the entry of accepts that is offered now, unchanged'],
@@ -49,12 +49,13 @@ export function refusalSentence(reason: string): string {
 /**
  * Answers 402. Only this function does, so the 402 promise (contract 4.3) is kept here: a call that
  * brought a proof gets no challenge without the witness `owed`, which is undefined for a call
- * without a proof. Where a mandate is needed too, the challenge names it (contract 5).
+ * without a proof. Where a mandate is needed too, the challenge names it (contract 5), but for a
+ * call without an input: a checkout names what is bought.
  * @throws Error when the witness is missing or forged: a bug, which must not become a second
  * payment
  */
 export function requirePayment(
-  call: PreparedCall | ProvenCall,
+  call: ResolvedCall | PreparedCall | ProvenCall,
   offer: Offer,
   owed: SafeToRechallenge | undefined,
   mandates?: MandateService,
@@ -67,7 +68,9 @@ export function requirePayment(
   journal.flush();
   const expiresAt = new Date(Date.now() + offer.requirements.maxTimeoutSeconds * 1_000).toISOString();
   const authorization =
-    mandates !== undefined && needsMandate(call.resource) ? mandates.challenge(paidPurchase(call, offer)) : undefined;
+    mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
+      ? mandates.challenge(paidPurchase(call, offer))
+      : undefined;
   const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization, url: call.inPlace?.url };
   if (owed === undefined) {
     responseWriter.paymentRequired(offer.challenge.fresh(facts));
@@ -85,7 +88,9 @@ export function requirePayment(
 }
 
 /** What a token is bound to; undefined leaves it unbound. */
-function boundTo({ resource, request, input, rawInput }: PreparedCall | ProvenCall): string | undefined {
+function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undefined {
+  if (call.stage === 'resolved') return undefined;
+  const { resource, request, input, rawInput } = call;
   const bytes = rawInput?.byteLength ?? JSON.stringify(input).length;
   return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request, input);
 }

@@ -18,6 +18,8 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 interface JsonBody {
   readonly bytes: Uint8Array;
   readonly value: Json;
+  /** Nothing came: `bytes` and `value` are those of `{}`. */
+  readonly absent: boolean;
 }
 
 /**
@@ -28,9 +30,9 @@ interface JsonBody {
  */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse): Promise<JsonBody> {
   const bytes = await readJsonBytes(req, res);
-  if (bytes.length === 0) return { bytes: Buffer.from('{}'), value: {} };
+  if (bytes.length === 0) return { bytes: Buffer.from('{}'), value: {}, absent: true };
   try {
-    return { bytes, value: parseStrictJson(bytes) };
+    return { bytes, value: parseStrictJson(bytes), absent: false };
   } catch (thrown) {
     if (!(thrown instanceof JsonError)) throw thrown;
     throw new GatewayError('INPUT_INVALID', { message: thrown.message, details: { reason: thrown.reason } });
