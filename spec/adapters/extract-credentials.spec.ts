@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { memberMandate, memberProof, oneMandate, oneProof } from '../../src/adapters/extract-credentials.ts';
+import {
+  carriedProof,
+  memberMandate,
+  memberProof,
+  oneMandate,
+  oneProof,
+} from '../../src/adapters/extract-credentials.ts';
 
 const PAYLOAD = {
   x402Version: 2,
@@ -27,6 +34,17 @@ const PAYLOAD = {
 };
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');
 const header = (value: string) => ({ kind: 'header', value }) as const;
+
+describe('a proof in the header', () => {
+  const carried = (headers: Readonly<Record<string, string>>) =>
+    carriedProof({ headers, rawHeaders: Object.entries(headers).flat() } as unknown as IncomingMessage);
+  it('is that of version 2, or absent', () => {
+    assert.deepEqual(carried({ 'payment-signature': 'abc', 'x-payment': 'def' }), header('abc'));
+    assert.deepEqual(carried({}), { kind: 'none' });
+  });
+  it('is told apart where it is that of version 1', () =>
+    assert.deepEqual(carried({ 'x-payment': 'def' }), { kind: 'version_1' }));
+});
 
 describe('a proof in a member of a message', () => {
   it('is the text of the header, or the object in it', () => {

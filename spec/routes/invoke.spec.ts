@@ -60,9 +60,18 @@ describe('a call of a resource', () => {
     }
   });
 
+  it('with the payment header of x402 version 1 has a new offer, and the version that is served', async () => {
+    const { text } = await invoke('market_report', { city: 'Berlin' }, { 'x-payment': 'bm90aGluZw==' }).expect(402);
+    const { error } = JSON.parse(text) as { error: { reason: string; message: string } };
+    assert.equal(error.reason, 'invalid_x402_version');
+    assert.match(error.message, /x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE/);
+  });
+
   it('that is free ignores a payment', async () => {
-    const { headers } = await invoke('cities', {}, { 'payment-signature': 'bm90aGluZw==' }).expect(200);
-    assert.equal(headers['payment-response'], undefined);
+    for (const name of ['payment-signature', 'x-payment']) {
+      const { headers } = await invoke('cities', {}, { [name]: 'bm90aGluZw==' }).expect(200);
+      assert.equal(headers['payment-response'], undefined);
+    }
   });
 
   it('relays the listed headers of the backend and keeps the others', async () => {

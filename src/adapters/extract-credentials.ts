@@ -12,12 +12,17 @@ import type { ReceivedCall } from '../pipeline/call.ts';
 import { readHeader } from '../server/http/headers.ts';
 
 const NO_PROOF: CarriedProof = { kind: 'none' };
+/** The header of version 1 of x402. */
+const X_PAYMENT = 'x-payment';
 const NO_MANDATE: CarriedMandate = { kind: 'none' };
 
-/** The proof in the header of the HTTP transport. */
+/**
+ * The proof in the header of the HTTP transport. A client of version 1 is told so: without a word
+ * it would send the same again.
+ */
 export function carriedProof(req: IncomingMessage): CarriedProof {
   const header = readHeader(req, PAYMENT_SIGNATURE);
-  if (header.kind === 'absent') return NO_PROOF;
+  if (header.kind === 'absent') return req.headers[X_PAYMENT] === undefined ? NO_PROOF : { kind: 'version_1' };
   return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
 }
 

@@ -38,13 +38,15 @@ const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
 
 /**
  * How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof
- * can have. `conflicting`: several that differ, so that the buyer may mean either.
+ * can have. `conflicting`: several that differ, so that the buyer may mean either. `version_1`: in
+ * the header of version 1 of x402, which is not served.
  */
 export type CarriedProof =
   | { readonly kind: 'none' }
   | { readonly kind: 'header'; readonly value: string }
   | { readonly kind: 'illegible' }
-  | { readonly kind: 'conflicting' };
+  | { readonly kind: 'conflicting' }
+  | { readonly kind: 'version_1' };
 
 /**
  * The verdict on a proof.
@@ -94,6 +96,7 @@ export function createProofVerifier(
 ): ProofVerifier {
   return {
     async verify(carried, offer, network) {
+      if (carried.kind === 'version_1') return { kind: 'refused', reason: 'invalid_x402_version' };
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
       if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
       const nowMs = now();
