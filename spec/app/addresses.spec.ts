@@ -41,7 +41,8 @@ describe('the path of the gateway at which a path lies', () => {
     ['/MCP', undefined],
     ['/api', undefined],
     ['/api/shop', undefined],
-    ['/', undefined],
+    ['/', '/'],
+    ['/shop', undefined],
   ] as const)
     it(`${path} is ${own ?? 'none'}`, () => assert.equal(ownPathFinder(config)(path), own));
 });

@@ -63,7 +63,7 @@ describe('the paths of the gateway', () => {
     ...['/health', '/ready'],
   ];
   const paths = (changes: Changes): readonly string[] => {
-    const { exact, below } = ownPaths(load(changes));
+    const { exact, below } = ownPaths(load({ publish: [], ...changes }));
     return [...exact, ...below].toSorted();
   };
   const added = (changes: Changes) => paths(changes).filter((path) => !WITHOUT_ADAPTERS.includes(path));
@@ -79,6 +79,11 @@ describe('the paths of the gateway', () => {
   it('are those of ACP and its discovery where it is enabled', () =>
     assert.deepEqual(added(selling()), ['/.well-known/acp.json', '/acp']));
   it('are the key set where something is signed', () => assert.deepEqual(added(asking()), ['/.well-known/jwks.json']));
+  it('are the documents that are published', () => {
+    assert.deepEqual(added({ publish: ['llms'] }), ['/llms.txt']);
+    assert.deepEqual(added({ publish: undefined }), ['/', '/.well-known/x402', '/llms.txt', '/openapi.json']);
+    assert.deepEqual(added({ ...PASSTHROUGH, publish: undefined }), []);
+  });
   it('are nothing else below /api or /.well-known: that passes', () =>
     assert.deepEqual(kinds(PASSTHROUGH, 'GET /api/shop', 'GET /.well-known/security.txt', 'GET /mcp'), [
       ...['pass', 'pass', 'pass'],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Response } from 'supertest';
+import { PUBLISHED_NAMES } from '../../src/resources/published.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { METHODS, pathOf, ROUTES, type Setting, WITHOUT } from './table.ts';
 import { envelope, overlaid, type Sent, send, sharedRoutes } from './world.ts';
@@ -123,8 +124,11 @@ describe('where the rest passes, a path that is no route', () => {
   });
 });
 
+/** What is published is the backend's unless it is listed. */
+const LISTED = overlaid(ON, { publish: PUBLISHED_NAMES });
+
 describe('where the rest passes, a route of the gateway', () => {
-  const world = sharedRoutes(ON);
+  const world = sharedRoutes(LISTED);
 
   for (const route of ROUTES.filter(({ app }) => app === 'agents')) {
     const allowed = route.allow.split(', ');
@@ -171,7 +175,7 @@ describe('where the rest passes, a route of the gateway', () => {
 describe('where the rest passes, a route whose setting is missing', () => {
   for (const setting of Object.keys(WITHOUT) as Setting[])
     describe(setting, () => {
-      const world = sharedRoutes(overlaid(WITHOUT[setting], ON));
+      const world = sharedRoutes(overlaid(LISTED, WITHOUT[setting]));
       const missing = ROUTES.filter(({ needs }) => needs.includes(setting));
       const isOwn = (path: string): boolean => /^\/(?:api\/(?:resources|receipts|events)|console)(?:\/|$)/.test(path);
 

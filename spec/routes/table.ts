@@ -24,6 +24,7 @@ export const WITHOUT = {
   acp: { protocols: { acp: { enabled: false } } },
   'an operator token': { server: { adminToken: undefined } },
   'a signing key': { protocols: { a2a: { signingKey: undefined } } },
+  'what is published': { publish: [] },
   'sale in place': { resources: exposedOn('http', 'mcp', 'a2a') },
 } as const satisfies Readonly<Record<string, ConfigObject>>;
 export type Setting = keyof typeof WITHOUT;
@@ -101,6 +102,10 @@ const published = (pattern: string, changes: Partial<Route> = {}): Route =>
     ...{ audience: 'anyone', pattern, validators: 'etag and date', cacheControl: 'public, max-age=300' },
     ...changes,
   });
+
+/** A document about what is sold. */
+const document = (pattern: string, changes: Partial<Route> = {}): Route =>
+  published(pattern, { cacheControl: 'no-cache', validators: 'etag', needs: ['what is published'], ...changes });
 
 const invoke = (resource: string, body: unknown, changes: Partial<Route>): Route =>
   callable({
@@ -181,6 +186,9 @@ export const ROUTES: readonly Route[] = [
   probe('agents', '/ready'),
   published('/.well-known/agent-commerce', { cacheControl: 'no-cache', validators: 'etag' }),
   published('/api/resources', { cacheControl: 'no-cache', validators: 'etag' }),
+  ...['/openapi.json', '/.well-known/x402'].map((pattern) => document(pattern)),
+  document('/llms.txt', { mediaType: 'text/plain; charset=utf-8' }),
+  document('/', { headers: { vary: 'Accept' } }),
   published('/.well-known/jwks.json', { needs: ['a2a', 'a signing key'] }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
   invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),

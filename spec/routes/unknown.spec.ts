@@ -43,7 +43,7 @@ describe('a route whose setting is missing', () => {
 
 /** Near to routes, and none. */
 const NOWHERE = [
-  ...['/', '//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
+  ...['//', '/nowhere', '/favicon.ico', '/robots.txt', '/index.html', '/api', '/api/', '/.well-known'],
   ...['/api/resource', '/api/resources/cities', '/api/resources//invoke', '/api/resources/cities/invoke/x'],
   ...['/api/events/streams', '/api/events/evt_1-1', '/mcp/x', '/a2a/x', '/a2a//', '/acpx', '/consoles', '/healthz'],
   ...['/actuator', '/debug', '/admin'],

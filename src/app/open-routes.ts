@@ -18,6 +18,7 @@ import { inPlaceOf } from '../passthrough/take-route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import { PUBLISHED } from '../resources/published.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import type { AcpService } from './open-acp.ts';
 import { publicKeys } from './public-routes.ts';
@@ -44,13 +45,14 @@ function oncePerRequest(routeOf: (req: RequestLine) => Route): (req: RequestLine
 }
 
 /** What the decision is made from, of the configuration. */
-export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources'>;
+export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources' | 'publish'>;
 
 /**
  * The paths that belong to the gateway with all their methods, also where they answer 404: those of
- * the interface specification, of the enabled adapters, the console and the key set.
+ * the interface specification, of the enabled adapters, the console, the key set and what `publish`
+ * lists.
  */
-export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorization'>): OwnPaths {
+export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorization' | 'publish'>): OwnPaths {
   const { mcp, a2a, acp } = config.protocols;
   return {
     exact: new Set([
@@ -58,6 +60,7 @@ export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorizatio
       ...(a2a.enabled ? [CARD_PATH] : []),
       ...(acp.enabled ? [DISCOVERY_PATH] : []),
       ...(publicKeys(config).length > 0 ? [KEY_SET_PATH] : []),
+      ...[...config.publish].map((name) => PUBLISHED[name]),
     ]),
     below: [
       ...['/api/resources', '/api/receipts', '/api/events', '/console'],

@@ -8,6 +8,7 @@ import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import { PUBLISHED } from '../resources/published.ts';
 import { pathShape } from '../resources/url-template.ts';
 import { callersPath, ownPathFinder, samplePath, shadowedPaths } from './addresses.ts';
 import { type ConfiguredOperation, openRoutes, operationsOf, ownPaths, type RouteSettings } from './open-routes.ts';
@@ -74,6 +75,7 @@ function gatewayRows(config: RouteSettings): readonly RouteRow[] {
     [CARD_PATH, 'a2a adapter'],
     [DISCOVERY_PATH, 'acp adapter'],
     [KEY_SET_PATH, 'public keys'],
+    ...Object.entries(PUBLISHED).map(([name, path]) => [path, `publish: ${name}`] as const),
     ...(['/health', '/ready'] as const).map((path) => [path, 'probes'] as const),
     ...(['/api/receipts', '/api/events', '/console'] as const).map((path) => [path, 'operators'] as const),
     ...Object.entries({ mcp, a2a, acp }).map(([name, { mountPath }]) => [mountPath, `${name} adapter`] as const),

@@ -3,6 +3,7 @@
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { PUBLISHED_NAMES } from '../resources/published.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
@@ -67,6 +68,7 @@ export function deriveConfig(
     x402: payments?.x402,
     authorization: { ap2 },
     resources,
+    publish: new Set(document.publish ?? (backend.passthrough === undefined ? PUBLISHED_NAMES : [])),
     limits: deriveLimits(document),
     processes: 1,
   };

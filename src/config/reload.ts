@@ -122,6 +122,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'authorization.ap2.policy': 'reload',
   'authorization.ap2.issuers': 'reload',
   resources: 'reload',
+  publish: 'reload',
   limits: 'reload',
 };
 

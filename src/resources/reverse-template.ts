@@ -130,7 +130,7 @@ function pathPattern({ literals, parameters }: PathTemplate): RegExp | undefined
 }
 
 /** The properties that travel in the query, where backend-request.ts puts them. */
-function queryProperties(
+export function queryProperties(
   { method, inputBindings }: ResourceConfig['backend'],
   { parameters }: PathTemplate,
   declared: readonly string[],

@@ -5,6 +5,7 @@ import type { Channel } from '../events/event.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import type { PublishedName } from './published.ts';
 
 export interface CatalogueSettings {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
@@ -16,6 +17,8 @@ export interface CatalogueSettings {
   readonly x402: X402Config | undefined;
   readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
   readonly resources: readonly ResourceConfig[];
+  /** The documents that are served beside the list of resources. */
+  readonly publish: ReadonlySet<PublishedName>;
 }
 
 /** The public part of the mandate settings. */

@@ -3,9 +3,9 @@
 import type { Response } from 'express';
 import { PAYMENT_REQUIRED } from '../../payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
+import { PAGE_HEADERS } from '../../server/http/page.ts';
 import { sendText } from '../../server/http/respond.ts';
 import { httpResponseWriter } from '../http/response-writer.ts';
-import { PAGE_HEADERS } from './payment-page.ts';
 
 /** What an answer in place depends on beside the call. */
 interface InPlaceAnswer {

@@ -4,6 +4,7 @@ import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
 import type { PassthroughSettings } from '../../passthrough/settings.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
+import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader, ResourceConfig } from '../../resources/settings.ts';
 import type { Rate } from '../../server/rate-limit/token-buckets.ts';
 import type { StorageConfig } from '../../store/port/settings.ts';
@@ -68,6 +69,8 @@ export interface GatewayConfig {
   /** Mandates, where they are switched on. */
   readonly authorization: { readonly ap2: Ap2Config | undefined };
   readonly resources: readonly ResourceConfig[];
+  /** Documents about what is sold that are served beside the list of resources. */
+  readonly publish: ReadonlySet<PublishedName>;
   readonly limits: {
     readonly maxInFlight: number;
     readonly maxStreams: number;

@@ -7,6 +7,8 @@ import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { JsonObject } from '../../json/types.ts';
+import type { FacilitatorAuth } from '../../payments/x402/wire/settings.ts';
+import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
 
 export interface ConfigDocument {
@@ -49,6 +51,7 @@ export interface ConfigDocument {
   readonly payments?: { readonly x402?: X402Document };
   readonly authorization?: { readonly ap2?: Ap2Document };
   readonly resources?: Readonly<Record<string, ResourceDocument>>;
+  readonly publish?: readonly PublishedName[];
   readonly limits?: {
     readonly maxInFlight?: number;
     readonly maxStreams?: number;
@@ -156,7 +159,7 @@ export interface IssuerDocument {
 
 export interface EndpointDocument {
   readonly url: string;
-  readonly auth?: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+  readonly auth?: FacilitatorAuth;
 }
 
 export type FacilitatorDocument =

@@ -1,6 +1,7 @@
 /**
  * The engine that compiles JSON Schemas, with linear patterns and formats, a linear `uniqueItems`
- * and quick bounds of lengths; from it come the validators of inputs and, for the bundle, generated code.
+ * and quick bounds of lengths; from it come the validators of inputs and, for the bundle, generated
+ * code.
  */
 
 import { _, Ajv2020, type CodeOptions, str } from 'ajv/dist/2020.js';

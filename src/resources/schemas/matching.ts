@@ -32,7 +32,7 @@ export function hasEqualItems(items: readonly Json[]): boolean {
   return new Set(items.map((item) => canonicalJson(item))).size !== items.length;
 }
 
-/** Whether a text has more than `most` characters: they are counted only if its length leaves it open. */
+/** Whether a text has more than `most` characters: counted only if its length leaves it open. */
 export function isLongerThan(text: string, most: number): boolean {
   return text.length > most && (text.length > 2 * most || charactersOf(text) > most);
 }

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
+import { MOST_DESCRIBED, openApiDocument } from '../../src/resources/openapi.ts';
+import { type Changes, load, MAINNET } from '../config/document/document.ts';
+
+const R = 'resources';
+const BASE = 'https://api.shop.example';
+const TEXT = { type: 'string', maxLength: 64 };
+
+interface Operation {
+  readonly operationId: string;
+  readonly description: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+    readonly schema: object;
+  }[];
+  readonly requestBody?: {
+    readonly required: boolean;
+    readonly content: Readonly<Record<string, { readonly schema: object }>>;
+  };
+  readonly responses: Readonly<Record<string, object>>;
+  readonly 'x-payment-info'?: object;
+}
+
+interface Document {
+  readonly info: { readonly title: string };
+  readonly servers: readonly object[];
+  readonly 'x-resources-offered'?: number;
+  readonly 'x-agentcash-guidance'?: object;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+/** The document of a configuration, which an independent validator accepts. */
+async function described(changes: Changes): Promise<Document> {
+  const config = load(changes);
+  const text = Buffer.from(openApiDocument(config, compileCatalogue(config).listed).bytes).toString();
+  const { valid, errors } = await new Validator().validate(JSON.parse(text));
+  assert.ok(valid, JSON.stringify(errors));
+  return JSON.parse(text) as Document;
+}
+
+function resource(more: object): object {
+  return { name: 'Thing', backend: { method: 'POST', path: '/things' }, pricing: { type: 'free' }, ...more };
+}
+
+describe('the OpenAPI document', () => {
+  it('names the merchant, its address, and where models read on', async () => {
+    const document = await described({});
+    assert.equal(document.info.title, 'Shop');
+    assert.deepEqual(document.servers, [{ url: BASE }]);
+    assert.deepEqual(document['x-agentcash-guidance'], { llmsTxtUrl: `${BASE}/llms.txt` });
+    assert.equal((await described({ publish: ['openapi'] }))['x-agentcash-guidance'], undefined);
+  });
+
+  it('has a priced resource at its invoke path, with its price and its input as the body', async () => {
+    const { paths } = await described({ ...MAINNET });
+    const { post } = paths['/api/resources/report/invoke'] ?? assert.fail();
+    assert.deepEqual([post?.operationId, post?.requestBody?.required], ['report', true]);
+    assert.deepEqual(post?.requestBody?.content['application/json']?.schema, {
+      type: 'object',
+      properties: { city: { type: 'string' } },
+      required: ['city'],
+      additionalProperties: false,
+    });
+    assert.deepEqual(post?.['x-payment-info'], {
+      price: { mode: 'fixed', currency: 'USD', amount: '0.01' },
+      protocols: [{ x402: {} }],
+    });
+    assert.ok(post !== undefined && '402' in post.responses);
+  });
+
+  it('has a free one without a price, and no input that it must have', async () => {
+    const { paths } = await described({ [`${R}.thing`]: resource({}) });
+    const { post } = paths['/api/resources/thing/invoke'] ?? assert.fail();
+    assert.deepEqual([post?.['x-payment-info'], post?.requestBody?.required], [undefined, false]);
+    assert.ok(post !== undefined && !('402' in post.responses));
+  });
+
+  it('names the token as prices do where it is not known', async () => {
+    const local = {
+      'payments.x402.network': 'eip155:31337',
+      'payments.x402.rpcUrl': 'http://127.0.0.1:8545',
+      'payments.x402.facilitator.url': 'http://127.0.0.1:4020',
+    };
+    const { paths } = await described(local);
+    assert.partialDeepStrictEqual(paths['/api/resources/report/invoke']?.['post']?.['x-payment-info'], {
+      price: { currency: 'USDC' },
+    });
+  });
+
+  it('has in place what goes into path, fixed query and query as parameters', async () => {
+    const { paths } = await described({
+      [`${R}.report.expose`]: ['http', 'origin'],
+      [`${R}.report.backend.path`]: '/reports/{city}?format=json',
+      [`${R}.report.inputSchema.properties`]: {
+        city: TEXT,
+        days: { type: 'array', items: { type: 'integer' }, maxItems: 3 },
+      },
+    });
+    const { get } = paths['/reports/{city}'] ?? assert.fail();
+    assert.deepEqual(get?.parameters, [
+      { name: 'city', in: 'path', required: true, schema: TEXT },
+      { name: 'format', in: 'query', required: true, schema: { const: 'json' } },
+      {
+        name: 'days',
+        in: 'query',
+        required: false,
+        schema: { type: 'array', items: { type: 'integer' }, maxItems: 3 },
+      },
+    ]);
+    assert.deepEqual([get?.operationId, get?.requestBody], ['report.origin', undefined]);
+    assert.ok(paths['/api/resources/report/invoke']?.['post']);
+  });
+
+  it('has in place what goes into the body without what the path holds', async () => {
+    const inputSchema = { type: 'object', properties: { id: TEXT, note: TEXT }, required: ['id', 'note'] };
+    const { paths } = await described({
+      [`${R}.thing`]: resource({ inputSchema, expose: ['origin'], backend: { method: 'PUT', path: '/things/{id}' } }),
+    });
+    const { put } = paths['/things/{id}'] ?? assert.fail();
+    assert.partialDeepStrictEqual(put?.requestBody?.content['application/json']?.schema, {
+      required: ['note'],
+      properties: { note: TEXT },
+    });
+    assert.equal(put?.operationId, 'thing');
+    assert.equal(paths['/api/resources/thing/invoke'], undefined);
+  });
+
+  it('has one path for operations whose parameters have other names', async () => {
+    const inputSchema = { type: 'object', properties: { town: TEXT }, required: ['town'] };
+    const { paths } = await described({
+      [`${R}.report.expose`]: ['origin'],
+      [`${R}.thing`]: resource({
+        inputSchema,
+        expose: ['origin'],
+        backend: { method: 'DELETE', path: '/reports/{town}' },
+      }),
+    });
+    assert.deepEqual(Object.keys(paths), ['/reports/{city}']);
+    assert.deepEqual(paths['/reports/{city}']?.['delete']?.parameters?.[0], {
+      name: 'city',
+      in: 'path',
+      required: true,
+      schema: TEXT,
+    });
+  });
+
+  it('gives a schema that refers to its own root a name of its own', async () => {
+    const inputSchema = { type: 'object', properties: { a: { $ref: '#/$defs/text' } }, $defs: { text: TEXT } };
+    const { paths } = await described({ [`${R}.thing`]: resource({ inputSchema }) });
+    const { schema } =
+      paths['/api/resources/thing/invoke']?.['post']?.requestBody?.content['application/json'] ?? assert.fail();
+    assert.partialDeepStrictEqual(schema, { $id: `${BASE}/api/resources/thing` });
+  });
+
+  it('leaves out what is sold on other channels only', async () => {
+    const { paths } = await described({ 'protocols.mcp.enabled': true, [`${R}.thing`]: resource({ expose: ['mcp'] }) });
+    assert.deepEqual(Object.keys(paths), ['/api/resources/report/invoke']);
+  });
+
+  it('has the first resources, and says how many there are', async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: MOST_DESCRIBED }, (_, at) => [
+        `${R}.r${at}`,
+        resource({ backend: { method: 'POST', path: `/r/${at}` } }),
+      ]),
+    );
+    const document = await described(many);
+    assert.equal(Object.keys(document.paths).length, MOST_DESCRIBED);
+    assert.equal(document['x-resources-offered'], MOST_DESCRIBED + 1);
+  });
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import {
+  checkEndpointSchema,
+  checkL2ForOpenAPI,
+  checkL4ForOpenAPI,
+  discoverOriginSchema,
+  getOpenAPI,
+  getWarningsForL2,
+  getWarningsForL4,
+  getWarningsForOpenAPI,
+} from '@agentcash/discovery';
+import { NO_CHAIN } from '../support/config.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+
+/** Base Sepolia and its USDC, whose price has the code of a currency; no money moves here. */
+const USDC = {
+  network: 'eip155:84532',
+  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+  assetName: 'USDC',
+  assetVersion: '2',
+  rpcUrl: undefined,
+};
+
+/** A catalogue of paid services, whose own code finds and judges what a gateway sells. */
+describe('a catalogue of paid services', () => {
+  let backend: SampleBackend;
+  let facilitator: HostileFacilitator;
+  let gateway: TestGateway;
+
+  before(async () => {
+    backend = await startSampleBackend();
+    facilitator = await startHostileFacilitator(USDC.network);
+    gateway = await openGateway({
+      chain: NO_CHAIN,
+      backendUrl: backend.url,
+      facilitator: { mode: 'remote', url: facilitator.url },
+      overrides: { payments: { x402: USDC } },
+    });
+  });
+  after(async () => {
+    await gateway.close();
+    await Promise.all([backend.stop(), facilitator.stop()]);
+  });
+
+  it('finds what is sold, with its price', async () => {
+    const found = await discoverOriginSchema({ target: gateway.url });
+    assert.ok(found.found, JSON.stringify(found));
+    const report = found.endpoints.find(({ path }) => path === '/api/resources/market_report/invoke');
+    assert.partialDeepStrictEqual(report, { method: 'POST', authMode: 'paid', protocols: ['x402'] });
+    assert.match(report?.price ?? '', /0\.01/);
+  });
+
+  it('has nothing against the documents', async () => {
+    const openApi = (await getOpenAPI(gateway.url))._unsafeUnwrap();
+    assert.ok(openApi !== null && 'routes' in openApi, JSON.stringify(openApi));
+    const warnings = [
+      ...getWarningsForOpenAPI(openApi),
+      ...getWarningsForL2(checkL2ForOpenAPI(openApi)),
+      ...getWarningsForL4(checkL4ForOpenAPI(openApi)),
+    ];
+    // The sample sells more than a small service would.
+    assert.deepEqual(
+      warnings.filter(({ severity, code }) => severity !== 'info' && code !== 'L2_ROUTE_COUNT_HIGH'),
+      [],
+    );
+  });
+
+  it('is answered with the price by a probe without a body', async () => {
+    const url = `${gateway.url}/api/resources/market_report/invoke`;
+    const checked = await checkEndpointSchema({ url, probe: true });
+    assert.ok(checked.found, JSON.stringify(checked));
+    const post = checked.advisories.find(({ method }) => method === 'POST');
+    assert.equal(post?.paymentOptions?.[0]?.protocol, 'x402');
+  });
+});
