@@ -25,7 +25,6 @@ const ORIGIN = { expose: ['origin'] };
 describe('nothing is warned of', () =>
   warns([
     ['where nothing passes and nothing is sold in place', [{}]],
-    ['where two prices of one operation are nothing new', [resource('cheap', 'GET', '/reports/{town}')]],
     ['where something is sold in place', [IN_PLACE]],
     ['where something passes, and it is said what', [passing()]],
     ['where both are, and what is free stands in place', [IN_PLACE, passing(), resource('a', 'GET', '/a', ORIGIN)]],
@@ -86,6 +85,7 @@ describe('one operation at two prices is warned of', () => {
   const same = /^resources\.other: is the same operation as resources\.report at another price/;
   warns([
     ['where it is free elsewhere', [IN_PLACE, other({})], same],
+    ['where neither is sold in place', [other({})], same],
     ['where it is dearer elsewhere', [IN_PLACE, other(PRICED)], same],
     ['but not at the same price', [IN_PLACE, other({ price: '0.010' })]],
     ['but not with another method', [IN_PLACE, resource('other', 'POST', '/reports/{town}', { ...PRICED })]],

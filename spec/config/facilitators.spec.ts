@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { type Changes, load, MAINNET } from './document/document.ts';
@@ -70,6 +71,25 @@ describe('several facilitators', () => {
   });
 });
 
+describe('a login at Coinbase', () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const pem = String(privateKey.export({ type: 'sec1', format: 'pem' })).trim();
+  const loginOf = (keySecret: string): unknown => {
+    const auth = { type: 'cdp', keyId: 'one', keySecret };
+    const facilitator = load({ [`${F}.auth`]: auth, ...fallback('https://two.example', { auth }) }).x402?.facilitator;
+    return facilitator?.mode === 'remote' ? [facilitator.auth, facilitator.fallbacks[0]?.auth] : undefined;
+  };
+
+  for (const [what, text] of [
+    ['as it is in a file', `${pem}\n`],
+    ['with \\n for its line ends', pem.replaceAll('\n', '\\n')],
+  ] as const)
+    it(`takes a PEM ${what}`, () => {
+      const auth = { type: 'cdp', keyId: 'one', keySecret: pem };
+      assert.deepEqual(loginOf(text), [auth, auth]);
+    });
+});
+
 describe('the accounts of a relayer', () => {
   it('are one, and as many as are configured where processes share a store', () => {
     const relayersOf = (changes: Changes): unknown => {
@@ -113,6 +133,37 @@ describe('start-up refuses (facilitators)', () => {
       { ...NODE, [F]: { ...LOCAL, relayers: 2 } },
       `${F}.relayers`,
       /must be 1 with storage.sqlite; several processes need storage.redis/,
+    ],
+    ['another login', { [`${F}.auth`]: { type: 'basic' } }, `${F}.auth.type`, /none, bearer or cdp/],
+    [
+      'a login at Coinbase without its secret',
+      { [`${F}.auth`]: { type: 'cdp', keyId: 'one' } },
+      `${F}.auth.keySecret`,
+      /is missing/,
+    ],
+    [
+      'a login at Coinbase without its id',
+      { [`${F}.auth`]: { type: 'cdp', keySecret: 'x' } },
+      `${F}.auth.keyId`,
+      /is missing/,
+    ],
+    [
+      'a login at Coinbase with another secret',
+      { [`${F}.auth`]: { type: 'cdp', keyId: 'one', keySecret: 'secret' } },
+      `${F}.auth.keySecret`,
+      /must be the whole secret of a CDP API key/,
+    ],
+    [
+      'a bearer with the id of a key',
+      { [`${F}.auth`]: { type: 'bearer', token: 'token', keyId: 'one' } },
+      `${F}.auth.keyId`,
+      /not used here/,
+    ],
+    [
+      'a login at Coinbase with a bearer',
+      { [`${F}.auth`]: { type: 'cdp', keyId: 'one', keySecret: 'x', token: 'token' } },
+      `${F}.auth.token`,
+      /not used here/,
     ],
     ['no relayer', { ...NODE, [F]: { ...LOCAL, relayers: 0 } }, `${F}.relayers`, /at least 1|from 1|1/],
     ['too many relayers', { ...NODE, [F]: { ...LOCAL, relayers: 33 } }, `${F}.relayers`, /32/],

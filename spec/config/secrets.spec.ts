@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { secretsOf } from '../../src/config/secrets.ts';
 import { load } from './document/document.ts';
@@ -34,6 +35,16 @@ describe('the configured secrets', () => {
     const sentinel = { name: 'shop', nodes, username: 'watcher', password: 'sentinel-password' };
     const secrets = secretsOf(load({ storage: { redis: { sentinel, username: 'shop', password: 'redis-password' } } }));
     assert.ok(secrets.includes('sentinel-password') && secrets.includes('redis-password'));
+  });
+
+  it('the secret of an API key counts line by line, not its id', () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const keySecret = String(privateKey.export({ type: 'sec1', format: 'pem' }));
+    const auth = { type: 'cdp', keyId: 'organizations/shop/apiKeys/one', keySecret };
+    const secrets = secretsOf(load({ 'payments.x402.facilitator.auth': auth }));
+    const [, ...lines] = keySecret.trim().split('\n').slice(0, -1);
+    for (const line of lines.filter(({ length }) => length >= 8)) assert.ok(secrets.includes(line), line);
+    assert.ok(!secrets.includes(auth.keyId) && !secrets.some((secret) => secret.startsWith('-----')));
   });
 
   it('a relayer key counts with and without its 0x', () => {

@@ -27,16 +27,16 @@ export function routeWarnings(config: RouteSettings & Pick<GatewayConfig, 'merch
   const { backend, resources } = config;
   const inPlace = resources.some(({ address }) => address !== undefined);
   const idle = withoutAddress(config, inPlace);
-  if (backend.passthrough === undefined && !inPlace) return idle;
+  const always = [...idle, ...priceWarnings(resources)];
+  if (backend.passthrough === undefined && !inPlace) return always;
   const operations = operationsOf(config, NO_ADDRESSES).flatMap((operation): readonly Addressed[] => {
     const path = callersPath(operation.template, backend.pathPrefix);
     return path === undefined ? [] : [{ ...operation, path }];
   });
   return [
-    ...idle,
+    ...always,
     ...(inPlace ? publicUrlWarnings(config) : []),
     ...shadowWarnings(config),
-    ...priceWarnings(resources),
     ...passthroughWarnings(config, operations),
   ];
 }

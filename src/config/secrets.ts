@@ -62,6 +62,7 @@ function facilitatorSecrets(facilitator: NonNullable<GatewayConfig['x402']>['fac
   if (facilitator.mode === 'local') return [facilitator.privateKey, facilitator.privateKey.slice(2)];
   return [facilitator, ...facilitator.fallbacks].flatMap(({ url, auth }) => [
     ...(auth.type === 'bearer' ? [auth.token] : []),
+    ...(auth.type === 'cdp' ? pemSecrets(auth.keySecret) : []),
     ...urlSecrets(url),
   ]);
 }

@@ -1,11 +1,16 @@
 /** What an operator should know about an accepted configuration, for the log and `acg validate`. */
 
+import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/settings.ts';
 import { publishedPatternWarnings } from '../resources/check.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
 import { MAKE_A_KEY, OLD_SEALING_KEYS, SEALING_KEYS } from './sections/sealing.ts';
 
+/** The facilitator that SDKs ask unless told otherwise. */
+const TESTNET_FACILITATOR = 'x402.org';
+/** The host of Coinbase's facilitator. */
+const CDP_HOST = 'api.cdp.coinbase.com';
 /** Longest tool name that common model interfaces take, characters. */
 const TOOL_NAME_LENGTH = 64;
 /** Fillings of the two operator tokens that are probably a mistake. */
@@ -40,11 +45,60 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...resources.flatMap((resource) =>
       publishedPatternWarnings(resource).map(({ path, message }) => `resources.${resource.id}.${path}: ${message}`),
     ),
+    ...paymentWarnings(config),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
     ...sealingWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
+}
+
+/** Warns of facilitators, nodes and addresses that are accepted and seldom meant. */
+function paymentWarnings({ merchant, x402 }: GatewayConfig): readonly string[] {
+  if (x402 === undefined) return [];
+  const { facilitator, rpcUrl, mode } = x402;
+  const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
+  return [
+    ...asked.flatMap((one, place) =>
+      facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode),
+    ),
+    ...(rpcUrl !== undefined && isInClear(rpcUrl)
+      ? ['payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https']
+      : []),
+    ...(isInClear(merchant.publicBaseUrl)
+      ? ['merchant.publicBaseUrl: plain http, so proofs and answers can be read and changed on the way; use https']
+      : []),
+  ];
+}
+
+function facilitatorWarnings(
+  { url, auth }: FacilitatorEndpoint,
+  path: string,
+  mode: DeploymentMode,
+): readonly string[] {
+  const { hostname } = new URL(url);
+  const isTestnets = hostname === TESTNET_FACILITATOR || hostname.endsWith(`.${TESTNET_FACILITATOR}`);
+  const login = (): readonly string[] => {
+    if (hostname === CDP_HOST && auth.type !== 'cdp')
+      return [`${path}.auth: Coinbase's facilitator wants type cdp, with keyId and keySecret of an API key`];
+    return mode === 'mainnet' && auth.type === 'none' && !isTestnets
+      ? [`${path}.auth: none, and facilitators of mainnets mostly want a login; set bearer or cdp if this one does`]
+      : [];
+  };
+  return [
+    ...(mode === 'mainnet' && isTestnets
+      ? [`${path}.url: x402.org settles on testnets only; name a facilitator of this mainnet`]
+      : []),
+    ...login(),
+    ...(isInClear(url)
+      ? [`${path}.url: plain http, so proofs and verdicts can be read and changed on the way; use https`]
+      : []),
+  ];
+}
+
+/** Over a network and not encrypted. */
+function isInClear(url: string): boolean {
+  return url.toLowerCase().startsWith('http:') && !isLoopbackUrl(url);
 }
 
 /** Warns of payment data that is stored unencrypted. A store in memory leaves no file. */
@@ -79,9 +133,8 @@ function mandateWarnings({ authorization: { ap2 }, resources }: GatewayConfig): 
 function checkoutWarnings({ merchant, limits, protocols: { acp } }: GatewayConfig): readonly string[] {
   if (!acp.enabled) return [];
   const short = acp.clients.some(({ tokens }) => tokens.some(({ length }) => length < STRONG_TOKEN_LENGTH));
-  const inClear = merchant.publicBaseUrl.startsWith('http:') && !isLoopbackUrl(merchant.publicBaseUrl);
   return [
-    ...(inClear
+    ...(isInClear(merchant.publicBaseUrl)
       ? ['protocols.acp: merchant.publicBaseUrl is not https; tokens and payment data would travel in clear']
       : []),
     ...(acp.maxInFlight > limits.maxInFlight

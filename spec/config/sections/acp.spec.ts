@@ -176,7 +176,7 @@ describe('protocols.acp', () => {
 
   it('warns of payment data in clear, and of a bound without effect', () => {
     const clear = selling({ 'merchant.publicBaseUrl': 'http://shop.example' });
-    assert.match(configWarnings(load(clear)).join('\n'), /^protocols\.acp: merchant\.publicBaseUrl is not https/);
+    assert.match(configWarnings(load(clear)).join('\n'), /^protocols\.acp: merchant\.publicBaseUrl is not https/m);
     const few = selling({ 'limits.maxInFlight': 10, [`${ACP}.limits.maxInFlight`]: 11 });
     assert.match(configWarnings(load(few)).join('\n'), /^protocols\.acp\.limits\.maxInFlight: more than/);
     assert.deepEqual(configWarnings(load({ ...few, [`${ACP}.limits.maxInFlight`]: 10 })), []);

@@ -27,8 +27,7 @@ export function derivePricing(
   const { amount, currency } = pricing;
   if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
   if (asset.kind !== 'known') return undefined;
-  if (!asset.currencies.includes(currency))
-    problems.add(`${path}.pricing.currency`, `must be ${asset.currencies.map((name) => `"${name}"`).join(' or ')}`);
+  if (!asset.currencies.includes(currency)) problems.add(`${path}.pricing.currency`, currencyProblem(asset.currencies));
   try {
     const units = parseAmount(amount, asset.decimals);
     if (units > 0n) return { type: 'fixed', amount, currency, units };
@@ -39,4 +38,10 @@ export function derivePricing(
     problems.add(`${path}.pricing.amount`, `must be a price that can be charged exactly: ${error.message}${bound}`);
   }
   return undefined;
+}
+
+/** Names what is accepted, and the setting for what prices call the token. */
+function currencyProblem(currencies: readonly string[]): string {
+  const names = `must be ${currencies.map((name) => `"${name}"`).join(' or ')}`;
+  return currencies.length > 1 ? names : `${names}, or set payments.x402.currency to what prices call this token`;
 }

@@ -4,6 +4,7 @@ import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { checksumAddress } from '../../crypto/address.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
 import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';
+import { readCdpKey } from '../../payments/x402/wire/cdp-token.ts';
 import type {
   Confirmation,
   DeploymentMode,
@@ -119,8 +120,10 @@ function facilitator(
   problems: ProblemList,
 ): FacilitatorConfig {
   if (document.mode === 'local') return { ...document, relayers: relayers(document, sqlite, problems) };
-  const fallbacks = (document.fallbacks ?? []).map(endpoint);
-  const config = { mode: 'remote', ...endpoint(document), fallbacks } as const;
+  const fallbacks = (document.fallbacks ?? []).map((fallback, index) =>
+    endpoint(fallback, `${AT}.facilitator.fallbacks[${index}]`, problems),
+  );
+  const config = { mode: 'remote', ...endpoint(document, `${AT}.facilitator`, problems), fallbacks } as const;
   const seen = new Set([new URL(config.url).href]);
   for (const [index, { url }] of fallbacks.entries()) {
     const { href } = new URL(url);
@@ -141,8 +144,18 @@ function relayers(
   return wanted;
 }
 
-function endpoint({ url, auth }: EndpointDocument): FacilitatorEndpoint {
-  return { url: url.replace(/\/+$/, ''), auth: auth ?? { type: 'none' } };
+function endpoint(
+  { url, auth = { type: 'none' } }: EndpointDocument,
+  path: string,
+  problems: ProblemList,
+): FacilitatorEndpoint {
+  const base = url.replace(/\/+$/, '');
+  if (auth.type !== 'cdp') return { url: base, auth };
+  // In a variable, and in the JSON file of a key, a PEM has \n for the ends of its lines.
+  const keySecret = auth.keySecret.replaceAll('\\n', '\n').trim();
+  const reading = readCdpKey(keySecret);
+  if (!reading.ok) problems.add(`${path}.auth.keySecret`, reading.message);
+  return { url: base, auth: { ...auth, keySecret } };
 }
 
 /** The chain decides wherever there is one to ask, unless configured otherwise. */

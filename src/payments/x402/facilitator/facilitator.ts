@@ -3,6 +3,7 @@
 import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
+import { type BoundRequest, type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
 import { translatedReason } from '../wire/reasons.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
@@ -63,13 +64,15 @@ export interface Facilitator {
 export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1): Facilitator {
   const { url } = endpoint;
   const peer = createJsonPeer(url, MAX_VERDICT_BYTES, processes);
+  const { host, pathname } = new URL(url);
+  const base = pathname.replace(/\/+$/, '');
+  const login = loginTo(endpoint);
   const ask: JsonPeer['exchange'] = (request) => {
-    const { auth } = endpoint;
-    const headers = auth.type === 'bearer' ? { authorization: `Bearer ${auth.token}` } : {};
-    return peer.exchange({ ...request, headers });
+    const { method, path } = request;
+    return peer.exchange({ ...request, headers: login({ method, host, path: `${base}${path}` }) });
   };
   return {
-    name: new URL(url).host,
+    name: host,
     async verify(proof, offer, deadlineMs) {
       try {
         const body = facilitatorRequest(proof, offer);
@@ -97,6 +100,29 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1)
       }
     },
     close: () => peer.close(),
+  };
+}
+
+/** The header that identifies the gateway, made for each request. */
+function loginTo(endpoint: FacilitatorEndpoint): (request: BoundRequest) => Readonly<Record<string, string>> {
+  let read: { readonly secret: string; readonly key: CdpKey } | undefined;
+  const keyOf = (secret: string): CdpKey => {
+    if (read?.secret === secret) return read.key;
+    const reading = readCdpKey(secret);
+    if (!reading.ok) throw new Error(`the secret of the API key ${reading.message}`);
+    read = { secret, key: reading.key };
+    return reading.key;
+  };
+  return function loginOf(request) {
+    const { auth } = endpoint;
+    switch (auth.type) {
+      case 'none':
+        return {};
+      case 'bearer':
+        return { authorization: `Bearer ${auth.token}` };
+      case 'cdp':
+        return { authorization: `Bearer ${cdpToken(auth.keyId, keyOf(auth.keySecret), request, Date.now())}` };
+    }
   };
 }
 

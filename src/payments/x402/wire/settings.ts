@@ -41,10 +41,17 @@ export interface X402Config {
  */
 export type Confirmation = 'receipt' | 'facilitator';
 
+/** How the gateway identifies itself to a facilitator. */
+export type FacilitatorAuth =
+  | { readonly type: 'none' }
+  | { readonly type: 'bearer'; readonly token: string }
+  /** An API key of the Coinbase Developer Platform; `keySecret` as `readCdpKey` takes it. */
+  | { readonly type: 'cdp'; readonly keyId: string; readonly keySecret: string };
+
 /** A facilitator over HTTP. No trailing slash. */
 export interface FacilitatorEndpoint {
   readonly url: string;
-  readonly auth: { readonly type: 'none' } | { readonly type: 'bearer'; readonly token: string };
+  readonly auth: FacilitatorAuth;
 }
 
 /** Who settles: facilitators with keys of their own, or this gateway with a key for gas. */

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { configWarnings } from '../../src/config/warnings.ts';
+import { type Changes, load, MAINNET } from './document/document.ts';
+
+const X = 'payments.x402';
+const F = `${X}.facilitator`;
+const CDP = 'https://api.cdp.coinbase.com/platform/v2/x402';
+const BEARER = { [`${F}.auth`]: { type: 'bearer', token: 'facilitator-token' } };
+/** Warned of on its own, where the store is a file or a server. */
+const SEALED = { 'storage.sealing': { keys: [{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }] } };
+
+function warningsOf(changes: Changes): readonly string[] {
+  return configWarnings(load({ ...changes, ...SEALED }));
+}
+
+function cdpLogin(): object {
+  const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+  const bytes = Buffer.concat([Buffer.from(d, 'base64url'), Buffer.from(x, 'base64url')]);
+  return { type: 'cdp', keyId: 'one', keySecret: bytes.toString('base64') };
+}
+
+describe('a warning about payments', () => {
+  const warned: readonly (readonly [what: string, changes: Changes, warning: RegExp])[] = [
+    [
+      'the facilitator of testnets on a mainnet',
+      { ...MAINNET, ...BEARER, [`${F}.url`]: 'https://x402.org/facilitator' },
+      /^payments\.x402\.facilitator\.url: x402\.org settles on testnets only/,
+    ],
+    ['no login on a mainnet', MAINNET, /^payments\.x402\.facilitator\.auth: none, .* set bearer or cdp/],
+    [
+      'no login of a fallback on a mainnet',
+      { ...MAINNET, ...BEARER, [`${F}.fallbacks`]: [{ url: 'https://two.example' }] },
+      /^payments\.x402\.facilitator\.fallbacks\[0\]\.auth: none/,
+    ],
+    [
+      "another login at Coinbase's facilitator",
+      { ...BEARER, [`${F}.url`]: CDP },
+      /^payments\.x402\.facilitator\.auth: Coinbase's facilitator wants type cdp/,
+    ],
+    [
+      'a facilitator over plain http',
+      { [`${F}.url`]: 'http://facilitator.example' },
+      /^payments\.x402\.facilitator\.url: plain http.* use https$/,
+    ],
+    [
+      'a node over plain http',
+      { [`${X}.rpcUrl`]: 'http://rpc.example' },
+      /^payments\.x402\.rpcUrl: plain http.* use https$/,
+    ],
+    [
+      'a public address over plain http',
+      { 'merchant.publicBaseUrl': 'http://api.shop.example' },
+      /^merchant\.publicBaseUrl: plain http.* use https$/,
+    ],
+  ];
+  for (const [what, changes, warning] of warned)
+    it(`comes alone for ${what}`, () => {
+      const [first, ...others] = warningsOf(changes);
+      assert.match(first ?? 'no warning', warning);
+      assert.deepEqual(others, []);
+    });
+
+  const accepted: readonly (readonly [what: string, changes: Changes])[] = [
+    ['the facilitator of testnets on a testnet', { [`${F}.url`]: 'https://x402.org/facilitator' }],
+    ['a bearer on a mainnet', { ...MAINNET, ...BEARER }],
+    ["Coinbase's facilitator with its login", { ...MAINNET, [`${F}.url`]: CDP, [`${F}.auth`]: cdpLogin() }],
+    [
+      'plain http on this machine',
+      {
+        [`${F}.url`]: 'http://localhost:4020',
+        [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
+        'merchant.publicBaseUrl': 'http://localhost:8402',
+      },
+    ],
+    [
+      'plain http where nothing is paid',
+      {
+        payments: undefined,
+        'resources.report.pricing': { type: 'free' },
+        'merchant.publicBaseUrl': 'http://api.shop.example',
+      },
+    ],
+  ];
+  for (const [what, changes] of accepted)
+    it(`does not come for ${what}`, () => assert.deepEqual(warningsOf(changes), []));
+});
