@@ -115,7 +115,10 @@ async function saturatedBytes({ stage, load }: Ground, signal: AbortSignal): Pro
   return most;
 }
 
-/** Resolves to how many calls were answered. A machine that stands still for a second has some refused. */
+/**
+ * Resolves to how many calls were answered: where the machine stands still for a second, some are
+ * refused.
+ */
 async function calls(
   { origin, contestant }: Started,
   wanted: number,
