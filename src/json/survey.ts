@@ -31,6 +31,8 @@ const LONG_NUMBER = 300;
 /** Bytes of a string that are read one by one before a search for what stops it costs less. */
 const LONG_STRING = 48;
 const FORBIDDEN_LENGTHS: ReadonlySet<number> = new Set([...FORBIDDEN_NAMES].map(({ length }) => length));
+/** What a forbidden name begins with: others of its length, such as `signature`, are not read. */
+const FORBIDDEN_FIRST = table([[...FORBIDDEN_NAMES].map(([first = '']) => first).join(''), 1]);
 
 /**
  * Whether a document certainly keeps the rules of `parseStrictJson`. `bytes`: well-formed JSON in
@@ -65,7 +67,7 @@ export function isPlainlyStrict(bytes: Uint8Array, value: Json, maxDepth: number
           if (at < 0) return false;
         }
         at += 1;
-        if (FORBIDDEN_LENGTHS.has(at - start - 2) && FORBIDDEN_NAMES.has(ascii(bytes, start + 1, at - 1))) return false;
+        if (isForbidden(bytes, start + 1, at - 1)) return false;
         break;
       }
       case MEMBER:
@@ -92,6 +94,12 @@ export function isPlainlyStrict(bytes: Uint8Array, value: Json, maxDepth: number
     }
   }
   return members <= MAX_JSON_MEMBERS && members === countMembers(value);
+}
+
+/** Whether a text is a name that reaches a prototype. */
+function isForbidden(bytes: Uint8Array, start: number, end: number): boolean {
+  if (FORBIDDEN_FIRST[bytes[start] ?? 0] === 0 || !FORBIDDEN_LENGTHS.has(end - start)) return false;
+  return FORBIDDEN_NAMES.has(ascii(bytes, start, end));
 }
 
 /**
