@@ -28,6 +28,8 @@ const NUMERIC = table(['0123456789.eE+-', 1]);
 const SHORT_INTEGER = 15;
 /** A number of more bytes takes a closer look; with fewer and no exponent it is finite. */
 const LONG_NUMBER = 300;
+/** A number of so few bytes with an exponent of so few is finite: below 10^(64 + 99). */
+const SHORT_POWER = { number: 64, exponent: 2 } as const;
 /** Bytes of a string that are read one by one before a search for what stops it costs less. */
 const LONG_STRING = 48;
 const FORBIDDEN_LENGTHS: ReadonlySet<number> = new Set([...FORBIDDEN_NAMES].map(({ length }) => length));
@@ -117,10 +119,13 @@ function endOfNumber(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   let isFraction = false;
   for (; FRACTION[bytes[at] ?? 0] === 1; at += 1) if (bytes[at] === POINT) isFraction = true;
-  const hasExponent = NUMERIC[bytes[at] ?? 0] === 1;
+  const exponentAt = at;
   while (NUMERIC[bytes[at] ?? 0] === 1) at += 1;
+  const exponent = at - exponentAt;
   if (at - start > LONG_NUMBER) return -1;
-  return (isFraction && !hasExponent) || isInRange(ascii(bytes, start, at)) ? at : -1;
+  if (exponent === 0 && isFraction) return at;
+  if (exponent > 0 && exponent <= 1 + SHORT_POWER.exponent && at - start <= SHORT_POWER.number) return at;
+  return isInRange(ascii(bytes, start, at)) ? at : -1;
 }
 
 /** All members of all objects in a value. */
