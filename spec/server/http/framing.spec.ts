@@ -39,7 +39,7 @@ const REFUSED: Readonly<Record<string, readonly [bytes: string, reason: string]>
 describe('requests that two parsers could read differently', () => {
   let testbed: Testbed;
   before(async () => {
-    testbed = await openTestbed();
+    testbed = await openTestbed({ overrides: { publish: [] } });
   });
   after(() => testbed.close());
 
