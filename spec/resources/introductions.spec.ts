@@ -32,10 +32,12 @@ describe('the documents that introduce what is sold', () => {
       assert.ok(llms.includes(`(${BASE}${path})\n`), path);
   });
 
-  it('tell a catalogue what answers, in place where it is sold nowhere else', () => {
+  it('tell a catalogue what can be asked as it stands there, in place where it is sold nowhere else', () => {
     assert.deepEqual(made().x402, { version: 1, resources: [`${BASE}/api/resources/report/invoke`] });
-    const inPlace = made({ 'resources.report.expose': ['origin'] });
-    assert.deepEqual(inPlace.x402, { version: 1, resources: [`${BASE}/reports/{city}`] });
+    const inPlace: Changes = { 'resources.report.expose': ['origin'] };
+    assert.deepEqual(made(inPlace).x402, { version: 1, resources: [] });
+    const plain = { ...inPlace, 'resources.report.backend.path': '/report' };
+    assert.deepEqual(made(plain).x402, { version: 1, resources: [`${BASE}/report`] });
   });
 
   it('tell a program where the others are', () => {

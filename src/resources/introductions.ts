@@ -40,9 +40,9 @@ export function introductionOf(settings: CatalogueSettings, listed: readonly Lis
   return { name: settings.merchant.name, entries, links: linksOf(settings), more: sold.length - entries.length };
 }
 
-/** `/.well-known/x402`: addresses that answer 402 or for free. */
+/** `/.well-known/x402`: what can be asked as it stands there; a template cannot. */
 export function x402Document({ entries }: Introduction): StaticDocument {
-  return staticDocument({ version: 1, resources: entries.map(({ url }) => url) });
+  return staticDocument({ version: 1, resources: entries.map(({ url }) => url).filter((url) => !url.includes('{')) });
 }
 
 /** `/` for a program: where the other documents and the protocols are. */
