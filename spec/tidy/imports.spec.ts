@@ -53,7 +53,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mandates/ap2/trust',
     'mandates/register',
   ],
-  'payments/x402/wire': ['errors', 'json', 'payments', 'payments/ledger', 'payments/pricing'],
+  'payments/x402/wire': ['crypto', 'errors', 'json', 'payments', 'payments/ledger', 'payments/pricing'],
   'payments/x402/evm': ['crypto', 'payments/x402/wire'],
   'payments/x402/chain': [
     'json',

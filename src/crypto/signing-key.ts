@@ -3,7 +3,7 @@
  * discovery, and published as a key set.
  */
 
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, type JsonWebKeyInput, type KeyObject, sign } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.ts';
 import type { Json } from '../json/types.ts';
 
@@ -40,14 +40,17 @@ const HOW = 'openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 make
 /** Reads a PKCS#8 PEM of a P-256 key: the only curve of ES256. */
 export function readSigningKey(pem: string): SigningKeyReading {
   if (!PKCS8.test(pem)) return refused(`must be one unencrypted private key in PKCS#8 PEM${hintFor(pem)}`);
-  const key = parsed(pem);
+  const key = readPrivateKey(pem);
   if (key === undefined) return refused('must be a private key that can be read');
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType !== 'ec' || namedCurve !== 'prime256v1') return refused('must be a key of curve P-256');
   const publicJwk = publicJwkOf(key);
-  const signed = (text: string): string =>
-    sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
-  return { ok: true, key: { publicJwk, sign: signed } };
+  return { ok: true, key: { publicJwk, sign: (text) => es256(key, text) } };
+}
+
+/** Signs the UTF-8 of a text with a P-256 key (RFC 7518, section 3.4): base64url of r and s. */
+export function es256(key: KeyObject, text: string): string {
+  return sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
 }
 
 /** For the two usual mistakes: the file's name instead of its text, and the older form of a key. */
@@ -60,9 +63,10 @@ function refused(what: string): SigningKeyReading {
   return { ok: false, message: `${what} (${HOW})` };
 }
 
-function parsed(pem: string): KeyObject | undefined {
+/** The private key in a PEM or JWK; undefined for one that cannot be read. */
+export function readPrivateKey(key: string | JsonWebKeyInput): KeyObject | undefined {
   try {
-    return createPrivateKey({ key: pem, format: 'pem' });
+    return createPrivateKey(key);
   } catch {
     // The message of the library may quote the text.
     return undefined;

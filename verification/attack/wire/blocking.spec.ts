@@ -12,8 +12,6 @@ import { PATTERNS, slowTexts } from './slow-patterns.ts';
 const NAMES = Object.keys(FORMATS);
 
 const MAX_BLOCK_MS = 50;
-/** On a slow machine: so many times as long as a plain body of the same size blocks. */
-const TIMES_PLAIN = 30;
 /** Far beyond the longest text that is matched, and exactly that length. */
 const LENGTHS = [50_000, MAX_MATCHED_LENGTH];
 
@@ -104,7 +102,6 @@ describe('inputs that are slow to check', () => {
 
   attack('B7', 'the deepest and the widest bodies stay fast on every channel', async (t) => {
     let most = 0;
-    const plain: number[] = [];
     for (const entrance of ENTRANCES) {
       const room = 262_144 - entrance.around('').length;
       const wide = `{${Array.from({ length: 9_000 }, (_, at) => `"${at}":${at}`).join(',')}}`;
@@ -117,11 +114,9 @@ describe('inputs that are slow to check', () => {
       ];
       for (const input of inputs)
         most = Math.max(most, await blockedBy(target, entrance.request(entrance.around(input))));
-      plain.push(await blockedBy(target, entrance.request(entrance.around(`{"a":"${'a'.repeat(room - 100)}"}`))));
     }
     measured(t, 'longest block of the event loop, ms', most);
-    const limit = Math.max(MAX_BLOCK_MS, TIMES_PLAIN * Math.min(...plain));
-    assert.ok(most <= limit, `${most} ms, at most ${limit}`);
+    assert.ok(most <= MAX_BLOCK_MS, `${most} ms`);
   });
 
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the title as it is spelled there.

@@ -3,7 +3,7 @@
 import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
-import { type BoundRequest, type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
+import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
 import { translatedReason } from '../wire/reasons.ts';
 import type { FacilitatorEndpoint } from '../wire/settings.ts';
@@ -64,15 +64,10 @@ export interface Facilitator {
 export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1): Facilitator {
   const { url } = endpoint;
   const peer = createJsonPeer(url, MAX_VERDICT_BYTES, processes);
-  const { host, pathname } = new URL(url);
-  const base = pathname.replace(/\/+$/, '');
   const login = loginTo(endpoint);
-  const ask: JsonPeer['exchange'] = (request) => {
-    const { method, path } = request;
-    return peer.exchange({ ...request, headers: login({ method, host, path: `${base}${path}` }) });
-  };
+  const ask: JsonPeer['exchange'] = (request) => peer.exchange({ ...request, headers: login(request) });
   return {
-    name: host,
+    name: new URL(url).host,
     async verify(proof, offer, deadlineMs) {
       try {
         const body = facilitatorRequest(proof, offer);
@@ -104,7 +99,9 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1)
 }
 
 /** The header that identifies the gateway, made for each request. */
-function loginTo(endpoint: FacilitatorEndpoint): (request: BoundRequest) => Readonly<Record<string, string>> {
+function loginTo(
+  endpoint: FacilitatorEndpoint,
+): (request: Pick<JsonRequest, 'method' | 'path'>) => Readonly<Record<string, string>> {
   let read: { readonly secret: string; readonly key: CdpKey } | undefined;
   const keyOf = (secret: string): CdpKey => {
     if (read?.secret === secret) return read.key;
@@ -113,15 +110,18 @@ function loginTo(endpoint: FacilitatorEndpoint): (request: BoundRequest) => Read
     read = { secret, key: reading.key };
     return reading.key;
   };
-  return function loginOf(request) {
-    const { auth } = endpoint;
+  return function loginOf({ method, path }) {
+    const { url, auth } = endpoint;
     switch (auth.type) {
       case 'none':
         return {};
       case 'bearer':
         return { authorization: `Bearer ${auth.token}` };
-      case 'cdp':
-        return { authorization: `Bearer ${cdpToken(auth.keyId, keyOf(auth.keySecret), request, Date.now())}` };
+      case 'cdp': {
+        const { host, pathname } = new URL(`${url}${path}`);
+        const bound = { method, host, path: pathname };
+        return { authorization: `Bearer ${cdpToken(auth.keyId, keyOf(auth.keySecret), bound, Date.now())}` };
+      }
     }
   };
 }

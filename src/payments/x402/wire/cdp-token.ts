@@ -3,14 +3,8 @@
  * with the secret of an API key and bound to the request's method, host and path.
  */
 
-import {
-  createPrivateKey,
-  createPublicKey,
-  type JsonWebKeyInput,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from 'node:crypto';
+import { createPublicKey, randomBytes, sign } from 'node:crypto';
+import { es256, readPrivateKey } from '../../../crypto/signing-key.ts';
 
 /** How long a token is accepted, seconds: the most that the facilitator takes. */
 const LIFETIME_SECONDS = 120;
@@ -31,7 +25,7 @@ export interface CdpKey {
 type CdpKeyReading = { readonly ok: true; readonly key: CdpKey } | { readonly ok: false; readonly message: string };
 
 /** The request that a token is for: nothing of its body or query is bound. */
-export interface BoundRequest {
+interface BoundRequest {
   readonly method: string;
   /** With the port where it is not that of the scheme. */
   readonly host: string;
@@ -51,7 +45,7 @@ export function readCdpKey(secret: string): CdpKeyReading {
 function ed25519Key(bytes: Buffer): CdpKeyReading {
   const seed = bytes.subarray(0, SEED_BYTES).toString('base64url');
   const x = bytes.subarray(SEED_BYTES).toString('base64url');
-  const key = parsed({ key: { kty: 'OKP', crv: 'Ed25519', d: seed, x }, format: 'jwk' });
+  const key = readPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d: seed, x }, format: 'jwk' });
   // Where the seed alone is read, a public key of another one would go unnoticed.
   if (key === undefined || createPublicKey(key).export({ format: 'jwk' }).x !== x)
     return refused('must be the secret as it was made: its last 32 bytes are not the public key of its first 32');
@@ -59,26 +53,15 @@ function ed25519Key(bytes: Buffer): CdpKeyReading {
 }
 
 function p256Key(pem: string): CdpKeyReading {
-  const key = parsed(pem);
+  const key = readPrivateKey(pem);
   if (key === undefined) return refused('must be a private key that can be read');
   if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
     return refused('must be a key of curve P-256; the secret of an Ed25519 API key is not PEM but base64');
-  const signed = (text: string): string =>
-    sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
-  return { ok: true, key: { alg: 'ES256', sign: signed } };
+  return { ok: true, key: { alg: 'ES256', sign: (text) => es256(key, text) } };
 }
 
 function refused(message: string): CdpKeyReading {
   return { ok: false, message };
-}
-
-function parsed(key: string | JsonWebKeyInput): KeyObject | undefined {
-  try {
-    return createPrivateKey(key);
-  } catch {
-    // The message of the library may quote the text.
-    return undefined;
-  }
 }
 
 /**
