@@ -3,6 +3,7 @@
  * catalogues, and the index at `/` for programs. Made once at start.
  */
 
+import { invokeUrl } from '../payments/x402/wire/payment-required.ts';
 import { describedWithPrice, type ListedResource } from './listing.ts';
 import { isSoldOverHttp, MOST_DESCRIBED } from './openapi.ts';
 import { PUBLISHED, PUBLISHED_NAMES } from './published.ts';
@@ -58,7 +59,7 @@ export function indexDocument(settings: CatalogueSettings): StaticDocument {
 
 /** The address where there is one: people and catalogues can ask it as it is. */
 function entryOf(resource: ListedResource, { merchant }: CatalogueSettings): Entry {
-  const invoke = `${merchant.publicBaseUrl}/api/resources/${resource.id}/invoke`;
+  const invoke = invokeUrl(merchant.publicBaseUrl, resource.id);
   const url = resource.exposedVia.includes('http') ? invoke : (resource.address ?? invoke);
   return { url, name: resource.name, text: describedWithPrice(resource) };
 }

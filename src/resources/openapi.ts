@@ -6,13 +6,14 @@
 import release from '../../package.json' with { type: 'json' };
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { KNOWN_NETWORKS } from '../payments/pricing/networks.ts';
+import { invokeUrl } from '../payments/x402/wire/payment-required.ts';
 import { carriesBody } from './backend-request.ts';
 import { describedWithPrice, type ListedResource } from './listing.ts';
 import { PUBLISHED } from './published.ts';
 import { queryProperties } from './reverse-template.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { type StaticDocument, staticDocument } from './static-document.ts';
-import { type PathTemplate, pathShape, readTemplate } from './url-template.ts';
+import { type PathTemplate, pathShape, readTemplate, templateParameters } from './url-template.ts';
 
 /**
  * Resources in the document, the first of the configuration: it is made in one turn of the event
@@ -65,7 +66,7 @@ function pathsOf(all: readonly Described[], settings: CatalogueSettings): Paths 
   for (const { listed, config } of all) {
     const common = operationOf(listed, config, settings);
     if (listed.exposedVia.includes('http'))
-      paths[`/api/resources/${listed.id}/invoke`] = {
+      paths[invokeUrl('', listed.id)] = {
         post: {
           ...common,
           operationId: listed.id,
@@ -138,7 +139,7 @@ function inPlaceOf(
   const path = named.get(pathShape(own)) ?? own;
   named.set(pathShape(own), path);
   const properties = isObject(inputSchema['properties']) ? inputSchema['properties'] : {};
-  const names = namesIn(path);
+  const names = templateParameters(path);
   const inPath = template.parameters.map((name, place) =>
     parameter(names[place] ?? name, 'path', schemaOf(properties, name), true),
   );
@@ -161,10 +162,6 @@ function inPlaceOf(
 
 function bodyless({ parameters }: PathTemplate, queried: readonly string[]): ReadonlySet<string> {
   return new Set([...parameters, ...queried]);
-}
-
-function namesIn(path: string): readonly string[] {
-  return [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
 }
 
 function schemaOf(properties: JsonObject, name: string): Json {
