@@ -13,7 +13,7 @@ const LIMIT_MS = 50;
  * On a busy or slow machine: so many times as long as the plainest pattern on a whole body. The
  * budget of one input takes up to 15 times as long, a pattern without one thousands of times.
  */
-const TIMES_PLAIN = 30;
+const TIMES_PLAIN = 20;
 /** Runs of the plainest, whose time is near the resolution of the clock. */
 const PLAIN_RUNS = 5;
 /** Tries of one input: garbage collection, compilation or a shared core slows only some of them. */
