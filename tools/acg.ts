@@ -1,25 +1,26 @@
 #!/usr/bin/env node
 /**
- * `npm run acg -- …` in a working copy: the commands for developers of agents, and all of the
- * gateway.
+ * The entry of the package and of a checkout (`npm run acg -- …`): the commands of a gateway, and
+ * those of developers.
  */
+import { GATEWAY_COMMANDS } from '../src/cli/commands.ts';
 import { exitWith } from '../src/cli/exit-code.ts';
+import { type CommandGroup, runProgram } from '../src/cli/program.ts';
 
-const USAGE = `acg <command>, for developers:
+const DEVELOPER_COMMANDS: CommandGroup = {
+  title: 'Develop against it',
+  commands: [
+    {
+      name: 'mandate',
+      summary: 'make AP2 mandates with TEST keys',
+      load: async () => (await import('./mandate/command.ts')).mandateCommand(),
+    },
+    {
+      name: 'vectors',
+      summary: 'put published test vectors of AP2 and ACP through the validators',
+      load: async () => (await import('./vectors/command.ts')).vectorsCommand(),
+    },
+  ],
+};
 
-  mandate      AP2 mandates with TEST keys (acg mandate --help)
-  vectors ap2 FILE [--redis URL]
-               present the cases of a file of AP2 vectors to the verifier (acg vectors --help)
-  vectors acp FILE
-               put the cases of a file of ACP documents through the validators (acg vectors --help)
-`;
-
-const [command, ...args] = process.argv.slice(2);
-// These commands parse their own options.
-if (command === 'mandate') await exitWith(async () => (await import('./mandate/command.ts')).mandate(args), USAGE);
-else if (command === 'vectors')
-  await exitWith(async () => (await import('./vectors/command.ts')).vectorsCommand(args), USAGE);
-else {
-  if (command === '--help' || command === '-h') process.stdout.write(`${USAGE}\nand of the gateway: `);
-  await import('../src/main.ts');
-}
+await exitWith(() => runProgram(process.argv.slice(2), [DEVELOPER_COMMANDS, ...GATEWAY_COMMANDS]));

@@ -58,20 +58,19 @@ describe('acg reconcile --decide', () => {
 
   it('reads its arguments, and refuses incomplete ones', () => {
     const id = 'a'.repeat(64);
-    assert.deepEqual(readDecision(id, ['paid'], HASH.toUpperCase().replace('0X', '0x')), {
+    assert.deepEqual(readDecision(id, 'paid', HASH.toUpperCase().replace('0X', '0x')), {
       payId: id,
       was: 'paid',
       transaction: HASH,
     });
-    assert.deepEqual(readDecision(id, ['unpaid'], undefined), { payId: id, was: 'unpaid' });
-    for (const [payId, words, hash] of [
-      ['pay_1', ['paid'], undefined],
-      [id, [], undefined],
-      [id, ['perhaps'], undefined],
-      [id, ['paid', 'unpaid'], undefined],
-      [id, ['paid'], '0x12'],
-      [id, ['unpaid'], HASH],
+    assert.deepEqual(readDecision(id, 'unpaid', undefined), { payId: id, was: 'unpaid' });
+    for (const [payId, word, hash] of [
+      ['pay_1', 'paid', undefined],
+      [id, undefined, undefined],
+      [id, 'perhaps', undefined],
+      [id, 'paid', '0x12'],
+      [id, 'unpaid', HASH],
     ] as const)
-      assert.throws(() => readDecision(payId, words, hash), UsageError);
+      assert.throws(() => readDecision(payId, word, hash), UsageError);
   });
 });

@@ -124,9 +124,9 @@ describe('the command line', () => {
     assert.equal(run.errors, `${last?.err?.message}\n`);
   });
 
-  it('wrong usage exits 64 with the usage, a wrong configuration 78 with every path', async () => {
+  it('wrong usage exits 64 with one line, a wrong configuration 78 with every path', async () => {
     const unknown = await acg(['sell']);
-    assert.deepEqual([unknown.code, /unknown command sell[\s\S]*acg <command>/.test(unknown.errors)], [64, true]);
+    assert.deepEqual([unknown.code, unknown.errors], [64, 'unknown command sell; acg --help lists the commands\n']);
     const option = await acg(['--colour', 'red']);
     assert.equal(option.code, 64);
     const missing = await acg(['validate', '--config', join(folder, 'nowhere.yaml')]);

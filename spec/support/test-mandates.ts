@@ -2,7 +2,6 @@
 
 import { rm } from 'node:fs/promises';
 import { parse } from 'yaml';
-import { readOptions } from '../../tools/mandate/options.ts';
 import { makeKeys } from '../../tools/mandate/test-keys.ts';
 import type { ConfigObject } from './config.ts';
 
@@ -12,6 +11,6 @@ import type { ConfigObject } from './config.ts';
  */
 export async function trustTestKeys(folder: string): Promise<ConfigObject> {
   await rm(folder, { recursive: true, force: true });
-  const { authorization } = parse(makeKeys(readOptions('keys', ['--out', folder], ['out']))) as ConfigObject;
+  const { authorization } = parse(makeKeys(folder)) as ConfigObject;
   return authorization as ConfigObject;
 }

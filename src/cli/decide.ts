@@ -19,11 +19,10 @@ interface Decision {
 const PAY_ID = /^[0-9a-f]{64}$/;
 const TRANSACTION = /^0x[0-9a-f]{64}$/;
 
-/** Reads the words behind `--decide`. @throws UsageError */
-export function readDecision(payId: string, words: readonly string[], transaction: string | undefined): Decision {
+/** Reads `--decide` and its word. @throws UsageError */
+export function readDecision(payId: string, was: string | undefined, transaction: string | undefined): Decision {
   if (!PAY_ID.test(payId)) throw new UsageError('--decide wants the payment.replayKey of the receipt: 64 hex digits');
-  const [was, ...rest] = words;
-  if ((was !== 'paid' && was !== 'unpaid') || rest.length > 0)
+  if (was !== 'paid' && was !== 'unpaid')
     throw new UsageError('give the decision: reconcile --decide PAYID paid, or unpaid');
   if (transaction === undefined) return { payId, was };
   if (was === 'unpaid') throw new UsageError('--transaction belongs to paid');

@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import { readConfigFile } from '../config/document/read.ts';
 import { componentFiles } from '../sidecar/injection/component.ts';
 import { type ManifestDocument, ManifestError, readManifests } from '../sidecar/injection/manifest-text.ts';
@@ -13,16 +13,7 @@ import type { Pod } from '../sidecar/injection/pod.ts';
 import { workloadWarnings } from '../sidecar/injection/workload-warnings.ts';
 import { type Injected, injectObject, objectsIn, titleOf, type Workload } from '../sidecar/injection/workloads.ts';
 import { UsageError } from './exit-code.ts';
-
-const USAGE = `acg inject -f FILE|DIRECTORY|- [-f ...] [--options FILE]
-               write the manifests with the gateway in every pod labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}
-acg inject --check -f FILE|DIRECTORY|- [--options FILE]
-               exit 1 when one of these pods is not as injection makes it: kubectl kustomize . | acg inject --check -f -
-acg inject --component DIRECTORY -f FILE|DIRECTORY|- [--options FILE]
-               write a kustomize component that makes the same of these workloads
-
---options is the file of acg injector: image, ConfigMap, Secret, ports, resources. Without it the usual ones count.
-`;
+import { defineCommand } from './program.ts';
 
 const MANIFEST_FILE = /\.(?:ya?ml|json)$/;
 
@@ -33,29 +24,39 @@ interface InjectedPod {
   readonly changed: readonly string[];
 }
 
-/**
- * Runs the command. `words`: the arguments behind `inject`.
- * @throws UsageError
- */
-export async function inject(words: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...words],
-    options: {
-      file: { type: 'string', short: 'f', multiple: true },
-      options: { type: 'string' },
-      check: { type: 'boolean' },
-      component: { type: 'string' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  });
-  if (values.help === true) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  const { file: files = [], check = false, component } = values;
+export function injectCommand(): Command {
+  const about = `Writes the manifests with the gateway in every pod labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}. With --check it writes
+nothing and ends with 1 when one of these pods is not as injection makes it; with --component it writes a kustomize component
+that makes the same of these workloads.`;
+  return defineCommand('inject', about, 'kubectl kustomize . | acg inject -f - | kubectl apply -f -')
+    .option(
+      '-f, --file <path>',
+      'a file, a folder or - for stdin; may be repeated',
+      (path: string, all: string[] = []) => [...all, path],
+    )
+    .option(
+      '--options <file>',
+      'image, ConfigMap, Secret, ports and resources, as for acg injector; else the usual ones',
+    )
+    .option('--check', 'compare instead')
+    .option('--component <folder>', 'write a kustomize component into it instead')
+    .action(async (args) => {
+      process.exitCode = await inject(args);
+    });
+}
+
+interface InjectArgs {
+  readonly file?: readonly string[];
+  readonly options?: string;
+  readonly check?: boolean;
+  readonly component?: string;
+}
+
+/** @throws UsageError */
+async function inject({ file: files = [], options: path, check = false, component }: InjectArgs): Promise<number> {
   if (files.length === 0) throw new UsageError('inject needs -f FILE, -f DIRECTORY or -f - for stdin');
   if (check && component !== undefined) throw new UsageError('--check writes nothing: leave --component out');
-  const options = values.options === undefined ? USUAL_OPTIONS : readOptions(readConfigFile(values.options));
+  const options = path === undefined ? USUAL_OPTIONS : readOptions(readConfigFile(path));
   const documents = (await Promise.all(files.map(readFrom))).flat();
   const results = documents.map(({ object }) => injectObject(object, options));
   const injected = report(results, options);

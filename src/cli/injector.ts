@@ -2,9 +2,10 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import type { Command } from 'commander';
 import type { InjectorSettings } from '../sidecar/injector/open-injector.ts';
 import { UsageError } from './exit-code.ts';
+import { addSubcommand, defineCommand } from './program.ts';
 
 const USUAL_NAMESPACE = 'agent-commerce-system';
 const USUAL_PORT = 8_443;
@@ -17,53 +18,58 @@ const USUAL_DAYS = 90;
 const MAX_DAYS = 5 * 365;
 const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-const USAGE = `acg injector --options PATH --certificates DIRECTORY [--client-ca FILE [--client-name NAME]]
-             [--namespace NAMESPACE] [--host ADDRESS] [--port PORT] [--management-port PORT] [--drain-seconds SECONDS]
-               answer the admission reviews of API servers over TLS: give opted-in pods the gateway
-               PATH: a YAML file, or the directory in which the ConfigMap agent-commerce-injection is mounted
-acg injector certificate --service NAME --namespace NAMESPACE --directory DIRECTORY [--days DAYS]
-               write tls.crt, tls.key and ca.crt for that Service; again to renew
-`;
+export function injectorCommand(): Command {
+  const about = `Answers the admission reviews of API servers over TLS: opted-in pods get the gateway. acg injector certificate makes the
+certificates for it.`;
+  const command = defineCommand('injector', about, 'acg injector --options options.yaml --certificates tls')
+    // What stands behind certificate is for it alone.
+    .enablePositionalOptions()
+    .option('--options <path>', 'a YAML file, or the folder in which the ConfigMap agent-commerce-injection is mounted')
+    .option('--certificates <folder>', 'with tls.crt and tls.key')
+    .option('--client-ca <file>', 'the authority that signs the certificates of API servers')
+    .option('--client-name <name>', 'whom a certificate of --client-ca must name')
+    .option('--namespace <name>', 'its own namespace', USUAL_NAMESPACE)
+    .option('--host <address>', 'the address to listen on; else every one')
+    .option('--port <port>', 'the port of reviews', String(USUAL_PORT))
+    .option('--management-port <port>', 'the port of probes and metrics', String(USUAL_MANAGEMENT_PORT))
+    .option('--drain-seconds <n>', 'how long reviews are still taken after SIGTERM', String(USUAL_DRAIN_SECONDS))
+    .action((args) => serveReviews(settingsOf(args)));
+  addSubcommand(command, 'certificate', 'Writes tls.crt, tls.key and ca.crt for a Service; the same again to renew.')
+    .requiredOption('--service <name>', 'the name of the Service')
+    .requiredOption('--namespace <name>', 'its namespace')
+    .requiredOption('--directory <folder>', 'where the files lie')
+    .option('--days <n>', 'how long the certificate holds', String(USUAL_DAYS))
+    .action((args) => certificate(args));
+  return command;
+}
 
-/** Runs one of the two commands. `words`: the arguments behind `injector`. @throws UsageError */
-export async function injector(words: readonly string[]): Promise<number> {
-  const [first] = words;
-  if (words.includes('--help') || words.includes('-h')) process.stdout.write(USAGE);
-  else if (first === 'certificate') await certificate(words.slice(1));
-  else await serveReviews(settingsOf(words));
-  return 0;
+interface InjectorArgs {
+  readonly options?: string;
+  readonly certificates?: string;
+  readonly clientCa?: string;
+  readonly clientName?: string;
+  readonly namespace: string;
+  readonly host?: string;
+  readonly port: string;
+  readonly managementPort: string;
+  readonly drainSeconds: string;
 }
 
 /** @throws UsageError */
-function settingsOf(words: readonly string[]): InjectorSettings {
-  const { values } = parseArgs({
-    args: [...words],
-    options: {
-      options: { type: 'string' },
-      certificates: { type: 'string' },
-      'client-ca': { type: 'string' },
-      'client-name': { type: 'string' },
-      namespace: { type: 'string' },
-      host: { type: 'string' },
-      port: { type: 'string' },
-      'management-port': { type: 'string' },
-      'drain-seconds': { type: 'string' },
-    },
-  });
-  const { 'client-ca': clientAuthority, 'client-name': clientName } = values;
-  if (clientName !== undefined && clientAuthority === undefined)
-    throw new UsageError('--client-name belongs to --client-ca');
+function settingsOf(args: InjectorArgs): InjectorSettings {
+  const { clientCa, clientName } = args;
+  if (clientName !== undefined && clientCa === undefined) throw new UsageError('--client-name belongs to --client-ca');
   return {
-    options: needed(values.options, 'options'),
-    certificates: needed(values.certificates, 'certificates'),
-    clientAuthority,
+    options: needed(args.options, 'options'),
+    certificates: needed(args.certificates, 'certificates'),
+    clientAuthority: clientCa,
     clientName,
-    namespace: label(values.namespace ?? USUAL_NAMESPACE, 'namespace'),
+    namespace: label(args.namespace, 'namespace'),
     // None: every address, also where the machine has no IPv6.
-    host: values.host,
-    port: number(values.port ?? USUAL_PORT, 'port', 0, 65_535),
-    managementPort: number(values['management-port'] ?? USUAL_MANAGEMENT_PORT, 'management-port', 0, 65_535),
-    drainMs: 1_000 * number(values['drain-seconds'] ?? USUAL_DRAIN_SECONDS, 'drain-seconds', 0, MAX_DRAIN_SECONDS),
+    host: args.host,
+    port: number(args.port, 'port', 0, 65_535),
+    managementPort: number(args.managementPort, 'management-port', 0, 65_535),
+    drainMs: 1_000 * number(args.drainSeconds, 'drain-seconds', 0, MAX_DRAIN_SECONDS),
   };
 }
 
@@ -95,22 +101,17 @@ function signalled(): Promise<void> {
   });
 }
 
-async function certificate(words: readonly string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: [...words],
-    options: {
-      service: { type: 'string' },
-      namespace: { type: 'string' },
-      directory: { type: 'string' },
-      days: { type: 'string' },
-    },
-  });
-  const directory = needed(values.directory, 'directory');
-  const name = {
-    service: label(needed(values.service, 'service'), 'service'),
-    namespace: label(needed(values.namespace, 'namespace'), 'namespace'),
-  };
-  const days = number(values.days ?? USUAL_DAYS, 'days', 1, MAX_DAYS);
+interface CertificateArgs {
+  readonly service: string;
+  readonly namespace: string;
+  readonly directory: string;
+  readonly days: string;
+}
+
+async function certificate(args: CertificateArgs): Promise<void> {
+  const directory = needed(args.directory, 'directory');
+  const name = { service: label(args.service, 'service'), namespace: label(args.namespace, 'namespace') };
+  const days = number(args.days, 'days', 1, MAX_DAYS);
   const { certificatesIn, makeCertificates } = await import('../sidecar/injector/certificates.ts');
   mkdirSync(directory, { recursive: true });
   const made = makeCertificates(name, days, existingIn(directory), Date.now());
@@ -159,8 +160,8 @@ function label(value: string, option: string): string {
   return value;
 }
 
-function number(value: string | number, option: string, least: number, most: number): number {
-  const read = /^\d{1,9}$/.test(String(value)) ? Number(value) : Number.NaN;
+function number(value: string, option: string, least: number, most: number): number {
+  const read = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
   if (!(read >= least && read <= most)) throw new UsageError(`--${option} must be a number from ${least} to ${most}`);
   return read;
 }

@@ -1,5 +1,6 @@
 /** `acg reconcile --from-chain`: rebuilds the receipts that a lost store had, from the chain. */
 
+import type { Command } from 'commander';
 import type { Client } from 'viem';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -14,7 +15,8 @@ import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
-import { UsageError } from './exit-code.ts';
+import { UnavailableError, UsageError } from './exit-code.ts';
+import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 /** The search without `--since`: as long as receipts can be found by their request. Seconds. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
@@ -22,6 +24,29 @@ const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
 const BATCH = 100;
 /** Between two lines of progress, milliseconds. */
 const PROGRESS_EVERY_MS = 2_000;
+
+export function reconcileCommand(): Command {
+  const about = `Writes a receipt for every payment that the chain shows and a lost store forgot, one JSON line each on stdout. May run
+beside the gateways. With --decide it ends one payment of which nothing could tell whether it was made, as
+GET /api/receipts?uncertain=payment lists them.`;
+  return defineCommand('reconcile', about, 'acg reconcile --from-chain --since 2026-01-31 --dry-run')
+    .option(...CONFIG_OPTION)
+    .option('--from-chain', 'search the chain')
+    .option('--since <block|date>', 'from this block, or this time in ISO 8601; else the last 30 days')
+    .option('--dry-run', 'print what is missing and write nothing')
+    .option('--decide <payId>', 'decide this payment, the payment.replayKey of its receipt: paid or unpaid')
+    .option('--transaction <hash>', 'the transaction that paid, where it was found')
+    .argument('[decision]', 'of --decide: paid or unpaid')
+    .action(async (decision: string | undefined, { decide: payId, transaction, ...args }) => {
+      if (payId === undefined) {
+        if (decision !== undefined) throw new UsageError(`unexpected argument ${decision}: it belongs to --decide`);
+        await reconcile({ fromChain: false, dryRun: false, ...args });
+        return;
+      }
+      const { decide, readDecision } = await import('./decide.ts');
+      await decide({ ...args, decision: readDecision(payId, decision, transaction) });
+    });
+}
 
 interface ReconcileArgs {
   readonly config?: string;
@@ -37,7 +62,7 @@ interface ReconcileArgs {
  * payment has one receipt, this never replaces a gateway's, and a gateway's replaces this.
  * @throws UsageError, ConfigError; Error when node or store do not answer
  */
-export async function reconcile(args: ReconcileArgs): Promise<void> {
+async function reconcile(args: ReconcileArgs): Promise<void> {
   if (!args.fromChain) throw new UsageError('say from where: reconcile --from-chain');
   const since = args.since === undefined ? undefined : readSince(args.since);
   const config = loadConfig({ path: args.config, env: process.env });
@@ -49,7 +74,7 @@ export async function reconcile(args: ReconcileArgs): Promise<void> {
     try {
       const health = await store.check();
       if (health.status !== 'ok' && health.status !== 'degraded')
-        throw new Error(`the store (${store.name}) cannot be used: ${health.cause}`);
+        throw new UnavailableError(`the store (${store.name}) cannot be used: ${health.cause}`);
       await rebuild({ config, x402, rpc, store, since, write: !args.dryRun });
     } finally {
       await store.close();

@@ -3,6 +3,7 @@
  * a signal, drains and closes. What only one of these ways needs is loaded for it alone.
  */
 
+import type { Command } from 'commander';
 import { openAppProbes } from '../app/app-probe-guard.ts';
 import { type ConfigSource, loadDocument } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
@@ -14,7 +15,15 @@ import { wholeCpus } from '../workers/cpu-quota.ts';
 import { closed, type Opened } from './closing.ts';
 import type { Openers } from './open-agents.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
+import { CONFIG_OPTION, defineCommand } from './program.ts';
 import { type HangUp, type Serving, type Start, warningsOf } from './serving.ts';
+
+export function serveCommand(): Command {
+  const about = 'Runs the gateway until SIGTERM or SIGINT; its log goes to stdout.';
+  return defineCommand('serve', about, 'acg serve --config gateway.yaml')
+    .option(...CONFIG_OPTION)
+    .action((args) => serve(args));
+}
 
 /**
  * Runs the gateway until SIGTERM or SIGINT. A second signal ends it at once.

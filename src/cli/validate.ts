@@ -1,5 +1,6 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
+import type { Command } from 'commander';
 import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
@@ -13,8 +14,17 @@ import { drainSeconds } from '../sidecar/drain-length.ts';
 import { wholeCpus } from '../workers/cpu-quota.ts';
 import { memoryOfWorkers } from '../workers/memory.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
+import { CONFIG_OPTION, defineCommand } from './program.ts';
 
-export async function validate(args: { readonly config?: string }): Promise<void> {
+export function validateCommand(): Command {
+  const about =
+    'Checks the configuration as a start does, opens nothing, and prints what it means: what is sold, the routes, warnings on stderr.';
+  return defineCommand('validate', about, 'acg validate --config gateway.yaml')
+    .option(...CONFIG_OPTION)
+    .action((args) => validate(args));
+}
+
+async function validate(args: { readonly config?: string }): Promise<void> {
   const config = loadConfig({ path: args.config, env: process.env });
   openAppProbes(process.env, config);
   const drain = drainSeconds(checkedDrain(config, processSettings(process.env)));

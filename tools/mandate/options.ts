@@ -1,26 +1,32 @@
-/** The command line of `acg mandate`. */
+/** The options of `acg mandate`. */
 
-import { parseArgs } from 'node:util';
+import { type Command, Option } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
+import { FREQUENCIES } from './maker/constraints.ts';
 
 /** All options; each command takes some of them. */
-const OPTIONS = {
-  out: { type: 'string' },
-  keys: { type: 'string' },
-  issuer: { type: 'string' },
-  challenge: { type: 'string' },
-  open: { type: 'string' },
-  merchant: { type: 'string' },
-  item: { type: 'string', multiple: true },
-  days: { type: 'string' },
-  max: { type: 'string' },
-  budget: { type: 'string' },
-  every: { type: 'string' },
-  uses: { type: 'string' },
-  currency: { type: 'string' },
-  decimals: { type: 'string' },
-  payer: { type: 'string' },
-} as const;
+export const OPTIONS = {
+  out: () => new Option('--out <path>', 'where to write'),
+  keys: () => new Option('--keys <folder>', 'the folder that mandate keys wrote'),
+  issuer: () => new Option('--issuer <id>', 'the name of the provider'),
+  challenge: () => new Option('--challenge <file>', 'the body of the 402 or 403; - for stdin'),
+  open: () => new Option('--open <file>', 'what mandate open wrote'),
+  merchant: () => new Option('--merchant <id=name>', 'the merchant, where there is no challenge'),
+  item: () =>
+    new Option('--item <id=title>', 'what may be bought; may be repeated').argParser((item, all: string[] = []) => [
+      ...all,
+      item,
+    ]),
+  days: () => new Option('--days <n>', 'how long it holds; else 1 day'),
+  max: () => new Option('--max <amount>', 'most that one purchase may cost, in units of the currency, such as 0.03'),
+  budget: () => new Option('--budget <amount>', 'most that all of them may cost together'),
+  every: () => new Option('--every <frequency>', `one of ${FREQUENCIES.join(', ')}`),
+  uses: () => new Option('--uses <n>', 'how many purchases in each of these times'),
+  currency: () => new Option('--currency <code>', 'of --max and --budget, where there is no challenge'),
+  decimals: () => new Option('--decimals <n>', 'of that currency'),
+  payer: () =>
+    new Option('--payer <address>', 'who signs the payment, 0x…; for open with its network, eip155:84532:0x…'),
+} as const satisfies Readonly<Record<string, () => Option>>;
 
 export type OptionName = keyof typeof OPTIONS;
 
@@ -36,28 +42,20 @@ export interface Options {
   readonly items: readonly string[];
 }
 
-/** @throws UsageError for an option of another command, TypeError for an unknown one */
-export function readOptions(command: string, args: readonly string[], allowed: readonly OptionName[]): Options {
-  const { values, positionals } = parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
-  const given = Object.keys(values) as OptionName[];
-  const foreign = given.find((name) => !allowed.includes(name));
-  if (foreign !== undefined) {
-    const own = allowed.map((name) => `--${name}`).join(', ');
-    throw new UsageError(
-      `--${foreign} does not belong to mandate ${command}${own === '' ? '' : `, which takes ${own}`}`,
-    );
-  }
-  const get = (name: OptionName): string | undefined => {
-    const value = values[name];
+/** What was given to a command. */
+export function optionsOf(name: string, command: Command): Options {
+  const values: Readonly<Record<string, unknown>> = command.opts();
+  const get = (option: OptionName): string | undefined => {
+    const value = values[option];
     return typeof value === 'string' ? value : undefined;
   };
   return {
-    rest: positionals,
-    items: values.item ?? [],
+    rest: command.args,
+    items: Array.isArray(values['item']) ? values['item'].map(String) : [],
     get,
-    need(name, what) {
-      const value = get(name);
-      if (value === undefined || value === '') throw new UsageError(`mandate ${command} needs --${name}: ${what}`);
+    need(option, what) {
+      const value = get(option);
+      if (value === undefined || value === '') throw new UsageError(`mandate ${name} needs --${option}: ${what}`);
       return value;
     },
   };

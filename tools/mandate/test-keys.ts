@@ -6,7 +6,6 @@ import path from 'node:path';
 import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
 import { isObject } from '../../src/json/types.ts';
 import { readJson, readText, writeNew } from './files.ts';
-import type { Options } from './options.ts';
 
 /** `TEST` in each name: never to be trusted outside of tests. */
 const FILES = {
@@ -30,9 +29,8 @@ export interface TestKeys {
  * Returns the configuration that trusts the provider.
  * @throws Error when a file is there already
  */
-export function makeKeys(options: Options): string {
-  const directory = path.resolve(options.need('out', 'the folder for the keys'));
-  const issuer = options.get('issuer') ?? DEFAULT_ISSUER;
+export function makeKeys(folder: string, issuer: string = DEFAULT_ISSUER): string {
+  const directory = path.resolve(folder);
   const [provider, agent, checkout] = [newPem(), newPem(), newPem()];
   const providerJwk = keyOf(provider, FILES.provider).publicJwk;
   const entry = { id: issuer, keys: [providerJwk] };

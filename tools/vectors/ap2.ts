@@ -1,6 +1,7 @@
 /** `acg vectors ap2`: presents the cases of a file (ap2 15) to the verifier and the register. */
 
 import { randomUUID } from 'node:crypto';
+import { UnavailableError } from '../../src/cli/exit-code.ts';
 import { ERRORS } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { createIssuedCheckouts } from '../../src/mandates/ap2/checkout/checkout-mint.ts';
@@ -61,7 +62,7 @@ async function withStore<T>(redis: string | undefined, use: (store: Store) => Pr
   try {
     const health = await store.check();
     if (health.status === 'unreachable' || health.status === 'unwritable')
-      throw new Error(
+      throw new UnavailableError(
         `the store (${store.name}) cannot be used: ${health.cause}${redis === undefined ? '' : '; is it at the URL of --redis?'}`,
       );
     return await use(store);

@@ -1,0 +1,52 @@
+/** The commands of the gateway, which the image carries. */
+
+import type { CommandGroup } from './program.ts';
+
+/** By whom they are run. */
+export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
+  {
+    title: 'Run a gateway',
+    commands: [
+      {
+        name: 'serve',
+        summary: 'run the gateway until SIGTERM',
+        load: async () => (await import('./serve.ts')).serveCommand(),
+      },
+      {
+        name: 'validate',
+        summary: 'check the configuration and say what it means',
+        load: async () => (await import('./validate.ts')).validateCommand(),
+      },
+      {
+        name: 'healthcheck',
+        summary: 'exit 0 when the gateway of this configuration is up',
+        load: async () => (await import('./healthcheck.ts')).healthcheckCommand(),
+      },
+    ],
+  },
+  {
+    title: 'Operate it',
+    commands: [
+      {
+        name: 'reconcile',
+        summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
+        load: async () => (await import('./reconcile.ts')).reconcileCommand(),
+      },
+    ],
+  },
+  {
+    title: 'Put it into pods',
+    commands: [
+      {
+        name: 'inject',
+        summary: 'write Kubernetes manifests with the gateway in every pod that opted in',
+        load: async () => (await import('./inject.ts')).injectCommand(),
+      },
+      {
+        name: 'injector',
+        summary: 'answer admission reviews of Kubernetes; make the certificates for it',
+        load: async () => (await import('./injector.ts')).injectorCommand(),
+      },
+    ],
+  },
+];
