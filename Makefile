@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build clean
+.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build package clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ deps: $(PACKAGES) ## newer versions of the packages, and known vulnerabilities o
 build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to run and dist/sbom.json
 	@rolldown --config rolldown.config.ts --logLevel warn
 	@node deploy/bundle/compile.ts dist
+
+package: $(INSTALLED) ## the npm package: dist/agent-commerce-gateway-<version>.tgz, with acg and the library
+	@node deploy/package/make.ts
 
 clean: ## remove what was built or downloaded, except node_modules
 	@rm -rf dist .cache data coverage

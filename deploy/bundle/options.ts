@@ -1,4 +1,4 @@
-/** The options of the bundle, for `rolldown.config.ts` and the specs. */
+/** The options of both bundles: of the image, and of the package. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +8,13 @@ import { secp256k1Wasm, textAssets } from './assets.ts';
 import { chunksOfStart } from './chunks.ts';
 import { nativeRecovery } from './native.ts';
 import { http2OnDemand, packageParts } from './parts.ts';
-import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, selfContained } from './runtime.ts';
+import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, reexport, selfContained } from './runtime.ts';
 import { billOfMaterials } from './sbom.ts';
 import { standaloneValidators } from './validators.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The file that is run. */
+/** The file that the image runs. */
 export const BUNDLE_NAME = 'gateway.mjs';
 
 function supportedNode(): string {
@@ -33,17 +33,47 @@ export interface BundleOptions extends InputOptions {
   readonly output: OutputOptions;
 }
 
+/** The bundle of the image. `entry` and `dir`: absolute, or relative to the repository. */
+export function bundleOptions(entry: string, dir: string): BundleOptions {
+  const { plugins, ...shared } = sharedOptions(dir);
+  return {
+    ...shared,
+    input: { gateway: entry },
+    plugins: [
+      ...plugins,
+      nativeRecovery(),
+      billOfMaterials(),
+      launch(BUNDLE_NAME, 'gateway', leastNode(supportedNode())),
+    ],
+  };
+}
+
+/** The bundle of the package: `acg.mjs` with every command, and `library.mjs` beside it. */
+export function packageOptions(dir: string): BundleOptions {
+  const { plugins, output, ...shared } = sharedOptions(dir);
+  return {
+    ...shared,
+    input: { acg: 'tools/acg.ts', library: 'src/library.ts' },
+    plugins: [
+      ...plugins,
+      billOfMaterials(),
+      launch('acg.mjs', 'acg', leastNode(supportedNode())),
+      reexport('library.mjs', 'library'),
+    ],
+    // The package has no maps: they are larger than all the rest of it.
+    output: { ...output, sourcemap: false },
+  };
+}
+
 /**
  * How the gateway becomes one folder: every package, JSON schema, Lua script and the WebAssembly
  * inside, readable (stack traces keep their names), in ASCII (ascii.ts says why). What a process
  * may never need is in chunks of its own, which are the dynamic imports of the sources. Beside them
- * are their maps, the native library of signatures and the bill of materials. `entry` and
- * `dir` are absolute or relative to the repository.
+ * are their maps and the bill of materials.
  */
-export function bundleOptions(entry: string, dir: string): BundleOptions {
+function sharedOptions(dir: string) {
   return {
     cwd: ROOT,
-    input: { gateway: entry },
     platform: 'node',
     external: OPTIONAL_PACKAGES,
     // CommonJS packages name their own folder; an ES module has no such names, and reading one
@@ -58,9 +88,6 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
       builtinModules(),
       asciiComments(),
       selfContained(),
-      nativeRecovery(),
-      billOfMaterials(),
-      launch(BUNDLE_NAME, leastNode(supportedNode())),
     ],
     output: {
       dir,
@@ -75,5 +102,5 @@ export function bundleOptions(entry: string, dir: string): BundleOptions {
       sourcemap: true,
       charset: 'ascii',
     },
-  };
+  } satisfies InputOptions & { readonly output: OutputOptions };
 }

@@ -86,19 +86,34 @@ await import('./${program}');
 }
 
 /**
- * Writes the file that is run. It refuses an old Node with one clear line and exit code 78 before
- * anything else is linked: static imports would be, and Node 20 would die on `node:sqlite` with a
- * stack trace.
+ * Writes the file that runs an entry. It refuses an old Node with one clear line and exit code 78
+ * before anything else is linked: static imports would be, and Node 20 would die on `node:sqlite`
+ * with a stack trace.
  */
-export function launch(name: string, least: readonly [major: number, minor: number]): Plugin {
+export function launch(name: string, entry: string, least: readonly [major: number, minor: number]): Plugin {
   return {
     name: 'launch',
     generateBundle(_options, bundle: OutputBundle) {
-      const program = Object.values(bundle).find((file) => file.type === 'chunk' && file.isEntry);
-      if (program === undefined) this.error('the build made no program');
-      this.emitFile({ type: 'asset', fileName: name, source: launcher(least, program.fileName) });
+      const program = entryNamed(entry, bundle) ?? this.error(`the build made no ${entry}`);
+      this.emitFile({ type: 'asset', fileName: name, source: launcher(least, program) });
     },
   };
+}
+
+/** Writes a file that exports what an entry does, under a name that stays. */
+export function reexport(name: string, entry: string): Plugin {
+  return {
+    name: 'reexport',
+    generateBundle(_options, bundle: OutputBundle) {
+      const module = entryNamed(entry, bundle) ?? this.error(`the build made no ${entry}`);
+      this.emitFile({ type: 'asset', fileName: name, source: `export * from './${module}';\n` });
+    },
+  };
+}
+
+/** The file of an entry of the bundle. */
+function entryNamed(entry: string, bundle: OutputBundle): string | undefined {
+  return Object.values(bundle).find((file) => file.type === 'chunk' && file.isEntry && file.name === entry)?.fileName;
 }
 
 /** Fails the build when a chunk needs anything that is neither built in nor another chunk. */
