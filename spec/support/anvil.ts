@@ -26,9 +26,9 @@ export interface Anvil {
 }
 
 /** Starts anvil on a free port of 127.0.0.1, one block per transaction. */
-export async function startAnvil(): Promise<Anvil> {
+export async function startAnvil(chainId: number = LOCAL_CHAIN_ID): Promise<Anvil> {
   const arguments_ = ['--port', '0', '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
-  const child = spawn(anvilBinary(), [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
+  const child = spawn(anvilBinary(), [...arguments_, '--chain-id', String(chainId)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
     // covers the rest.

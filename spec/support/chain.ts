@@ -18,7 +18,7 @@ export interface Token {
 /** What can be done with a running chain, also one of another process. */
 export interface ChainAccess {
   readonly rpcUrl: string;
-  readonly chainId: typeof LOCAL_CHAIN_ID;
+  readonly chainId: number;
   readonly token: Token;
   /** Gives `units` base units of the token; resolves when mined. */
   mint(address: string, units: bigint): Promise<void>;
@@ -50,12 +50,23 @@ const GAS_FUNDS_WEI = 10n ** 19n;
 const RECEIPT_POLL_MS = 25;
 const RECEIPT_TIMEOUT_MS = 15_000;
 
+/** A public network, of which the local chain takes the number and the token. */
+export interface PublicNetwork {
+  readonly chainId: number;
+  readonly asset: Address;
+  readonly name: string;
+  readonly version: string;
+}
+
+const LOCAL_NETWORK = { chainId: LOCAL_CHAIN_ID, asset: undefined, name: TOKEN_NAME, version: TOKEN_VERSION };
+
 /**
  * Starts a chain in some 200 ms: token deployed, Multicall3 at its canonical address, relayer
- * funded with gas.
+ * funded with gas. `network`: what it is in the place of.
  */
-export async function startChain(): Promise<Chain> {
-  const anvil = await startAnvil();
+export async function startChain(network?: PublicNetwork): Promise<Chain> {
+  const { chainId, asset, name, version } = network ?? LOCAL_NETWORK;
+  const anvil = await startAnvil(chainId);
   try {
     const relayerKey = generatePrivateKey();
     const deployer = privateKeyToAddress(generatePrivateKey());
@@ -63,9 +74,11 @@ export async function startChain(): Promise<Chain> {
     await fundGas(anvil.rpcUrl, privateKeyToAddress(relayerKey));
     await fundGas(anvil.rpcUrl, deployer);
     const { abi, bytecode } = CONTRACTS.contracts.Eip3009Token;
-    const creation = encodeDeployData({ abi, bytecode, args: [TOKEN_NAME, TOKEN_VERSION] });
+    const creation = encodeDeployData({ abi, bytecode, args: [name, version] });
     const receipt = await mined(anvil.rpcUrl, await sendAs(anvil.rpcUrl, deployer, undefined, creation));
-    const access = connectChain(anvil.rpcUrl, getAddress(receipt.contractAddress ?? ''));
+    const deployed = getAddress(receipt.contractAddress ?? '');
+    if (asset !== undefined) await copyToken(anvil.rpcUrl, deployed, asset);
+    const access = connectChain(anvil.rpcUrl, asset ?? deployed, { chainId, name, version });
     return { ...access, relayerKey, pid: anvil.pid, stop: anvil.stop };
   } catch (error) {
     await anvil.stop();
@@ -73,8 +86,19 @@ export async function startChain(): Promise<Chain> {
   }
 }
 
+/** Puts the token at another address: its code, and its name and version, the first two slots. */
+async function copyToken(rpcUrl: string, from: Address, to: Address): Promise<void> {
+  await rpc(rpcUrl, 'anvil_setCode', [to, await rpc(rpcUrl, 'eth_getCode', [from, 'latest'])]);
+  for (const slot of [toHex(0, { size: 32 }), toHex(1, { size: 32 })])
+    await rpc(rpcUrl, 'anvil_setStorageAt', [to, slot, await rpc(rpcUrl, 'eth_getStorageAt', [from, slot, 'latest'])]);
+}
+
 /** Joins a chain that `startChain` started, maybe in another process. */
-export function connectChain(rpcUrl: string, tokenAddress: string): ChainAccess {
+export function connectChain(
+  rpcUrl: string,
+  tokenAddress: string,
+  { chainId, name, version }: Omit<PublicNetwork, 'asset'> = LOCAL_NETWORK,
+): ChainAccess {
   const address = getAddress(tokenAddress);
   const send = async (from: string, to: string | undefined, call: Hex): Promise<Hex> => {
     const hash = await sendAs(rpcUrl, from, to, call);
@@ -83,8 +107,8 @@ export function connectChain(rpcUrl: string, tokenAddress: string): ChainAccess 
   };
   return {
     rpcUrl,
-    chainId: LOCAL_CHAIN_ID,
-    token: { address, name: TOKEN_NAME, version: TOKEN_VERSION, decimals: 6 },
+    chainId,
+    token: { address, name, version, decimals: 6 },
     send,
     request: (method, params) => rpc(rpcUrl, method, params),
     fundGas: (account) => fundGas(rpcUrl, account),
