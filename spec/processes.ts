@@ -23,6 +23,7 @@ const ALONE = [
   'verification/passthrough/**',
   'verification/pods/**',
   'spec/deploy/**',
+  'spec/documents/**',
   'spec/world/**',
   'verification/mandates/{flips,mutants}.spec.ts',
 ];

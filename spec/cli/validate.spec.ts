@@ -79,14 +79,12 @@ describe('acg validate', () => {
 describe('the example of a web site', () => {
   const path = resolve(EXAMPLE, 'config.yaml');
 
-  it('becomes what its document shows, without a warning of its routes', async () => {
+  it('has no warning of its routes', async () => {
     const folder = await temporaryDirectory(ends, 'acg-validate-');
     const own = readFileSync(path, 'utf8').replace(`"\${PAY_TO}"`, `"${PAYEE}"`);
     writeFileSync(join(folder, 'config.yaml'), own);
-    const { code, lines, errors } = await acg(folder, ['validate']);
+    const { code, errors } = await acg(folder, ['validate']);
     assert.equal(code, 0);
-    const [, shown = ''] = /```\n(path[\s\S]*?)```/.exec(readFileSync(resolve(EXAMPLE, 'README.md'), 'utf8')) ?? [];
-    assert.deepEqual(lines.slice(1), shown.trimEnd().split('\n'));
     assert.match(errors, /^warning: storage\.sealing\.keys.*\n$/);
   });
 

@@ -7,38 +7,8 @@ import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
 import { terminate } from '../support/child.ts';
 import { freePorts } from '../support/ports.ts';
-import { runReadme } from './readme-commands.ts';
 
 const EXAMPLE = 'deploy/examples/acp';
-const DEADLINE_MS = 120_000;
-
-describe('the example of a checkout', () => {
-  it('does what its README states', { timeout: DEADLINE_MS }, async () => {
-    const printed = await runReadme(EXAMPLE, [
-      'acp at /acp (checkout for 1 client)',
-      '"adapters":[{"name":"acp","status":"pass"}]',
-      '"supported_versions":["2026-04-17"]',
-      '"amount":3890', // socks, scarf and shipping
-      '"status":"completed"',
-      'idempotent-replayed: true',
-      '"status":"completed"',
-      '422 Unprocessable Entity',
-      '"code":"idempotency_conflict"',
-      '504 Gateway Timeout',
-      '200 OK',
-      '"status":"completed"',
-      '[{"id":"ord_1"',
-      '{"id":"ord_2"',
-      '"readback":true', // the events, newest first
-      '"reason":"timeout"',
-      '"delivered":true',
-      'idempotent-replayed: true',
-      '"id":"ord_1"',
-    ]);
-    assert.ok(!printed.includes('ord_3'), 'no order was made twice');
-  });
-});
-
 describe('the sample backend of the checkout', () => {
   let backend: ChildProcess;
   let base: string;

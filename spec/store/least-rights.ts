@@ -17,6 +17,7 @@ export const OPTIONAL_RIGHTS: readonly string[] = rightsIn('acl-optional');
 /** The rights of one block of the document. */
 function rightsIn(block: string): readonly string[] {
   const [, text] =
-    new RegExp(`\`\`\`${block}\n([^\`]*)\`\`\``).exec(DOCUMENT) ?? assert.fail(`docs/redis.md has no block ${block}`);
+    new RegExp(`\`\`\`${block} run[^\n]*\n([^\`]*)\`\`\``).exec(DOCUMENT) ??
+    assert.fail(`docs/redis.md has no block ${block}`);
   return (text ?? '').split(/\s+/).filter((right) => right !== '');
 }
