@@ -54,13 +54,15 @@ verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' 
 	@node verification/admission/main.ts $(ARGS)
 	@node verification/admission/clients.ts
 
-check: $(INSTALLED) ## types, lint, format
+check: $(INSTALLED) ## types, lint, format, tables of keys
 	@tsc --project .
 	@tsc --project src/operator/console
 	@biome check --error-on-warnings .
+	@node tools/docs/configuration.ts
 
-format: $(INSTALLED) ## repair what lint and format can repair
+format: $(INSTALLED) ## repair what lint and format can repair, and write the tables of docs/configuration.md
 	@biome check --write .
+	@node tools/docs/configuration.ts --write
 
 pods: $(INSTALLED) ## restarts of injected pods under buyers that pay: none fails, whichever way injected; ARGS="--short"
 	@node spec/support/install-redis.ts

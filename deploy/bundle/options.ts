@@ -6,6 +6,7 @@ import type { InputOptions, OutputOptions } from 'rolldown';
 import { asciiComments } from './ascii.ts';
 import { secp256k1Wasm, textAssets } from './assets.ts';
 import { chunksOfStart } from './chunks.ts';
+import { leanSchema } from './lean-schema.ts';
 import { nativeRecovery } from './native.ts';
 import { http2OnDemand, packageParts } from './parts.ts';
 import { builtinModules, launch, leastNode, OPTIONAL_PACKAGES, reexport, selfContained } from './runtime.ts';
@@ -83,6 +84,7 @@ function sharedOptions(dir: string) {
       packageParts(),
       http2OnDemand(),
       textAssets(),
+      leanSchema(),
       secp256k1Wasm(),
       standaloneValidators(),
       builtinModules(),

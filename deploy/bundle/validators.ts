@@ -2,13 +2,13 @@
 
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import type { Plugin } from 'rolldown';
-import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { createEngine } from '../../src/adapters/acp/validation/engine.ts';
 import { referenceTo } from '../../src/adapters/acp/validation/schemas.ts';
 import { BUILDS, type Build, DOCUMENT_NAMES, REQUEST_NAMES } from '../../src/adapters/acp/validation/types.ts';
 import { createConfigEngine } from '../../src/config/engine.ts';
 import { createEngine as createSchemaEngine } from '../../src/resources/schemas/engine.ts';
 import { DIALECT } from '../../src/resources/schemas/keywords.ts';
+import { leanConfigSchema } from './lean-schema.ts';
 
 /** The modules that compile schemas. */
 const COMPILED = /[\\/]src[\\/](?:adapters[\\/]acp[\\/]validation|resources[\\/]schemas|config)[\\/]compiled\.ts$/;
@@ -30,7 +30,7 @@ function codeOf(build: Build): string {
 
 function configCode(): string {
   const engine = createConfigEngine({ source: true });
-  return standalone(engine, engine.compile(schema));
+  return standalone(engine, engine.compile(leanConfigSchema()));
 }
 
 function metaSchemaCode(): string {

@@ -4,62 +4,63 @@ import { describe, it } from 'node:test';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { USUALLY_INTERNAL } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { DOCUMENT, keysOf, tablesIn, withTables } from '../../tools/docs/configuration.ts';
 
-const DOCUMENT = readFileSync('docs/configuration.md', 'utf8');
-const { properties } = schema as unknown as { readonly properties: Readonly<Record<string, JsonObject>> };
+const TEXT = readFileSync(DOCUMENT, 'utf8');
+const SECTIONS = tablesIn(TEXT).flatMap((sections) => sections.split(', '));
+/** A constant, and a mapping whose members are a definition with a table of its own. */
+const WITHOUT_TABLE = ['version', 'resources'];
+const NUMBERS = ['default', 'minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems'];
 
-interface Setting {
-  readonly path: string;
-  readonly schema: JsonObject;
+/** The paths of members that have no members of their own. */
+function leaves(path: string, member: Json | undefined): readonly string[] {
+  if (!isObject(member) || !isObject(member['properties'])) return [path];
+  return Object.entries(member['properties']).flatMap(([name, below]) => leaves(`${path}.${name}`, below));
 }
 
-/** The settings at and below a member that are no mapping of further settings. */
-function settings(path: string, member: Json | undefined): readonly Setting[] {
-  if (!isObject(member)) return [];
-  if (!isObject(member['properties'])) return [{ path, schema: member }];
-  return Object.entries(member['properties']).flatMap(([name, below]) => settings(`${path}.${name}`, below));
-}
-
-/** The cells of the row of a setting; `limits.maxInFlight` is a setting of ACP, too. */
-function rowOf(path: string, below: string = ''): readonly string[] {
-  const row = DOCUMENT.slice(DOCUMENT.indexOf(below))
-    .split('\n')
-    .find((line) => line.startsWith(`| \`${path}\``));
-  return row?.split(' | ') ?? assert.fail(`docs/configuration.md has no row of ${path}`);
-}
-
-function grouped(value: number): string {
-  return value.toLocaleString('en-US');
+/** How often a member occurs in a document. */
+function count(name: string, value: unknown): number {
+  if (value === null || typeof value !== 'object') return 0;
+  return Object.entries(value).reduce(
+    (total, [member, below]) => total + (member === name ? 1 : count(name, below)),
+    0,
+  );
 }
 
 describe('docs/configuration.md', () => {
-  for (const section of ['merchant', 'server', 'backend', 'limits'])
-    for (const setting of settings(section, properties[section]))
-      it(`has a row of ${setting.path} with its default and bounds`, () => {
-        const [, , last = ''] = rowOf(setting.path, `\n## ${section}`);
-        const { default: usual, minimum, maximum } = setting.schema;
-        // Ports are written as they are in URLs.
-        const spellings = (value: number) => [grouped(value), String(value)];
-        for (const value of [usual, minimum, maximum].filter((number) => typeof number === 'number'))
-          assert.ok(
-            spellings(value).some((text) => last.includes(text)),
-            `${value} is not in: ${last}`,
-          );
-        if (typeof usual === 'boolean') assert.ok(last.includes(`\`${usual}\``), last);
-      });
-
-  it('has every way of exposing a resource', () => {
-    const [, meaning = ''] = rowOf('expose');
-    for (const channel of schema.$defs.resource.properties.expose.items.enum)
-      assert.ok(meaning.includes(`\`${channel}\``));
+  it('has the tables that the schema gives (make format writes them)', () => {
+    assert.equal(withTables(TEXT), TEXT);
   });
 
-  it('has every setting of an operation of a resource', () => {
-    for (const name of Object.keys(schema.$defs.resource.properties.backend.properties))
-      rowOf(name === 'inputBindings' ? 'backend.inputBindings.path' : `backend.${name}`);
+  it('has a row of every key that the schema explains, once', () => {
+    const rows = tablesIn(TEXT).flatMap(keysOf);
+    assert.equal(rows.length, count('markdownDescription', schema));
   });
+
+  it('has every key of the schema in a table', () => {
+    const lost = Object.entries(schema.properties as unknown as JsonObject)
+      .filter(([name]) => !WITHOUT_TABLE.includes(name))
+      .flatMap(([name, member]) => leaves(name, member))
+      .filter((leaf) => !SECTIONS.some((section) => leaf === section || leaf.startsWith(`${section}.`)));
+    assert.deepEqual(lost, []);
+  });
+
+  for (const { name, node, meaning, bounds } of tablesIn(TEXT).flatMap(keysOf))
+    it(`tells the numbers and the words of ${name}`, () => {
+      const numbers = Object.entries(node).filter(([member, value]) => NUMBERS.includes(member) && value > 1);
+      for (const [member, value] of numbers) {
+        const spellings = [String(value), Number(value).toLocaleString('en-US')];
+        assert.ok(
+          spellings.some((text) => bounds.includes(text)),
+          `${member} ${value} is not in: ${bounds}`,
+        );
+      }
+      const { enum: words = [] } = { ...node.items, ...node } as { readonly enum?: readonly string[] };
+      for (const word of words)
+        assert.ok(`${meaning} ${bounds}`.includes(words.length === 1 ? word : `\`${word}\``), `${word} is not told`);
+    });
 
   it('names every path that usually does not pass', () => {
-    for (const path of USUALLY_INTERNAL) assert.ok(DOCUMENT.includes(`\`${path}\``), path);
+    for (const path of USUALLY_INTERNAL) assert.ok(TEXT.includes(`\`${path}\``), path);
   });
 });

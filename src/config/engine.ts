@@ -4,7 +4,7 @@ import { Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
 
 /** @param code Whether to produce source text as well, for the bundle. */
 export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
-  return new Ajv2020({
+  const engine = new Ajv2020({
     strict: true,
     // A test compares the schema with its meta-schema; compiling that takes longer than the schema.
     validateSchema: false,
@@ -16,4 +16,6 @@ export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
     ownProperties: true,
     code,
   });
+  // What editors show of a key, and docs/configuration.md has in its tables.
+  return engine.addVocabulary(['markdownDescription']);
 }
