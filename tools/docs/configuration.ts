@@ -12,8 +12,8 @@ export const DOCUMENT = join(import.meta.dirname, '../../docs/configuration.md')
 
 /**
  * A part of the schema. `markdownDescription` is what editors show of a key, and has up to three
- * paragraphs: what the key means, `Default:` where no value is one, and `Bounds:` where numbers alone
- * do not tell them. A key with this text has a row, and covers what is below it.
+ * paragraphs: what the key means, `Default:` where no value is one, and `Bounds:` where numbers
+ * alone do not tell them. A key with this text has a row, and covers what is below it.
  */
 interface Node {
   readonly markdownDescription?: string;
@@ -44,7 +44,7 @@ interface Key {
 const TABLE = /(<!-- keys of ([^>]+) -->\n)[\s\S]*?(<!-- end of keys -->)/g;
 const HEAD = '| Key | Meaning | Default and bounds |\n| --- | --- | --- |\n';
 
-/** The document with the tables that the schema gives. @throws Error that names a key without a text */
+/** The document with the tables of the schema. @throws Error that names a key without a text */
 export function withTables(document: string): string {
   return document.replaceAll(TABLE, (_, begin: string, sections: string, end: string) => {
     const rows = keysOf(sections).map(({ name, meaning, bounds }) => `| \`${name}\` | ${meaning} | ${bounds} |\n`);
