@@ -23,7 +23,8 @@ export interface Block {
   readonly text: string;
 }
 
-const FENCE = /^```(.*)$/;
+/** In a list it stands under the text of its item. */
+const FENCE = /^( *)```(.*)$/;
 const INFO = /^(\S+) (\w+)(?:="([^"]*)")?$/;
 
 /**
@@ -32,16 +33,18 @@ const INFO = /^(\S+) (\w+)(?:="([^"]*)")?$/;
  */
 export function blocksOf(document: string): readonly Block[] {
   const blocks: Block[] = [];
-  let [section, open]: [string, (Omit<Block, 'text'> & { readonly lines: string[] }) | undefined] = ['', undefined];
+  let section = '';
+  let open: (Omit<Block, 'text'> & { readonly indent: number; readonly lines: string[] }) | undefined;
   for (const [index, text] of readFileSync(document, 'utf8').split('\n').entries()) {
-    const info = FENCE.exec(text)?.[1];
+    const [, indent = '', info] = FENCE.exec(text) ?? [];
     if (open === undefined) {
       if (text.startsWith('## ')) section = text.slice(3);
       if (info === undefined) continue;
-      open = { document, line: index + 1, section, ...tagOf(info, `${document}:${index + 1}`), lines: [] };
-    } else if (info === undefined) open.lines.push(text);
+      const tag = tagOf(info, `${document}:${index + 1}`);
+      open = { document, line: index + 1, section, ...tag, indent: indent.length, lines: [] };
+    } else if (info === undefined) open.lines.push(text.slice(open.indent));
     else {
-      const { lines, ...block } = open;
+      const { lines, indent: _, ...block } = open;
       blocks.push({ ...block, text: `${lines.join('\n')}\n` });
       open = undefined;
     }

@@ -62,6 +62,20 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   'docs/agents.md': ['"state":"TASK_STATE_FAILED"', '"status":"ready_for_payment"'],
   'docs/configuration.md': ['valid: 1 resources, 1 of them paid; x402 on eip155:84532 (testnet)'],
   'docs/operators.md': ['"events":[', ': connected', '"receipts":['],
+  'docs/runbook.md': [
+    '"ready":',
+    'acg_component_status{',
+    '"delivered":false',
+    'acg_paid_undelivered_total{cause="merchant"} ',
+    '"receipts":[]', // none is unresolved
+    'acg_backend_reachable 1',
+    '"timestamp":"0x',
+    'acg_relayer_transfers_left ',
+    '"result":"0x', // the balance of the relayer
+    '"name":"routing"',
+    'receipts missing (dry run, nothing was written)',
+    'receipts written',
+  ],
 };
 
 /** What the TypeScript of a document takes as given. */

@@ -7,17 +7,25 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { rootCertificates } from 'node:tls';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { createBuyer } from '../support/buyer.ts';
 import { connectChain } from '../support/chain.ts';
 import { terminate } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { leash } from '../support/leash.ts';
 import { freePorts } from '../support/ports.ts';
+import { askPrice, redeem } from '../support/purchase.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const RUN = join(import.meta.dirname, '../support/run.ts');
 const STOP_GRACE_MS = 15_000;
 /** What an agent of the documents owns, base units (10 of the token). */
 const AGENT_FUNDS_UNITS = 10_000_000n;
+
+/** What is bought before a document is run: delivered, and not delivered. */
+const PURCHASES = [
+  ['market_report', '{"city":"Berlin"}'],
+  ['flaky', '{"failures":1000}'],
+] as const;
 
 /** Where something listens, or would listen. */
 export interface Ports {
@@ -34,6 +42,8 @@ export interface LocalWorld {
   readonly acpToken: string;
   /** The key of an agent that owns the token of the chain. */
   readonly agentKey: string;
+  /** The configuration of its gateway. */
+  readonly configPath: string;
 }
 
 /** The members of its configuration that are read here. */
@@ -45,7 +55,10 @@ interface WorldConfig {
   readonly payments: { readonly x402: { readonly rpcUrl: string; readonly asset: string } };
 }
 
-/** Starts `make run` and resolves when it has introduced itself. `ends` ends it. */
+/**
+ * Starts `make run`, and resolves when it has sold once and once failed to deliver: so operators
+ * find something. `ends` ends it.
+ */
 export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalWorld> {
   const [agents = 0, management = 0, merchant = 0] = await freePorts(3);
   const env = {
@@ -68,14 +81,22 @@ export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalW
   if (path === undefined) throw new Error(`make run names no configuration:\n${printed.join('\n')}`);
   const config = JSON.parse(readFileSync(path, 'utf8')) as WorldConfig;
   const { rpcUrl, asset } = config.payments.x402;
+  const chain = connectChain(rpcUrl, asset);
   const agentKey = generatePrivateKey();
-  await connectChain(rpcUrl, asset).mint(privateKeyToAddress(agentKey), AGENT_FUNDS_UNITS);
+  await chain.mint(privateKeyToAddress(agentKey), AGENT_FUNDS_UNITS);
+  const buyer = await createBuyer(chain);
+  for (const [resource, input] of PURCHASES) {
+    const base = `http://127.0.0.1:${agents}`;
+    const { paymentRequired } = await askPrice(base, resource, input);
+    await redeem(base, resource, input, await buyer.pay(paymentRequired));
+  }
   return {
     ports: { agents, management, merchant },
     rpcUrl,
     adminToken: config.server.adminToken,
     acpToken: config.protocols.acp.auth.token,
     agentKey,
+    configPath: path,
   };
 }
 
@@ -105,7 +126,7 @@ export function writeSecrets(folder: string): void {
  * reader replaces. docs/testing.md lists them.
  */
 export function filled(text: string, world: LocalWorld, ports: Ports, secrets: string): string {
-  const { rpcUrl, adminToken, acpToken } = world;
+  const { rpcUrl, adminToken, acpToken, configPath } = world;
   const base = `http://127.0.0.1:${ports.agents}`;
   return text
     .replaceAll(/\b8402\b/g, String(ports.agents))
@@ -114,6 +135,8 @@ export function filled(text: string, world: LocalWorld, ports: Ports, secrets: s
     .replaceAll('https://api.market-shop.example', base)
     .replaceAll('GATEWAY RPC', `${base} ${rpcUrl}`)
     .replaceAll('TOKEN=…', `TOKEN=${adminToken}`)
+    .replaceAll('RPC=…', `RPC=${rpcUrl}`)
+    .replaceAll('--config FILE', `--config ${configPath}`)
     .replaceAll('<your token>', acpToken)
     .replaceAll(`\${REDIS_URL}`, 'redis://127.0.0.1:6379')
     .replaceAll(`\${RPC_URL}`, rpcUrl)

@@ -64,4 +64,30 @@ describe('the citations', () => {
       );
     assert.deepEqual(broken, []);
   });
+
+  it('of documents link to headings that are there', () => {
+    const broken = pages
+      .filter((file) => file.endsWith('.md'))
+      .flatMap((file) =>
+        [...readFileSync(file, 'utf8').matchAll(/\]\(([^)#\s:]*)#([^)\s]+)\)/g)]
+          .filter(([, target = '', anchor = '']) => {
+            const linked = target === '' ? file : path.join(path.dirname(file), target);
+            return linked.endsWith('.md') && !anchorsOf(linked).has(anchor);
+          })
+          .map(([link]) => `${file}: ${link}`),
+      );
+    assert.deepEqual(broken, []);
+  });
 });
+
+/** What the headings of a document are linked by. */
+function anchorsOf(file: string): ReadonlySet<string> {
+  return new Set(
+    [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
