@@ -76,7 +76,10 @@ export const CHANNELS: Readonly<Record<'http' | 'mcp' | 'a2a', Send>> = {
       _meta: { ...meta, ...(proof === undefined ? {} : { 'x402/payment': proof }) },
     });
     const { structuredContent, isError, _meta } = result as McpResult;
-    return reply(answer, raw, structuredContent, _meta?.[RECEIPT] as string | undefined, isError === true);
+    // The terms stand beside the code, not in an envelope.
+    const asked = 'accepts' in structuredContent ? { payment: { envelope: structuredContent } } : {};
+    const body = { ...structuredContent, ...asked } as Body;
+    return reply(answer, raw, body, _meta?.[RECEIPT] as string | undefined, isError === true);
   },
   async a2a(gateway, { resourceId, input, proof, mandate, inside = mandate, headers = {} }) {
     const data = {

@@ -21,14 +21,16 @@ for (const [channel, send] of Object.entries(CHANNELS))
 
     it('one 402 holds all: payment and mandate in one round trip, one settlement, a receipt to show', async () => {
       const asked = await testbed.challenged();
-      assert.deepEqual(asked.payment?.envelope.extensions?.['ap2'] && { ...asked.payment.envelope.extensions['ap2'] }, {
+      const schema = {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+        required: ['required', 'version'],
+      };
+      assert.deepEqual(asked.payment?.envelope.extensions?.['ap2'], {
         info: { required: true, version: '0.2.0' },
-        schema: {
-          $schema: 'https://json-schema.org/draft/2020-12/schema',
-          type: 'object',
-          properties: { required: { type: 'boolean' }, version: { type: 'string' } },
-          required: ['required', 'version'],
-        },
+        // Terse, where a model pays for each token.
+        schema: channel === 'mcp' ? {} : schema,
       });
       if (channel === 'http') assert.ok(isChallenge(asked), JSON.stringify(isChallenge.errors));
       const [before, earned] = [await testbed.buyer.balance(), await testbed.income()];

@@ -65,10 +65,10 @@ const challengeWith = (body: string): Challenge => ({
   body,
   header: '',
   document: '',
-  envelope: body,
+  terse: { document: '', tokenOnly: '' },
+  authorization: undefined,
   refusal: undefined,
   message: '',
-  asciiDocument: '',
 });
 
 export const OFFERS = new Map([

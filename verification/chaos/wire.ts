@@ -99,11 +99,10 @@ const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
     extra: { accept: 'application/json, text/event-stream' },
     body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: resource, arguments: { input } } },
     read(answer) {
-      const { result } = answer as { result: { isError?: boolean; structuredContent: Envelope } };
-      return {
-        status: result.isError === true ? statusOf(result.structuredContent) : 200,
-        document: result.structuredContent,
-      };
+      const { isError, structuredContent: document } = (answer as { result: Result }).result;
+      // The terms stand beside the code, not in an envelope.
+      const asked = document.code === 'PAYMENT_REQUIRED' ? { payment: { envelope: document } } : {};
+      return { status: isError === true ? statusOf(document) : 200, document: { ...document, ...asked } };
     },
   }),
   a2a: ({ resource, input }) => ({
@@ -135,6 +134,11 @@ const ADDRESSES: Readonly<Record<Target['resource'], (input: string) => Pick<Mes
   order: (input) => ({ path: '/orders', body: { input } }),
   job: (input) => ({ path: '/jobs', body: { input } }),
 };
+
+interface Result {
+  readonly isError?: boolean;
+  readonly structuredContent: Envelope;
+}
 
 interface Task {
   readonly status: { readonly state: string };

@@ -54,16 +54,28 @@ describe('paying for a tool', () => {
       /^Payment of 0\.01 TUSD is required for Market report \(market_report\)\. Sign/,
     );
     assert.match(content[1]?.text ?? '', /_meta\["x402\/payment"\].*_payment/);
-    const { x402Version, error, resource, accepts, extensions, ...envelope } = structuredContent ?? {};
-    assert.deepEqual(_meta['x402/error'], { x402Version, error, resource, accepts, extensions });
+    const { x402Version, error, resource, accepts, extensions, ...more } = structuredContent ?? {};
+    const { 'agent-commerce-buyer': token } = extensions as Readonly<Record<string, unknown>>;
+    const echoed = { 'agent-commerce-buyer': token };
+    assert.deepEqual(_meta['x402/error'], { x402Version, error, resource, accepts, extensions: echoed });
     assert.equal(error, 'Payment required');
-    assert.equal(envelope['code'], 'PAYMENT_REQUIRED');
+    assert.deepEqual(more, { code: 'PAYMENT_REQUIRED' });
     const { body } = await testbed.quote('market_report', CITY);
     assert.deepEqual(accepts, body.payment.accepts, 'the terms are the same on every channel');
-    const { payment } = envelope as { payment: { accepts: unknown; envelope: unknown } };
-    assert.deepEqual(payment.accepts, accepts);
-    const { url } = resource as { url: string };
-    assert.equal(url, `${testbed.gateway.config.merchant.publicBaseUrl}/api/resources/market_report/invoke`);
+    const { publicBaseUrl } = testbed.gateway.config.merchant;
+    assert.deepEqual(resource, { url: `${publicBaseUrl}/api/resources/market_report/invoke` });
+  });
+
+  it('the challenge is short: a model pays for what it reads of it', async () => {
+    for (const [era, most] of [
+      ['legacy', 2_400],
+      ['modern', 2_500],
+    ] as const) {
+      const { content, structuredContent, ...rest } = await callTool(base, 'market_report', CITY, { era });
+      const [read, all] = [{ content }, { content, structuredContent, ...rest }].map((part) => JSON.stringify(part));
+      assert.ok((read ?? '').length <= 1_000, `${read?.length} characters of content`);
+      assert.ok((all ?? '').length <= most, `${all?.length} characters`);
+    }
   });
 
   const carriers: Readonly<Record<string, (proof: string) => [object, Parameters<typeof callTool>[3]]>> = {
@@ -199,13 +211,11 @@ describe('paying for a tool', () => {
     assert.deepEqual([answer.status, await answer.json()], [200, { delivered: true }]);
   });
 
-  it('a description in any script can be echoed by clients that write ASCII only', async () => {
+  it('a description in any script does not keep clients that write ASCII only from paying', async () => {
     const resources = { market_report: { description: '都市の市場価格' } };
     const far = await openTestbed({ overrides: { ...ENABLED, resources } });
     try {
-      const { structuredContent, _meta } = await callTool(far.gateway.url, 'market_report', CITY);
-      const { description } = (structuredContent?.['resource'] ?? {}) as { description?: string };
-      assert.equal(description, '都市の市場価格');
+      const { _meta } = await callTool(far.gateway.url, 'market_report', CITY);
       const { x402Version, resource, accepts } = _meta['x402/error'] ?? {};
       assert.match(JSON.stringify(_meta['x402/error']), /^[ -~]*$/);
       const payload = await far.buyer.client.createPaymentPayload({ x402Version, resource, accepts } as never);

@@ -13,10 +13,10 @@ const challenge = (refused: boolean): Challenge => ({
   body: BODY,
   header: 'b2ZmZXI=',
   document: '{}',
-  envelope: BODY,
+  terse: { document: '{}', tokenOnly: '{}' },
+  authorization: undefined,
   refusal: refused ? { code: 'PAYMENT_INVALID', reason: 'r', message: 'm', retryable: false } : undefined,
   message: 'pay',
-  asciiDocument: '{}',
 });
 const NAME = `<script>alert("1")</script> & 'more'`;
 const RESOURCES = {

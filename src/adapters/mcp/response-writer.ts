@@ -3,7 +3,6 @@
 import type { Response } from 'express';
 import { errorEnvelope } from '../../errors.ts';
 import { isObject, type Json } from '../../json/types.ts';
-import { withError } from '../../payments/x402/wire/challenge.ts';
 import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { Resource } from '../../resources/resource.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
@@ -33,7 +32,9 @@ interface ToolResult {
 /** Writes results of `tools/call` in the form of one era. */
 export function resultWriter(era: Era, server: ServerInfo): (result: ToolResult) => string {
   const modern = era === 'modern';
-  const info = modern ? `,${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify(server)}` : '';
+  // Its title comes with the list and with server/discover.
+  const { name, version } = server;
+  const info = modern ? `,${JSON.stringify(META_SERVER_INFO)}:${JSON.stringify({ name, version })}` : '';
   const head = modern ? '{"resultType":"complete","content":[' : '{"content":[';
   return ({ content, structured, isError = false, meta }) => {
     const body = structured === undefined ? '' : `,"structuredContent":${structured}`;
@@ -114,13 +115,11 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
   const answer = (result: ToolResult): string => resultText(call.id, call.write(result));
   return {
     maxAnswerBytes: MAX_BUFFERED_BYTES,
-    paymentRequired({ document, asciiDocument, envelope, refusal, message }, payment) {
+    paymentRequired({ terse, authorization, refusal, message }, payment) {
+      const mandate = authorization === undefined ? '' : `,"authorization":${authorization}`;
       const refusedWith = refusal === undefined ? '' : `,"refusal":${JSON.stringify(refusal)}`;
-      // Some clients demand the reason that the specification calls optional.
-      const terms = refusal === undefined ? withError(document, PLAIN_REASON) : document;
-      const ascii = refusal === undefined ? withError(asciiDocument, PLAIN_REASON) : asciiDocument;
-      const structured = `${terms.slice(0, -1)},${envelope.slice(1, -1)}${refusedWith}}`;
-      const meta = { 'x402/error': ascii, ...requestIdMember(requestId), ...paymentMember(payment) };
+      const structured = `${terse.document.slice(0, -1)},"code":"PAYMENT_REQUIRED"${mandate}${refusedWith}}`;
+      const meta = { 'x402/error': terse.tokenOnly, ...requestIdMember(requestId), ...paymentMember(payment) };
       // The same text twice: clients that read different members must not see different terms.
       const content = [textBlock(structured), textBlock(`${refusal?.message ?? message} ${HOW_TO_PAY}`)];
       sendRpc(res, 200, answer({ content, structured, isError: true, meta }));
@@ -156,9 +155,8 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
   };
 }
 
-const PLAIN_REASON = 'Payment required';
 const HOW_TO_PAY =
-  'Sign one entry of accepts and repeat the call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment.';
+  'Sign one entry of accepts and repeat the call with the PaymentPayload in _meta["x402/payment"], or as base64 in _payment.';
 /** The same for a tool that does not exist and for one that is not exposed on this channel. */
 const UNKNOWN_TOOL = 'Invalid params: no such tool. tools/list says what there is.';
 

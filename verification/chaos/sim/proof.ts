@@ -29,10 +29,10 @@ const CHALLENGE = {
   body: '{}',
   header: '',
   document: '{}',
-  envelope: '{}',
+  terse: { document: '{}', tokenOnly: '{}' },
+  authorization: undefined,
   refusal: undefined,
   message: '',
-  asciiDocument: '{}',
 };
 
 /** The one offer of the simulated gateway. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
+import { isPaymentRequiredV2 } from '@x402/core/schemas';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
@@ -10,6 +12,7 @@ import {
   type PricedResource,
 } from '../../../../src/payments/x402/wire/payment-required.ts';
 import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
+import type { Extension } from '../../../../src/payments/x402/wire/types.ts';
 import { freshAccount, freshAddress, offerFor, PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const terms = termsFor();
@@ -89,12 +92,12 @@ describe('the challenge of a paid resource', () => {
   });
 
   it('carries the token in every form, of at most 200 bytes with its extension', () => {
-    const extension = { info: { token: TOKEN }, schema: { type: 'object' } };
+    const info = { token: TOKEN };
     const forms = [template.fresh(facts('req_1')), template.refused(facts('req_1'), REFUSAL)];
-    for (const { body, header, document, asciiDocument, envelope } of forms) {
-      const documents = [JSON.parse(document), JSON.parse(asciiDocument), decodePaymentRequiredHeader(header)];
-      for (const text of [body, envelope]) documents.push(JSON.parse(text).payment.envelope);
-      for (const { extensions } of documents) assert.deepEqual(extensions['agent-commerce-buyer'], extension);
+    for (const { body, header, document, terse } of forms) {
+      const documents = [document, terse.document, terse.tokenOnly].map((text) => JSON.parse(text));
+      documents.push(JSON.parse(body).payment.envelope, decodePaymentRequiredHeader(header));
+      for (const { extensions } of documents) assert.deepEqual(extensions['agent-commerce-buyer'].info, info);
       const bare = JSON.parse(document);
       delete bare.extensions['agent-commerce-buyer'];
       assert.ok(Buffer.byteLength(document) - Buffer.byteLength(JSON.stringify(bare)) <= 200);
@@ -135,6 +138,56 @@ describe('the challenge of a paid resource', () => {
     assert.equal(decoded.payload.accepted.amount, PRICE_UNITS.toString());
     assert.equal(decoded.buyerToken, TOKEN, 'the client echoes it');
     assert.ok(!JSON.stringify(decoded.payload).includes(TOKEN), 'and the payload does not have it');
+  });
+});
+
+describe('the terse terms of a challenge', () => {
+  const guarded: PricedResource = { ...report, authorization: ['ap2'] };
+  const challenges = [report, guarded].flatMap((resource) => {
+    const made = challengeFor(resource, terms, 'https://shop.example');
+    return [made.fresh(facts('req_1')), made.refused(facts('req_1'), REFUSAL)];
+  });
+
+  it('are those of the whole document, without what only describes them', () => {
+    for (const { document, terse, refusal } of challenges) {
+      const whole = JSON.parse(document);
+      const info = Object.entries(whole.extensions as Record<string, Extension>).map(([name, { info }]) => [
+        name,
+        info,
+      ]);
+      const error = refusal?.reason ?? 'Payment required';
+      const { extensions, ...short } = JSON.parse(terse.document);
+      assert.deepEqual(short, { x402Version: 2, error, resource: { url: RESOURCE_URL }, accepts: whole.accepts });
+      assert.deepEqual(
+        extensions,
+        Object.fromEntries(info.map(([name, member]) => [name, { info: member, schema: {} }])),
+      );
+      const { 'agent-commerce-buyer': token } = extensions;
+      assert.deepEqual(JSON.parse(terse.tokenOnly), { ...short, extensions: { 'agent-commerce-buyer': token } });
+    }
+  });
+
+  it('are ASCII, for clients that encode them with btoa', () => {
+    for (const { terse } of challenges) assert.equal(Buffer.byteLength(terse.document), terse.document.length);
+  });
+
+  it('are what official clients pay from, with a payment identifier where they have one', async () => {
+    const client = new x402Client().register('eip155:*', new ExactEvmScheme(freshAccount()));
+    client.setSpendControls(false);
+    const id = 'order-0123456789abcdef';
+    for (const { terse } of challenges)
+      for (const text of [terse.document, terse.tokenOnly]) {
+        const required = JSON.parse(text) as PaymentRequired;
+        assert.ok(isPaymentRequiredV2(required));
+        const payload = await client.createPaymentPayload({
+          ...required,
+          extensions: appendPaymentIdentifierToExtensions(required.extensions ?? {}, id),
+        });
+        const decoded = decodeProof(encodeProof(JSON.parse(JSON.stringify(payload))));
+        assert.ok(decoded.kind === 'decoded');
+        assert.equal(decoded.buyerToken, TOKEN);
+        assert.equal(decoded.paymentIdentifier, text === terse.document ? id : undefined);
+      }
   });
 });
 

@@ -64,7 +64,6 @@ describe('a challenge in place', () => {
     assert.deepEqual(JSON.parse(there.document), moved(here.document));
     assert.deepEqual(JSON.parse(there.body), moved(here.body));
     assert.deepEqual(decodePaymentRequiredHeader(there.header), moved(here.document));
-    assert.deepEqual(JSON.parse(there.asciiDocument), moved(here.document));
     assert.equal(JSON.parse(template.refused(facts(url), REFUSAL).document).resource.url, url);
     assert.equal(JSON.parse(template.fresh(facts(undefined)).document).resource.url, RESOURCE_URL);
   });

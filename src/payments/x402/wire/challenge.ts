@@ -2,6 +2,7 @@
 
 import { encodeHeaderText } from './header-codec.ts';
 import { documentsAt } from './in-place.ts';
+import { BUYER_TOKEN } from './payload-schema.ts';
 import {
   needsMandate,
   type OfferTerms,
@@ -12,8 +13,8 @@ import {
 import type { PaymentRequired } from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the whole of ASCII is meant.
-const ASCII = /^[\x00-\x7f]*$/;
+/** `error` where no proof was refused. */
+const PLAIN_REASON = 'Payment required';
 const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authorization.';
 
 /** A 402 in the forms that the channels need. */
@@ -24,14 +25,24 @@ export interface Challenge {
   readonly header: string;
   /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
   readonly document: string;
-  /** The envelope without its member `error`, for channels that put both documents into one. */
-  readonly envelope: string;
+  /** The same terms in few bytes, for channels whose answers a model reads. */
+  readonly terse: TerseTerms;
+  /** The mandate that must come too, as JSON text (ap2 7.4); undefined where none is required. */
+  readonly authorization: string | undefined;
   /** Undefined when no proof came. */
   readonly refusal: ChallengeError | undefined;
   /** One sentence for people: which payment is required for which resource. */
   readonly message: string;
-  /** The document without a non-ASCII description, for clients that echo it through `btoa`. */
-  readonly asciiDocument: string;
+}
+
+/**
+ * PaymentRequired documents as JSON, with the invoke URL and without description, media type and
+ * schemas of extensions.
+ */
+interface TerseTerms {
+  readonly document: string;
+  /** With no extension but the token of the buyer. */
+  readonly tokenOnly: string;
 }
 
 /** Why the proof of this request was refused (contract 1.3): the member `error` of the body. */
@@ -70,29 +81,27 @@ export function challengeFor(resource: PricedResource, terms: OfferTerms, public
   const required = paymentRequiredFor(resource, terms, publicBaseUrl);
   const text = JSON.stringify(required);
   const documentWith = splitAtToken(text);
-  const asciiWith = ASCII.test(text) ? documentWith : splitAtToken(JSON.stringify(withoutDescription(required)));
+  const terseWith = terseTerms(required);
   const at = documentsAt(required, withoutDescription(required));
   const inPlace = ({ url, token }: ChallengeFacts) => (url === undefined ? undefined : at(url, token));
   const message = messageOf(resource);
   const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
   return {
     fresh(facts) {
-      const { token } = facts;
+      const { token, authorization } = facts;
       const moved = inPlace(facts);
       const document = moved ?? documentWith.text(token);
-      const envelope = frame(facts, document);
       const header = moved === undefined ? documentWith.header(token) : encodeHeaderText(moved);
-      const forms = { body: envelope, header, document, envelope };
-      return { ...forms, refusal: undefined, message, asciiDocument: moved ?? asciiWith.text(token) };
+      const terse = terseWith(token, PLAIN_REASON);
+      return { body: frame(facts, document), header, document, terse, authorization, refusal: undefined, message };
     },
     refused(facts, refusal) {
-      const moved = inPlace(facts);
-      const document = withError(moved ?? documentWith.text(facts.token), refusal.reason);
-      const envelope = frame(facts, document);
-      const body = `${envelope.slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
+      const { token, authorization } = facts;
+      const document = withError(inPlace(facts) ?? documentWith.text(token), refusal.reason);
+      const body = `${frame(facts, document).slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
       // The error shifts the token in the base64; refusals are rare enough to be encoded whole.
-      const forms = { body, header: encodeHeaderText(document), document, envelope, refusal, message };
-      return { ...forms, asciiDocument: withError(moved ?? asciiWith.text(facts.token), refusal.reason) };
+      const header = encodeHeaderText(document);
+      return { body, header, document, terse: terseWith(token, refusal.reason), authorization, refusal, message };
     },
   };
 }
@@ -123,8 +132,26 @@ function splitAtToken(document: string): AroundToken {
   };
 }
 
+/**
+ * The terms in few bytes. Every member but the token is what a client needs to sign, or echoes.
+ * Some clients demand the `error` that the specification calls optional.
+ */
+function terseTerms({ resource, accepts, extensions }: PaymentRequired): (token: string, error: string) => TerseTerms {
+  const { [BUYER_TOKEN]: _, ...declared } = extensions;
+  const members = `"resource":${JSON.stringify({ url: resource.url })},"accepts":${JSON.stringify(accepts)},"extensions":{`;
+  const others = Object.entries(declared).map(
+    ([name, { info }]) => `${JSON.stringify(name)}:${JSON.stringify({ info, schema: {} })},`,
+  );
+  const both = members + others.join('');
+  return (token, error) => {
+    const opening = `${VERSION_MEMBER}"error":${JSON.stringify(error)},`;
+    const closing = `"${BUYER_TOKEN}":{"info":{"token":"${token}"},"schema":{}}}}`;
+    return { document: opening + both + closing, tokenOnly: opening + members + closing };
+  };
+}
+
 /** Sets `error` in a PaymentRequired document, behind the version as the specification has it. */
-export function withError(document: string, error: string): string {
+function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
 }

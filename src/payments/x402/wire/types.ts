@@ -32,7 +32,13 @@ export interface PaymentRequired {
   readonly error?: string;
   readonly resource: ResourceInfo;
   readonly accepts: readonly PaymentRequirements[];
-  readonly extensions?: Readonly<Record<string, unknown>>;
+  readonly extensions: Readonly<Record<string, Extension>>;
+}
+
+/** What an offer declares beside its money. `schema`: of `info`; a client echoes both. */
+export interface Extension {
+  readonly info: object;
+  readonly schema: object;
 }
 
 export interface Eip3009Authorization {
