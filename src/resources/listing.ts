@@ -45,16 +45,22 @@ function listedPricing(pricing: Pricing): ListedResource['pricing'] {
   return { type: 'fixed', amount: pricing.amount, currency: pricing.currency };
 }
 
+/** What stands behind the price and behind the need of a mandate, each with its space before. */
+interface Advice {
+  readonly pay: string;
+  readonly authorize: string;
+}
+
 /** The text for a model: description or name, the price, and whether a mandate is needed. */
 export function describedWithPrice(
   resource: Pick<ListedResource, 'name' | 'description' | 'pricing' | 'authorization'>,
-  howToPay = '',
+  { pay, authorize }: Advice = WITHOUT_CHANNEL,
 ): string {
   const { name, description = name, pricing } = resource;
-  const mandate = asksForMandate(resource) ? NEEDS_MANDATE : '';
+  const mandate = asksForMandate(resource) ? ` Needs an AP2 mandate${authorize}.` : '';
   if (pricing.type === 'free' && mandate === '') return description;
   const sentence = /[.!?]$/.test(description) ? description : `${description}.`;
-  const price = pricing.type === 'free' ? '' : ` Costs ${pricing.amount} ${pricing.currency} per call${howToPay}.`;
+  const price = pricing.type === 'free' ? '' : ` Costs ${pricing.amount} ${pricing.currency} per call${pay}.`;
   return `${sentence}${price}${mandate}`;
 }
 
@@ -62,6 +68,9 @@ export function asksForMandate({ authorization }: Pick<ListedResource, 'authoriz
   return authorization?.required.includes('ap2') === true;
 }
 
-const NEEDS_MANDATE =
-  ' Needs an AP2 mandate in the header Agent-Authorization or the input member _authorization: call it without one and the answer has ' +
-  'the checkout to make it for.';
+const WITHOUT_CHANNEL: Advice = {
+  pay: '',
+  authorize:
+    ' in the header Agent-Authorization or the input member _authorization: call it without one and the answer has the checkout to ' +
+    'make it for',
+};

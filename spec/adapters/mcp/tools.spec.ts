@@ -30,8 +30,8 @@ interface Tool {
   readonly description: string;
   readonly inputSchema: { readonly properties: object; readonly required?: readonly string[] };
   readonly outputSchema?: object;
-  readonly annotations: Readonly<Record<string, unknown>>;
-  readonly _meta: Readonly<Record<string, unknown>>;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+  readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
 const listed = (resource: ListedResource, era: 'legacy' | 'modern' = 'modern'): Tool =>
@@ -45,15 +45,18 @@ describe('resources as tools', () => {
 
   it('have their price in the description, in _meta, and for dollar coins in members of Cloudflare', () => {
     const { description, _meta } = listed(PAID);
-    assert.match(description, /^Prices of one city\. Costs 0\.01 USDC per call, paid with x402/);
-    assert.deepEqual(_meta, {
-      'agent-commerce/pricing': { type: 'fixed', amount: '0.01', currency: 'USDC' },
-      'agents-x402/paymentRequired': true,
-      'agents-x402/priceUSD': '0.01',
-    });
+    assert.equal(description, 'Prices of one city. Costs 0.01 USDC per call (x402).');
+    assert.deepEqual(_meta, { 'agents-x402/paymentRequired': true, 'agents-x402/priceUSD': '0.01' });
     const other = listed({ ...PAID, pricing: { type: 'fixed', amount: '2', currency: 'EURC' } });
-    assert.equal('agents-x402/priceUSD' in other._meta, false);
-    assert.deepEqual(listed(FREE)._meta, { 'agent-commerce/pricing': { type: 'free' } });
+    assert.deepEqual(other._meta, { 'agents-x402/paymentRequired': true });
+    assert.equal(listed(FREE)._meta, undefined);
+  });
+
+  it('add few bytes to what the merchant wrote', () => {
+    const { id, name, description, inputSchema } = PAID;
+    const written = JSON.stringify({ name: id, title: name, description, inputSchema }).length;
+    const added = JSON.stringify(listed(PAID)).length - written;
+    assert.ok(added <= 260, `${added}`);
   });
 
   it('declare _payment when paid, and never require it', () => {
@@ -83,25 +86,25 @@ describe('resources as tools', () => {
     assert.deepEqual(listed({ ...PAID, inputSchema }).inputSchema, inputSchema);
   });
 
+  /** What MCP assumes where a hint is absent. */
+  const assumed = { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true };
+
   for (const [method, hints] of [
-    ['GET', { readOnlyHint: true, idempotentHint: true }],
-    ['POST', { readOnlyHint: false, destructiveHint: false, idempotentHint: false }],
-    ['PUT', { readOnlyHint: false, destructiveHint: false, idempotentHint: true }],
-    ['DELETE', { readOnlyHint: false, destructiveHint: true, idempotentHint: false }],
+    ['GET', { readOnlyHint: true }],
+    ['POST', { destructiveHint: false }],
+    ['PUT', { destructiveHint: false, idempotentHint: true }],
+    ['DELETE', {}],
   ] as const)
-    it(`a free ${method}: ${JSON.stringify(hints)}`, () => {
-      assert.deepEqual(listed({ ...FREE, method }).annotations, { title: 'Cities', ...hints, openWorldHint: true });
+    it(`a free ${method} differs from what MCP assumes in ${JSON.stringify(hints)}`, () => {
+      const { annotations = {} } = listed({ ...FREE, method });
+      assert.deepEqual({ ...assumed, ...annotations }, { ...assumed, ...hints });
+      assert.deepEqual(annotations, hints);
     });
 
   it('are never read-only when paid', () => {
     for (const method of ['GET', 'PUT', 'POST'] as const)
-      assert.deepEqual(listed({ ...PAID, method }).annotations, {
-        title: 'Report',
-        readOnlyHint: false,
-        destructiveHint: false,
-        idempotentHint: false,
-        openWorldHint: true,
-      });
+      assert.deepEqual(listed({ ...PAID, method }).annotations, { destructiveHint: false });
+    assert.equal(listed({ ...PAID, method: 'DELETE' }).annotations, undefined);
   });
 
   it('have an output schema in the modern era alone', () => {
@@ -132,14 +135,10 @@ describe('a tool that needs a mandate', () => {
   const FREE_GUARDED = { ...FREE, inputSchema, authorization };
   const PAID_GUARDED = { ...PAID, inputSchema, authorization };
 
-  it('states it in its description and in _meta', () => {
-    assert.match(
-      listed(FREE_GUARDED).description,
-      /^Cities\. Needs an AP2 mandate .*Agent-Authorization.*_authorization/,
-    );
-    assert.match(listed(PAID_GUARDED).description, /^Prices .* Costs 0\.01 USDC per call.* Needs an AP2 mandate/);
-    assert.deepEqual(listed(PAID_GUARDED)._meta['agent-commerce/authorization'], authorization);
-    assert.equal('agent-commerce/authorization' in listed(FREE)._meta, false);
+  it('states it in its description', () => {
+    assert.equal(listed(FREE_GUARDED).description, 'Cities. Needs an AP2 mandate.');
+    const paid = 'Prices of one city. Costs 0.01 USDC per call (x402). Needs an AP2 mandate.';
+    assert.equal(listed(PAID_GUARDED).description, paid);
   });
 
   it('declares _authorization, free or paid, and no other tool does', () => {

@@ -44,7 +44,8 @@ interface McpParts {
 
 const INSTRUCTIONS =
   'Tools with a price answer a call without payment with isError and the x402 terms in structuredContent. Sign one entry of ' +
-  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. When ' +
+  'accepts and repeat the same call with the PaymentPayload in _meta["x402/payment"], or its base64 in the argument _payment. Tools ' +
+  'that need an AP2 mandate answer with the checkout to make it for in authorization; it goes into the argument _authorization. When ' +
   'an answer says that you have paid, or that the settlement is uncertain, send the same payment again and do not sign a new one.';
 
 const UNKNOWN_CURSOR = 'this cursor was not issued here, or the list has changed: begin it again without a cursor.';

@@ -14,17 +14,10 @@ const DISCOVER_TTL_MS = 3_600_000;
 /** Currencies worth a US dollar: for these a client shows the price with its tool. */
 const USD_COINS: ReadonlySet<string> = new Set(['USD', 'USDC', 'USDT', 'PYUSD']);
 
-const HOW_TO_PAY = ', paid with x402: call it without payment and the answer says how';
-
-const PAYMENT_ARGUMENT = {
-  type: 'string',
-  description: 'x402 payment proof (base64). Leave it out: the answer then says what to pay, and how.',
-} as const;
-
-const MANDATE_ARGUMENT = {
-  type: 'string',
-  description: 'AP2 mandate (base64url). Leave it out: the answer then says which checkout to make it for.',
-} as const;
+/** In few words: a model pays for each tool, and the instructions of the server say the rest. */
+const ADVICE = { pay: ' (x402)', authorize: '' } as const;
+const PAYMENT_ARGUMENT = { type: 'string', description: 'x402 payment (base64), once asked for' } as const;
+const MANDATE_ARGUMENT = { type: 'string', description: 'AP2 mandate (base64url), once asked for' } as const;
 
 /** `serverInfo`: the gateway, under the merchant's name. */
 export interface ServerInfo {
@@ -73,20 +66,15 @@ export function discoverResult(versions: readonly string[], instructions: string
 function toolOf(resource: ListedResource, era: Era): JsonObject {
   const { id, name, pricing, inputSchema, outputSchema } = resource;
   const paid = pricing.type === 'fixed';
+  const annotations = annotationsOf(resource);
   return {
     name: id,
     title: name,
-    description: describedWithPrice(resource, HOW_TO_PAY),
+    description: describedWithPrice(resource, ADVICE),
     inputSchema: withReserved(inputSchema, { ...(paid ? PAYMENT : {}), ...(asksForMandate(resource) ? MANDATE : {}) }),
     ...(era === 'legacy' || outputSchema === undefined ? {} : { outputSchema }),
-    annotations: annotationsOf(resource),
-    _meta: {
-      'agent-commerce/pricing': pricing,
-      ...(paid ? dollarPrice(pricing) : {}),
-      ...(resource.authorization === undefined
-        ? {}
-        : { 'agent-commerce/authorization': { required: [...resource.authorization.required] } }),
-    },
+    ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+    ...(paid ? { _meta: dollarPrice(pricing) } : {}),
   };
 }
 
@@ -116,18 +104,16 @@ function withReserved(schema: JsonObject, reserved: JsonObject): JsonObject {
   };
 }
 
-/** A paid tool is never read-only: it moves money, and hosts call such tools without asking. */
-function annotationsOf({ name, method, pricing }: ListedResource): JsonObject {
-  const destructiveHint = method === 'DELETE';
-  if (pricing.type === 'fixed')
-    return { title: name, readOnlyHint: false, destructiveHint, idempotentHint: false, openWorldHint: true };
-  const readOnlyHint = method === 'GET';
+/**
+ * Hints that differ from what MCP assumes without them: not read-only, destructive, not idempotent.
+ * A paid tool is never read-only: it moves money, and hosts call such tools without asking.
+ */
+function annotationsOf({ method, pricing }: ListedResource): JsonObject {
+  const free = pricing.type === 'free';
+  if (free && method === 'GET') return { readOnlyHint: true };
   return {
-    title: name,
-    readOnlyHint,
-    ...(readOnlyHint ? {} : { destructiveHint }),
-    idempotentHint: readOnlyHint || method === 'PUT',
-    openWorldHint: true,
+    ...(method === 'DELETE' ? {} : { destructiveHint: false }),
+    ...(free && method === 'PUT' ? { idempotentHint: true } : {}),
   };
 }
 

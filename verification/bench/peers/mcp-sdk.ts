@@ -10,6 +10,9 @@ import { callQuestion, listQuestion, MCP_PATH } from '../questions.ts';
 import { peerProgram, servePeer } from '../serve-peer.ts';
 import { INPUT_SCHEMA, tools } from '../tools.ts';
 
+/** What the gateway derives from a resource: both servers list the same tools. */
+const HINTS = { destructiveHint: false } as const;
+
 /**
  * The official server as its guide mounts it on Express: a factory, `createMcpHandler`,
  * `toNodeHandler` with the parsed body, which costs it less than node:http alone. No log, no
@@ -44,8 +47,8 @@ function sdkApp(backendUrl: string, count: number) {
   const listed = tools(count);
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: 'bench', title: 'Bench', version: '1.0.0' });
-    for (const { id, name, description } of listed)
-      server.registerTool(id, { title: name, description, inputSchema, ...saidByGateway(name) }, async (input) => {
+    for (const { id, name: title, description } of listed)
+      server.registerTool(id, { title, description, inputSchema, annotations: HINTS }, async (input) => {
         const report = await ask(input);
         return { content: [{ type: 'text', text: JSON.stringify(report) }], structuredContent: report };
       });
@@ -55,12 +58,4 @@ function sdkApp(backendUrl: string, count: number) {
   return express()
     .use(express.json())
     .all(MCP_PATH, (req, res) => void node(req, res, req.body));
-}
-
-/** Members that the gateway derives from a resource: both servers list the same tools. */
-function saidByGateway(title: string) {
-  return {
-    annotations: { title, readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
-    _meta: { 'agent-commerce/pricing': { type: 'free' } },
-  };
 }
