@@ -6,13 +6,18 @@ import {
   checkL4ForOpenAPI,
   discoverOriginSchema,
   getOpenAPI,
+  getWarningsFor402Body,
   getWarningsForL2,
   getWarningsForL4,
   getWarningsForOpenAPI,
+  VALIDATION_CODES,
+  validatePaymentRequiredDetailed,
 } from '@agentcash/discovery';
+import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { NO_CHAIN } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { callInPlace } from '../support/in-place.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 /** Base Sepolia and its USDC, whose price has the code of a currency; no money moves here. */
@@ -23,6 +28,8 @@ const USDC = {
   assetVersion: '2',
   rpcUrl: undefined,
 };
+
+const BERLIN = { city: 'Berlin' } as const;
 
 /** A catalogue of paid services, whose own code finds and judges what a gateway sells. */
 describe('a catalogue of paid services', () => {
@@ -37,7 +44,17 @@ describe('a catalogue of paid services', () => {
       chain: NO_CHAIN,
       backendUrl: backend.url,
       facilitator: { mode: 'remote', url: facilitator.url },
-      overrides: { payments: { x402: USDC } },
+      overrides: {
+        payments: { x402: USDC },
+        protocols: { mcp: { enabled: true } },
+        resources: {
+          market_report: {
+            expose: ['http', 'mcp', 'origin'],
+            outputSchema: { type: 'object', properties: { city: { type: 'string' } }, additionalProperties: true },
+            bazaar: { example: BERLIN },
+          },
+        },
+      },
     });
   });
   after(async () => {
@@ -74,5 +91,22 @@ describe('a catalogue of paid services', () => {
     assert.ok(checked.found, JSON.stringify(checked));
     const post = checked.advisories.find(({ method }) => method === 'POST');
     assert.equal(post?.paymentOptions?.[0]?.protocol, 'x402');
+  });
+
+  it('has nothing against the 402 of a resource that is listed, at its invoke URL and its own address', async () => {
+    const invoked = await gateway.invoke('market_report', BERLIN);
+    const inPlace = await callInPlace(gateway, 'market_report', BERLIN);
+    for (const answer of [invoked, inPlace]) {
+      const offered = decodePaymentRequiredHeader(answer.headers.get('payment-required') ?? '');
+      assert.deepEqual(getWarningsFor402Body(offered), []);
+      assert.equal(validatePaymentRequiredDetailed(offered).valid, true);
+    }
+  });
+
+  it('misses the input in the 402 of one that is not', async () => {
+    const answer = await gateway.invoke('price_list', {});
+    const offered = decodePaymentRequiredHeader(answer.headers.get('payment-required') ?? '');
+    const codes = getWarningsFor402Body(offered).map(({ code }) => code);
+    assert.deepEqual(codes, [VALIDATION_CODES.SCHEMA_INPUT_MISSING, VALIDATION_CODES.SCHEMA_OUTPUT_MISSING]);
   });
 });

@@ -9,6 +9,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/take-route.ts';
+import { entriesOf } from '../payments/x402/wire/bazaar.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
 import { challenge } from '../pipeline/middleware/challenge.ts';
@@ -108,6 +109,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   };
   const process = await openProcess(parts, () => present);
   present = openGeneration(parts.config, process);
+  renewRail(parts, present);
   const monitor = startMonitoring(parts, process, presentNow);
   const agents = replaceableRoutes(agentsRoutes(present, process, monitor));
   const { loadShedding, lifecycle, metrics, onFailure } = process;
@@ -121,7 +123,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
       // Nothing here can fail: one configuration is in use, or the other.
       use() {
         parts.store.renew?.(config.storage);
-        if (config.x402 !== undefined) parts.rail?.renew(config.x402);
+        renewRail(parts, next);
         process.payments?.replaceOffers(before.offers, next.offers);
         agents.replace(routes);
         present = next;
@@ -168,7 +170,7 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   const ingressGuards = process.ingress.guards(config);
   const checkouts = process.acp?.service(config, ingressGuards);
   const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
-  const offers = compileOffers(config, tokens);
+  const offers = compileOffers(config, tokens, catalogue.listings);
   const mandates = process.mandateOpener.open(config, before?.mandates);
   const mandateService = mandates?.service;
   const { clientOf } = ingressGuards;
@@ -182,6 +184,11 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
       mandates?.close(next?.mandates);
     },
   };
+}
+
+/** The rail stays open over all configurations, and is told what it needs of the present one. */
+function renewRail({ rail }: Pick<GatewayParts, 'rail'>, { config, offers }: Generation): void {
+  if (config.x402 !== undefined) rail?.renew(config.x402, entriesOf(offers.values()));
 }
 
 /** Makes something of a generation that is not in use yet. */

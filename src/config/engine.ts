@@ -6,6 +6,8 @@ import { Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
 export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
   const engine = new Ajv2020({
     strict: true,
+    // A text for documents and editors.
+    keywords: ['markdownDescription'],
     // A test compares the schema with its meta-schema; compiling that takes longer than the schema.
     validateSchema: false,
     // Conditions (if/then) name properties that their parent declares and types.

@@ -35,7 +35,7 @@ export function buildRequest(
     if (value === undefined) return refuse(name, 'path', 'is not a legal path parameter');
     values.push(value);
   }
-  const parts = split(backend, template, input);
+  const parts = inputParts(backend, template, input);
   const query = [template.query];
   for (const [name, value] of Object.entries(parts.query)) {
     if (template.queryNames.has(name)) return refuse(name, 'query', 'is already part of the configured URL');
@@ -57,17 +57,18 @@ export function buildRequest(
   return { ok: true, request: { method: backend.method, path, headers, body } };
 }
 
-interface Parts {
+/** Where the members of an input go that are not in the path. */
+interface InputParts {
   readonly query: JsonObject;
   /** Undefined: no body is sent. The input object itself when the body is the whole input. */
   readonly body: JsonObject | undefined;
 }
 
-function split(
+export function inputParts(
   { method, inputBindings }: ResourceConfig['backend'],
   { parameters }: PathTemplate,
   input: JsonObject,
-): Parts {
+): InputParts {
   if (inputBindings !== undefined)
     return {
       query: pick(input, inputBindings.query),
@@ -80,7 +81,8 @@ function split(
   return carriesBody(method) ? { query: {}, body: rest } : { query: rest, body: undefined };
 }
 
-function pick(input: JsonObject, names: readonly string[]): JsonObject {
+/** The members of an input that have one of these names. */
+export function pick(input: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)));
 }
 

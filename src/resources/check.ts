@@ -1,5 +1,6 @@
 /** Checks a configured resource: its schemas, path template and input bindings. */
 
+import type { Channel } from '../events/event.ts';
 import { isObject, type Json } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { carriesBody } from './backend-request.ts';
@@ -10,6 +11,8 @@ import { hasTooMany, schemaFaults } from './schemas/schema-check.ts';
 import type { ResourceConfig } from './settings.ts';
 import { readTemplate } from './url-template.ts';
 
+/** Channels that the extension has a form for. */
+const LISTED_CHANNELS: ReadonlySet<Channel> = new Set(['http', 'origin', 'mcp']);
 const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null']);
 const NOT_UNICODE =
   'agents that compile it with the u flag, as JSON Schema asks, cannot: escape only what needs it, and write a - in a class first or last';
@@ -25,7 +28,17 @@ export function resourceFaults(resource: ResourceConfig): readonly ResourceFault
       faults.push({ path: 'inputSchema.type', message: 'must be object: the input is a JSON object' });
   }
   if (outputSchema !== undefined) faults.push(...schemaFaults(outputSchema, 'outputSchema'));
-  return faults;
+  return [...faults, ...bazaarFaults(resource)];
+}
+
+/** It goes into the 402 of a channel that it has a form for. */
+function bazaarFaults({ bazaar, pricing, exposedVia }: ResourceConfig): readonly ResourceFault[] {
+  if (bazaar === undefined) return [];
+  const path = 'bazaar';
+  if (pricing.type === 'free') return [{ path, message: 'is for resources with a price; remove it' }];
+  return exposedVia.some((channel) => LISTED_CHANNELS.has(channel))
+    ? []
+    : [{ path, message: `needs one of ${[...LISTED_CHANNELS].join(', ')} in expose` }];
 }
 
 /** Each `{param}` must be a required input property with a text form. */

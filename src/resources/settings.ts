@@ -2,7 +2,7 @@
 
 import type { BackendRequest } from '../backend/exchange.ts';
 import type { Channel } from '../events/event.ts';
-import type { JsonObject } from '../json/types.ts';
+import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { PublishedName } from './published.ts';
@@ -61,4 +61,6 @@ export interface ResourceConfig {
   readonly authorization: readonly 'ap2'[];
   /** Its public URL with `{param}`s, where it is sold at the backend's own address. */
   readonly address: string | undefined;
+  /** Examples of an input and an answer, for catalogues; undefined: it is in none. */
+  readonly bazaar: { readonly example: JsonObject; readonly output?: Json } | undefined;
 }

@@ -6,7 +6,7 @@
 import type { BackendRequest } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
-import type { JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
 import type { FacilitatorAuth } from '../../payments/x402/wire/settings.ts';
 import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
@@ -193,6 +193,7 @@ export interface ResourceDocument {
   readonly expose?: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
   readonly payments?: readonly 'x402'[];
   readonly authorization?: { readonly required?: readonly 'ap2'[] };
+  readonly bazaar?: { readonly example: JsonObject; readonly output?: Json };
 }
 
 /** `key`: base64 or base64url of 32 bytes. */

@@ -66,6 +66,7 @@ export function deriveResource(
       document.expose?.includes('origin') === true
         ? publicBaseUrl + document.backend.path.replace(/\?.*/, '')
         : undefined,
+    bazaar: document.bazaar,
   };
   for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
   const guarded = !free || resource.authorization.length > 0;

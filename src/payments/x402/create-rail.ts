@@ -6,6 +6,7 @@ import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import type { OpenNode } from './open-node.ts';
 import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
+import type { EntryOf } from './wire/bazaar.ts';
 import type { FacilitatorConfig, FacilitatorEndpoint, X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
@@ -14,8 +15,11 @@ export interface X402Rail extends PaymentRail {
   readonly recoveryEngine: RecoveryEngine;
   /** The checks of contract 4.2, steps 1 to 4, for a decoded proof. */
   examine(candidate: Candidate): Examination;
-  /** Takes over the logins at the facilitators of another configuration; all else stays. */
-  renew(config: Pick<X402Config, 'facilitator'>): void;
+  /**
+   * Takes over what of a configuration may change while the rail is open: the logins at its
+   * facilitators, and what these may catalogue, which is nothing before.
+   */
+  renew(config: Pick<X402Config, 'facilitator'>, entryOf: EntryOf): void;
   close(): Promise<void>;
 }
 
@@ -53,7 +57,10 @@ async function openRail(
   log.info({ engine, facilitator: config.facilitator.mode }, 'x402 rail');
   await node?.compareAtStart(log);
   const logins = facilitatorLogins(config.facilitator);
-  const { rail: unwatched, close } = await railOf({ ...config, facilitator: logins.facilitator }, node, log, leases);
+  let entryOf: EntryOf = () => undefined;
+  const present: EntryOf = (payload) => entryOf(payload);
+  const settings = { ...config, facilitator: logins.facilitator };
+  const { rail: unwatched, close } = await railOf(settings, node, present, log, leases);
   const rail = node === undefined ? unwatched : guardRail(node.health, unwatched, log);
   const wallets = node?.walletSignatures(rail.facilitator);
   const examine = createExaminer({
@@ -66,7 +73,10 @@ async function openRail(
     ...rail,
     recoveryEngine: engine,
     examine: node === undefined ? examine : guardExaminer(node.health, examine),
-    renew: ({ facilitator }) => logins.renew(facilitator),
+    renew({ facilitator }, renewed) {
+      logins.renew(facilitator);
+      entryOf = renewed;
+    },
     async check() {
       try {
         await node?.compareAsset();
@@ -85,6 +95,7 @@ async function openRail(
 async function railOf(
   config: X402Config,
   node: OpenNode | undefined,
+  entryOf: EntryOf,
   log: RailLog,
   leases: RelayerLeases | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
@@ -98,6 +109,7 @@ async function railOf(
       confirm,
       confirmations,
       processes,
+      entryOf,
     });
     return { rail, close: () => rail.close() };
   }

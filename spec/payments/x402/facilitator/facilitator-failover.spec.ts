@@ -10,7 +10,7 @@ const REFUSED = { kind: 'denied' };
 function lineOf(names: readonly string[]) {
   let now = 1_000;
   const line = createFailover(
-    names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } })),
+    names.map((name) => connectFacilitator({ url: `http://${name}.invalid`, auth: { type: 'none' } }, () => undefined)),
     () => now,
   );
   /** The facilitators that were asked, with their deadlines; each takes `takes` milliseconds. */

@@ -87,6 +87,22 @@ describe('a remote facilitator', () => {
     assert.equal(headers['authorization'], 'Bearer a-facilitator-token');
   });
 
+  it('is sent our entry for its catalogue, whatever the buyer echoed', async () => {
+    const resource = { url: 'https://shop.example/mcp', description: 'Prices', mimeType: 'text/csv' };
+    const extension = { info: { input: { type: 'mcp', toolName: 'report' } }, schema: {} };
+    const cataloguing = remoteRail([facilitator.url], { network, entryOf: () => ({ resource, extension }) });
+    try {
+      await cataloguing.verify(proof, offer);
+      await cataloguing.settle(proof, offer, noWriteAhead);
+      for (const { body } of facilitator.calls.slice(-2)) {
+        const { paymentPayload } = body as { readonly paymentPayload: Proof['payload'] };
+        assert.deepEqual([paymentPayload.resource, paymentPayload.extensions], [resource, { bazaar: extension }]);
+      }
+    } finally {
+      await cataloguing.close();
+    }
+  });
+
   for (const [what, answer] of NO_VERDICT)
     it(`gives no verdict with ${what}: unavailable before, uncertain after settlement began`, async () => {
       const begun = performance.now();

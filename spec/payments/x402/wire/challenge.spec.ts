@@ -191,6 +191,60 @@ describe('the terse terms of a challenge', () => {
   });
 });
 
+describe('the challenge of a resource that is in catalogues', () => {
+  const listed: PricedResource = {
+    ...report,
+    listing: {
+      about: { mimeType: 'text/csv' },
+      invoke: { info: { input: { type: 'http' } }, schema: { type: 'object' } },
+      inPlace: { routeTemplate: '/r/:city', info: { input: { type: 'http' } }, schema: { type: 'object' } },
+      tool: {
+        url: 'https://shop.example/mcp',
+        extension: { info: { input: { type: 'mcp' } }, schema: { title: 'x' } },
+      },
+    },
+  };
+  const bazaarOf = (document: string): unknown => JSON.parse(document).extensions.bazaar;
+  const at = (url: string) => ({ ...facts('req_1'), url });
+
+  it('has the form of its channel, whole, beside the token', () => {
+    const made = challengeFor(listed, terms, 'https://shop.example');
+    const { document, terse, header } = made.fresh(facts('req_1'));
+    assert.deepEqual(bazaarOf(document), listed.listing?.invoke);
+    assert.deepEqual(decodePaymentRequiredHeader(header).extensions?.['bazaar'], listed.listing?.invoke);
+    assert.deepEqual(bazaarOf(made.fresh(at('https://shop.example/r/Berlin')).document), listed.listing?.inPlace);
+    assert.deepEqual(bazaarOf(terse.document), listed.listing?.tool?.extension);
+    assert.equal(bazaarOf(terse.tokenOnly), undefined);
+    assert.equal(JSON.parse(document).extensions['agent-commerce-buyer'].info.token, TOKEN);
+    const refused = made.refused(at('https://shop.example/r/Berlin'), REFUSAL);
+    assert.deepEqual(bazaarOf(refused.document), listed.listing?.inPlace);
+  });
+
+  it('leaves out the description first, then that form, to keep its header below 4 KiB', () => {
+    const sized = (bytes: number): PricedResource => {
+      const form = { info: { input: { text: 'x'.repeat(bytes) } }, schema: {} };
+      const { about, tool } = listed.listing ?? assert.fail();
+      return { ...listed, description: 'y'.repeat(1_000), listing: { about, tool, invoke: form, inPlace: form } };
+    };
+    const shown = (bytes: number, url?: string) => {
+      const made = challengeFor(sized(bytes), terms, 'https://shop.example');
+      const { header } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
+      assert.ok(header.length <= MAX_CHALLENGE_HEADER_BYTES, `${header.length}`);
+      const { resource, extensions } = decodePaymentRequiredHeader(header);
+      return [resource.description !== undefined, extensions?.['bazaar'] !== undefined];
+    };
+    for (const url of [undefined, 'https://shop.example/r/Berlin'])
+      assert.deepEqual(
+        [100, 1_500, 3_000].map((bytes) => shown(bytes, url)),
+        [
+          [true, true],
+          [false, true],
+          [true, false],
+        ],
+      );
+  });
+});
+
 describe('the PAYMENT-RESPONSE header', () => {
   const settled = {
     success: true,

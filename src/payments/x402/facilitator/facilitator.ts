@@ -3,6 +3,7 @@
 import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
+import { BAZAAR, type CatalogueEntry, type EntryOf } from '../wire/bazaar.ts';
 import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
 import { translatedReason } from '../wire/reasons.ts';
@@ -60,8 +61,11 @@ export interface Facilitator {
   close(): Promise<void>;
 }
 
-/** Opens no connection before the first call. The login is read for each call: it may change. */
-export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1): Facilitator {
+/**
+ * Opens no connection before the first call. The login is read for each call: it may change.
+ * `entryOf`: what the facilitator may catalogue of a payment.
+ */
+export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: EntryOf, processes = 1): Facilitator {
   const { url } = endpoint;
   const peer = createJsonPeer(url, MAX_VERDICT_BYTES, processes);
   const login = loginTo(endpoint);
@@ -70,7 +74,7 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1)
     name: new URL(url).host,
     async verify(proof, offer, deadlineMs) {
       try {
-        const body = facilitatorRequest(proof, offer);
+        const body = facilitatorRequest(proof, offer, entryOf(proof.payload));
         const { status, json } = await askTwice(ask, { method: 'POST', path: '/verify', body, deadlineMs });
         return readVerifyAnswer(status, json, payerOf(proof));
       } catch (error) {
@@ -79,7 +83,7 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, processes = 1)
     },
     async settle(proof, offer, deadlineMs) {
       try {
-        const body = facilitatorRequest(proof, offer);
+        const body = facilitatorRequest(proof, offer, entryOf(proof.payload));
         const { status, json } = await ask({ method: 'POST', path: '/settle', body, deadlineMs });
         return readSettleAnswer(status, json, { payer: payerOf(proof), network: offer.network });
       } catch (error) {
@@ -139,21 +143,25 @@ async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promis
 }
 
 /**
- * The body of `/verify` and `/settle`. Both copies of the requirement are ours. Of the buyer's echo
- * only the URL (equal to ours) and the extension that the offer declares go along, so the
- * facilitator acts on our terms.
+ * The body of `/verify` and `/settle`. Both copies of the requirement are ours, and so is what is
+ * catalogued. Of the buyer's echo only the URL (equal to ours) and the payment identifier go along,
+ * so the facilitator acts on our terms.
  */
-function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements): object {
-  const { resource, extensions } = payload;
-  const identifier = extensions?.[PAYMENT_IDENTIFIER];
+function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements, entry: CatalogueEntry | undefined): object {
+  const resource = entry?.resource ?? (payload.resource && { url: payload.resource.url });
+  const identifier = payload.extensions?.[PAYMENT_IDENTIFIER];
+  const extensions = {
+    ...(identifier === undefined ? {} : { [PAYMENT_IDENTIFIER]: identifier }),
+    ...(entry === undefined ? {} : { [BAZAAR]: entry.extension }),
+  };
   return {
     x402Version: 2,
     paymentPayload: {
       x402Version: 2,
-      ...(resource === undefined ? {} : { resource: { url: resource.url } }),
+      ...(resource === undefined ? {} : { resource }),
       accepted: offer,
       payload: payload.payload,
-      ...(identifier === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: identifier } }),
+      ...(Object.keys(extensions).length === 0 ? {} : { extensions }),
     },
     paymentRequirements: offer,
   };

@@ -6,6 +6,7 @@ import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts'
 import type { Chain } from '../chain/chain.ts';
 import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
 import { nodeFailure, READING_DEADLINE_MS } from '../chain/rpc.ts';
+import type { EntryOf } from '../wire/bazaar.ts';
 import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../wire/types.ts';
@@ -34,6 +35,8 @@ export interface RemoteRailDeps {
   readonly confirmations?: number;
   /** Processes that share the connections to each facilitator; 1 unless given. */
   readonly processes?: number | undefined;
+  /** What facilitators may catalogue of a payment; nothing unless given. */
+  readonly entryOf?: EntryOf;
   readonly now?: () => number;
   /** Shorter in tests of deadlines. */
   readonly deadlines?: { readonly verifyMs: number; readonly settleMs: number; readonly confirmMs: number };
@@ -48,11 +51,12 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     confirm = 'receipt',
     confirmations = 1,
     processes,
+    entryOf = () => undefined,
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
   const failover = createFailover(
-    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, processes)),
+    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, entryOf, processes)),
   );
 
   return {

@@ -1,16 +1,18 @@
 /** Builds the 402 of each resource once at start, so that a challenge costs one concatenation. */
 
+import { BAZAAR } from './bazaar.ts';
 import { encodeHeaderText } from './header-codec.ts';
 import { documentsAt } from './in-place.ts';
 import { BUYER_TOKEN } from './payload-schema.ts';
 import {
+  fittingChallenge,
   needsMandate,
   type OfferTerms,
   type PricedResource,
   paymentRequiredFor,
   TOKEN_GAP,
 } from './payment-required.ts';
-import type { PaymentRequired } from './types.ts';
+import type { Extension, PaymentRequired } from './types.ts';
 
 const VERSION_MEMBER = '{"x402Version":2,';
 /** `error` where no proof was refused. */
@@ -78,11 +80,12 @@ export interface ChallengeTemplate {
  * configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
-  const required = paymentRequiredFor(resource, terms, publicBaseUrl);
-  const text = JSON.stringify(required);
-  const documentWith = splitAtToken(text);
-  const terseWith = terseTerms(required);
-  const at = documentsAt(required, withoutDescription(required));
+  const { invoke, inPlace: there, tool } = resource.listing ?? {};
+  const documents = (bazaar: Extension | undefined) => paymentRequiredFor(resource, terms, publicBaseUrl, bazaar);
+  const required = fittingChallenge(documents(invoke));
+  const documentWith = splitAtToken(JSON.stringify(required));
+  const terseWith = terseTerms(required, tool?.extension);
+  const at = documentsAt(documents(there));
   const inPlace = ({ url, token }: ChallengeFacts) => (url === undefined ? undefined : at(url, token));
   const message = messageOf(resource);
   const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
@@ -136,13 +139,15 @@ function splitAtToken(document: string): AroundToken {
  * The terms in few bytes. Every member but the token is what a client needs to sign, or echoes.
  * Some clients demand the `error` that the specification calls optional.
  */
-function terseTerms({ resource, accepts, extensions }: PaymentRequired): (token: string, error: string) => TerseTerms {
-  const { [BUYER_TOKEN]: _, ...declared } = extensions;
+function terseTerms(
+  { resource, accepts, extensions }: PaymentRequired,
+  tool: Extension | undefined,
+): (token: string, error: string) => TerseTerms {
+  const { [BUYER_TOKEN]: _token, [BAZAAR]: _invoke, ...declared } = extensions;
   const members = `"resource":${JSON.stringify({ url: resource.url })},"accepts":${JSON.stringify(accepts)},"extensions":{`;
-  const others = Object.entries(declared).map(
-    ([name, { info }]) => `${JSON.stringify(name)}:${JSON.stringify({ info, schema: {} })},`,
-  );
-  const both = members + others.join('');
+  const terse = Object.entries(declared).map(([name, { info }]) => [name, { info, schema: {} }] as const);
+  const shown = Object.fromEntries(tool === undefined ? terse : [...terse, [BAZAAR, tool]]);
+  const both = `${members}${JSON.stringify(shown).slice(1, -1)},`;
   return (token, error) => {
     const opening = `${VERSION_MEMBER}"error":${JSON.stringify(error)},`;
     const closing = `"${BUYER_TOKEN}":{"info":{"token":"${token}"},"schema":{}}}}`;
@@ -154,12 +159,6 @@ function terseTerms({ resource, accepts, extensions }: PaymentRequired): (token:
 function withError(document: string, error: string): string {
   if (!document.startsWith(VERSION_MEMBER)) throw new Error('PaymentRequired must begin with its version');
   return `${VERSION_MEMBER}"error":${JSON.stringify(error)},${document.slice(VERSION_MEMBER.length)}`;
-}
-
-function withoutDescription({ x402Version, resource, ...rest }: PaymentRequired): PaymentRequired {
-  const { description: _, ...bare } = resource;
-  // In the order of the whole document: the version first, the token last.
-  return { x402Version, resource: bare, ...rest };
 }
 
 function messageOf(resource: PricedResource): string {

@@ -45,9 +45,9 @@ export function inPlaceUrls(address: string): RegExp {
 /** Makes a document for one URL and token. Undefined: it does not fit into a header. */
 type DocumentAt = (url: string, token: string) => string | undefined;
 
-/** Splits a document at its URL and token; `bare`, without description, where it is too large. */
-export function documentsAt(described: PaymentRequired, bare: PaymentRequired): DocumentAt {
-  const forms = [described, bare].map(splitAtUrl);
+/** Splits documents at their URL and token; the first that fits is used. */
+export function documentsAt(documents: readonly PaymentRequired[]): DocumentAt {
+  const forms = documents.map(splitAtUrl);
   return (url, token) => forms.find(({ bytes }) => fitsChallenge(bytes + url.length))?.document(url, token);
 }
 

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { BAZAAR, isOfTool, TOOL_ECHO } from './bazaar.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
 /** The extension that lets a buyer name its payment (contract 4.4). */
@@ -53,7 +54,11 @@ export function readPaymentPayload(document: Json): DecodedProof {
   const resource = readResource(document['resource']);
   const identified = readExtensions(document['extensions']);
   if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
-  const { id, token } = identified;
+  const { id, token, asTool } = identified;
+  const kept = {
+    ...(id === undefined ? {} : { [PAYMENT_IDENTIFIER]: { info: { id } } }),
+    ...(asTool ? { [BAZAAR]: TOOL_ECHO } : {}),
+  };
   return {
     kind: 'decoded',
     payload: {
@@ -61,7 +66,7 @@ export function readPaymentPayload(document: Json): DecodedProof {
       ...(resource === undefined ? {} : { resource }),
       accepted: requirements,
       payload,
-      ...(id === undefined ? {} : { extensions: { [PAYMENT_IDENTIFIER]: { info: { id } } } }),
+      ...(Object.keys(kept).length === 0 ? {} : { extensions: kept }),
     },
     paymentIdentifier: id,
     buyerToken: token,
@@ -135,23 +140,28 @@ function readResource(value: Json | undefined): ResourceInfo | undefined | 'ille
   return typeof url === 'string' ? { url } : 'illegible';
 }
 
+/** What is read of the echoed extensions. `asTool`: the offer described its resource as a tool. */
+interface EchoedExtensions {
+  readonly id: string | undefined;
+  readonly token: string | undefined;
+  readonly asTool: boolean;
+}
+
 /**
  * Clients echo every extension of the offer, and may add their own. Only the payment identifier
  * must be well-formed, because a misspelled name must not become no name; undefined when it is not.
  */
-function readExtensions(
-  value: Json | undefined,
-): { readonly id: string | undefined; readonly token: string | undefined } | undefined {
-  if (value === undefined || value === null) return { id: undefined, token: undefined };
+function readExtensions(value: Json | undefined): EchoedExtensions | undefined {
+  if (value === undefined || value === null) return { id: undefined, token: undefined, asTool: false };
   if (!isObject(value)) return undefined;
-  const token = echoedToken(value[BUYER_TOKEN]);
+  const echoed = { id: undefined, token: echoedToken(value[BUYER_TOKEN]), asTool: isOfTool(value[BAZAAR]) };
   const identifier = value[PAYMENT_IDENTIFIER];
-  if (identifier === undefined || identifier === null) return { id: undefined, token };
+  if (identifier === undefined || identifier === null) return echoed;
   const info = isObject(identifier) ? identifier['info'] : undefined;
   if (!isObject(info)) return undefined;
   const { id } = info;
-  if (id === undefined) return { id: undefined, token };
-  return matches(id, IDENTIFIER) ? { id, token } : undefined;
+  if (id === undefined) return echoed;
+  return matches(id, IDENTIFIER) ? { ...echoed, id } : undefined;
 }
 
 /** Anything but a text is no token and no error: a payment must not fail for it. */

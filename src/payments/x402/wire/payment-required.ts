@@ -2,16 +2,15 @@
 
 import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
+import { BAZAAR, type BazaarListing } from './bazaar.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
-import type { PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
+import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
 
 /** Largest PAYMENT-REQUIRED value, bytes: proxies allow a response head 4 KiB by default. */
 export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
 /** Reserved for the `error` member of a challenge after a refusal, bytes of base64. */
 const ERROR_ROOM_BYTES = 128;
-/** The extension that declares that a mandate is needed. */
-const MANDATE = 'ap2';
 /** Marks where each challenge has its own token. */
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
 
@@ -33,13 +32,15 @@ const IDENTIFIER_EXTENSION = {
  * The extension of an offer that needs a mandate too (ap2 7.4). It is constant and small, because
  * clients echo it in their payload; the checkout that the mandate is for is beside the document.
  */
-const MANDATE_EXTENSION = {
-  info: { required: true, version: '0.2.0' },
-  schema: {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    type: 'object',
-    properties: { required: { type: 'boolean' }, version: { type: 'string' } },
-    required: ['required', 'version'],
+const MANDATE_DECLARED = {
+  ap2: {
+    info: { required: true, version: '0.2.0' },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: { required: { type: 'boolean' }, version: { type: 'string' } },
+      required: ['required', 'version'],
+    },
   },
 } as const;
 
@@ -52,6 +53,8 @@ export interface PricedResource {
   readonly pricing: Extract<Pricing, { readonly type: 'fixed' }>;
   /** What a call needs beside its payment; absent: nothing. */
   readonly authorization?: readonly 'ap2'[];
+  /** How it is called, for catalogues; absent: it is in none. */
+  readonly listing?: BazaarListing | undefined;
 }
 
 /** The settlement terms of the gateway that an offer repeats. */
@@ -61,23 +64,32 @@ export type OfferTerms = Pick<
 >;
 
 /**
- * The PaymentRequired document of a resource, with `TOKEN_GAP` for the token. A description that
- * would make the header too large is left out.
+ * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
+ * those that are used where it is too large for a header. The description goes first, then
+ * `bazaar`, which is one form of its listing.
  */
 export function paymentRequiredFor(
   resource: PricedResource,
   terms: OfferTerms,
   publicBaseUrl: string,
-): PaymentRequired {
+  bazaar: Extension | undefined,
+): readonly PaymentRequired[] {
+  const { description, mimeType } = resource;
   const url = invokeUrl(publicBaseUrl, resource.id);
-  const bare = { url, mimeType: resource.mimeType };
-  const { description } = resource;
-  const described = description === undefined ? bare : { url, description, mimeType: resource.mimeType };
+  const bare = { url, mimeType };
+  const infos = description === undefined ? [bare] : [{ url, description, mimeType }, bare];
   const accepts = [requirementsFor(resource, terms)];
-  const mandate = needsMandate(resource);
-  const document = documentOf(described, accepts, mandate);
-  const bytes = Buffer.byteLength(JSON.stringify(document));
-  return fitsChallenge(bytes) ? document : documentOf(bare, accepts, mandate);
+  const declared = { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION, ...(needsMandate(resource) ? MANDATE_DECLARED : {}) };
+  const sets = bazaar === undefined ? [declared] : [{ ...declared, [BAZAAR]: bazaar }, declared];
+  return sets.flatMap((extensions) => infos.map((info) => documentOf(info, accepts, extensions)));
+}
+
+/** The first document that fits into the header of a challenge, else the last. */
+export function fittingChallenge(documents: readonly PaymentRequired[]): PaymentRequired {
+  const fits = documents.find((document) => fitsChallenge(Buffer.byteLength(JSON.stringify(document))));
+  const found = fits ?? documents.at(-1);
+  if (found === undefined) throw new Error('a challenge needs a document');
+  return found;
 }
 
 /** Whether a document of this length fits into the header of a challenge, also with an error. */
@@ -88,14 +100,10 @@ export function fitsChallenge(bytes: number): boolean {
 function documentOf(
   resource: ResourceInfo,
   accepts: readonly PaymentRequirements[],
-  mandate: boolean,
+  declared: PaymentRequired['extensions'],
 ): PaymentRequired {
-  const extensions = {
-    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
-    ...(mandate ? { [MANDATE]: MANDATE_EXTENSION } : {}),
-    // Last, so that its position is known whatever a description contains.
-    [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
-  };
+  // The token is last, so that its position is known whatever a description contains.
+  const extensions = { ...declared, [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } } };
   return { x402Version: 2, resource, accepts, extensions };
 }
 

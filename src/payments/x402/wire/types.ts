@@ -35,10 +35,12 @@ export interface PaymentRequired {
   readonly extensions: Readonly<Record<string, Extension>>;
 }
 
-/** What an offer declares beside its money. `schema`: of `info`; a client echoes both. */
+/** What an offer declares beside its money. `schema`: of `info`; a client echoes all of it. */
 export interface Extension {
   readonly info: object;
   readonly schema: object;
+  /** Of `bazaar` alone: a path with `:name` for each parameter. */
+  readonly routeTemplate?: string;
 }
 
 export interface Eip3009Authorization {
