@@ -113,6 +113,32 @@ const OPERATION: readonly Row[] = [
     /does not declare/,
   ],
   [
+    'a whole body of an unknown property',
+    { ...plain, [`${R}.backend.method`]: 'POST', [`${R}.backend.inputBindings`]: { body: 'town' } },
+    `${R}.backend.inputBindings.body`,
+    /names town, which inputSchema.properties does not declare/,
+  ],
+  [
+    'a whole body on GET',
+    { ...plain, [`${R}.backend.inputBindings`]: { body: 'city' } },
+    `${R}.backend.inputBindings.body`,
+    /GET has no body/,
+  ],
+  [
+    'a style of what is not in the query',
+    { ...plain, [`${R}.backend.inputBindings`]: { query: [], styles: { city: 'comma' } } },
+    `${R}.backend.inputBindings.styles.city`,
+    /neither in query nor a field of a form/,
+  ],
+  [
+    'an unknown style',
+    { ...plain, [`${R}.backend.inputBindings`]: { query: ['city'], styles: { city: 'csv' } } },
+    `${R}.backend.inputBindings.styles.city`,
+    /must be comma, space, pipe, deepObject or json/,
+  ],
+  ['a media type on GET', `${R}.backend.contentType`, 'application/merge-patch+json', /GET has no body/],
+  ['a media type that is neither JSON nor a form', `${R}.backend.contentType`, 'text/plain', /must be the media type/],
+  [
     'path bindings that miss a parameter',
     { [`${R}.backend.inputBindings`]: { path: [] } },
     `${R}.backend.inputBindings.path`,

@@ -16,7 +16,15 @@ function operation(
   );
   const reversal = reverseTemplate({
     backend: {
-      ...{ method, path: template, headers: {}, inputBindings: undefined, timeoutMs: 1, maxResponseBytes: 1 },
+      ...{
+        method,
+        path: template,
+        headers: {},
+        inputBindings: undefined,
+        contentType: 'application/json',
+        timeoutMs: 1,
+        maxResponseBytes: 1,
+      },
       ...{ idempotent: false, relayStatuses: [], strictQuery: false },
     },
     inputSchema: { type: 'object', properties },

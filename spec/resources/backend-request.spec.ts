@@ -112,6 +112,80 @@ describe('the request of an input', () => {
     );
     assert.deepEqual([request.path, body(request)], ['/o/7?dry=true', '{"items":[1]}']);
   });
+  it('has the value of one property as its whole body, and none without that property', () => {
+    const schema = object({ id: text, body: {} }, { required: ['id'] });
+    const backend = { path: '/o/{id}', inputBindings: { body: 'body' } };
+    for (const value of [[1, 'a'], 'text', 7, false, null, { id: 'other' }])
+      assert.equal(body(built(schema, backend, { id: '7', body: value })), JSON.stringify(value));
+    const without = built(schema, backend, { id: '7' });
+    assert.deepEqual([without.body, without.headers], [undefined, {}]);
+  });
+  it('has the media type of the configuration', () => {
+    const request = built(any, { method: 'PATCH', contentType: 'application/merge-patch+json' }, { a: null });
+    assert.deepEqual(request.headers, { 'content-type': 'application/merge-patch+json' });
+    assert.equal(body(request), '{"a":null}');
+  });
+  it('has the fields of a form', () => {
+    const request = built(
+      object({ id: text, tags: { type: 'array' }, more: {} }, { required: ['id'] }),
+      {
+        path: '/o/{id}',
+        contentType: 'application/x-www-form-urlencoded',
+        inputBindings: { body: ['tags', 'more'], styles: { more: 'deepObject' } },
+      },
+      { id: '7', tags: ['a b', '&'], more: { x: [{ y: 1 }] } },
+      '{}',
+    );
+    assert.equal(body(request), 'tags=a%20b&tags=%26&more%5Bx%5D%5B0%5D%5By%5D=1');
+    assert.deepEqual(request.headers, { 'content-type': 'application/x-www-form-urlencoded' });
+  });
+  it('has a whole body as a form only if that is an object', () => {
+    const backend = { contentType: 'application/x-www-form-urlencoded', inputBindings: { body: 'body' } };
+    const schema = object({ body: {} });
+    assert.equal(body(built(schema, backend, { body: { a: [1, 2] } })), 'a=1&a=2');
+    for (const value of [[1], 'a', null])
+      assert.ok(!resourceOf(schema, backend).prepare({ body: value }, undefined).ok);
+  });
+  it('has lists and objects in the query in the styles of the configuration', () => {
+    const schema = object({ a: {}, b: {}, c: {}, d: {}, e: {}, f: {} });
+    const styles = { b: 'comma', c: 'space', d: 'pipe', e: 'deepObject', f: 'json' };
+    const request = built(
+      schema,
+      { method: 'GET', path: '/x', inputBindings: { query: ['a', 'b', 'c', 'd', 'e', 'f'], styles } },
+      { a: [1, 2], b: [1, 'ü'], c: ['x', 'y'], d: ['x', 'y'], e: { k: { l: true }, m: [1] }, f: [{ n: null }] },
+    );
+    const query = 'a=1&a=2&b=1,%C3%BC&c=x%20y&d=x%7Cy&e%5Bk%5D%5Bl%5D=true&e%5Bm%5D%5B0%5D=1';
+    assert.equal(request.path, `/x?${query}&f=%5B%7B%22n%22%3Anull%7D%5D`);
+  });
+  it('has no empty list in the query, and a single value like one without a style', () => {
+    const backend = (style: string) => ({
+      method: 'GET',
+      path: '/x',
+      inputBindings: { query: ['a'], styles: { a: style } },
+    });
+    for (const style of ['comma', 'space', 'pipe', 'deepObject']) {
+      assert.equal(built(object({ a: {} }), backend(style), { a: [] }).path, '/x');
+      assert.equal(built(object({ a: {} }), backend(style), { a: 'b c' }).path, '/x?a=b%20c');
+    }
+  });
+  for (const [style, value] of [
+    ['comma', ['a,b']],
+    ['space', ['a b']],
+    ['pipe', ['a|b']],
+    ['comma', [['a']]],
+    ['comma', { a: 1 }],
+    ['deepObject', { a: null }],
+    ['deepObject', { a: '\udc00' }],
+  ] as const)
+    it(`refuses ${JSON.stringify(value)} in the style ${style}`, () => {
+      const backend = { method: 'GET', path: '/x', inputBindings: { query: ['a'], styles: { a: style } } };
+      const prepared = resourceOf(object({ a: {} }), backend).prepare({ a: value }, undefined);
+      assert.ok(!prepared.ok);
+      assert.deepEqual(
+        prepared.problems.map(({ path, keyword }) => [path, keyword]),
+        [['$.a', 'query']],
+      );
+    });
   it('has no body when explicit bindings name none', () =>
     assert.equal(built(object({ a: text }), { inputBindings: { query: ['a'] } }, { a: 'x' }).body, undefined));
   it('has the configured headers', () =>

@@ -12,6 +12,7 @@ function backendOf(path: string, method: 'GET' | 'POST' = 'GET'): ResourceConfig
     method,
     path,
     headers: {},
+    contentType: 'application/json',
     inputBindings: undefined,
     timeoutMs: 1_000,
     maxResponseBytes: 1_000,
@@ -147,6 +148,19 @@ describe('a template that cannot be reversed', () => {
       const reversal = reverseTemplate({ backend: backendOf(path), inputSchema: schemaOf(properties) });
       assert.ok(!reversal.ok);
       assert.match(reversal.message, message);
+    });
+
+  const bindings = { path: [], query: ['q'], body: [], styles: new Map() };
+  for (const [title, change] of [
+    ['styles', { inputBindings: { ...bindings, styles: new Map([['q', 'comma']] as const) } }],
+    ['a whole body', { inputBindings: { ...bindings, body: 'q' } }],
+    ['a media type', { contentType: 'application/x-www-form-urlencoded' }],
+  ] as const)
+    it(`a template with ${title} is refused`, () => {
+      const backend = { ...backendOf('/r', 'POST'), ...change };
+      const reversal = reverseTemplate({ backend, inputSchema: schemaOf({ q: string }) });
+      assert.ok(!reversal.ok);
+      assert.match(reversal.message, /not read back/);
     });
 });
 

@@ -2,18 +2,20 @@
 
 import type { BackendRequest } from '../backend/exchange.ts';
 import type { InputProblem } from '../errors.ts';
-import type { Json, JsonObject } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { instancePath } from './input-problems.ts';
 import type { ResourceConfig } from './settings.ts';
-import { encodePathValue, encodeText, fillPath, type PathTemplate, scalarText } from './url-template.ts';
+import { encodePathValue, fillPath, type PathTemplate } from './url-template.ts';
+import { type PairStyle, pairsOf } from './value-pairs.ts';
 
 /** Longest path with query, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */
 export const MAX_TARGET_LENGTH = 8_192;
 const BODY_METHODS: ReadonlySet<BackendRequest['method']> = new Set(['POST', 'PUT', 'PATCH']);
-const JSON_TYPE = 'application/json';
+/** Fields as in a query; every other media type of a request is JSON. */
+export const FORM_TYPE = 'application/x-www-form-urlencoded';
 const encoder = new TextEncoder();
 
-/** Whether the input of the method is sent in a JSON body. */
+/** Whether the input of the method is sent in a body. */
 export function carriesBody(method: BackendRequest['method']): boolean {
   return BODY_METHODS.has(method);
 }
@@ -36,12 +38,12 @@ export function buildRequest(
     values.push(value);
   }
   const parts = inputParts(backend, template, input);
+  const styles = backend.inputBindings?.styles;
   const query = [template.query];
   for (const [name, value] of Object.entries(parts.query)) {
     if (template.queryNames.has(name)) return refuse(name, 'query', 'is already part of the configured URL');
-    const pairs = queryPairs(name, value);
-    if (pairs === undefined)
-      return refuse(name, 'query', 'must be a text, number or boolean, or a list of them, to go into a query');
+    const pairs = pairsOf(name, value, styles?.get(name));
+    if (pairs === undefined) return refuse(name, 'query', `${noForm(styles?.get(name))}, to go into a query`);
     query.push(...pairs);
   }
   const path = fillPath(template, values, query.filter((pair) => pair !== '').join('&'));
@@ -50,18 +52,42 @@ export function buildRequest(
   if (path.length > MAX_TARGET_LENGTH) return { ok: false, problem: problem('$', 'path', 'is too long for a URL') };
   if (parts.body === undefined)
     return { ok: true, request: { method: backend.method, path, headers: backend.headers, body: undefined } };
+  const headers = { ...backend.headers, 'content-type': backend.contentType };
+  const request = { method: backend.method, path, headers };
+  if (backend.contentType === FORM_TYPE) {
+    if (!isObject(parts.body)) return { ok: false, problem: problem('$', 'body', 'must be an object, to be a form') };
+    const fields: string[] = [];
+    for (const [name, value] of Object.entries(parts.body)) {
+      const pairs = pairsOf(name, value, styles?.get(name));
+      if (pairs === undefined) return refuse(name, 'body', `${noForm(styles?.get(name))}, to go into a form`);
+      fields.push(...pairs);
+    }
+    return { ok: true, request: { ...request, body: encoder.encode(fields.join('&')) } };
+  }
   // The original bytes keep every digit that a double would lose (12345678901234567890, 1.0).
   const body =
     raw !== undefined && raw.length > 0 && parts.body === input ? raw : encoder.encode(JSON.stringify(parts.body));
-  const headers = { ...backend.headers, 'content-type': JSON_TYPE };
-  return { ok: true, request: { method: backend.method, path, headers, body } };
+  return { ok: true, request: { ...request, body } };
+}
+
+function noForm(style: PairStyle | undefined): string {
+  switch (style) {
+    case undefined:
+      return 'must be a text, number or boolean, or a list of them';
+    case 'deepObject':
+      return 'must hold texts, numbers and booleans only';
+    case 'json':
+      return 'must be well-formed Unicode';
+    default:
+      return `must be a text, number or boolean, or a list of them without the separator (${style}) in an item`;
+  }
 }
 
 /** Where the members of an input go that are not in the path. */
 interface InputParts {
   readonly query: JsonObject;
   /** Undefined: no body is sent. The input object itself when the body is the whole input. */
-  readonly body: JsonObject | undefined;
+  readonly body: Json | undefined;
 }
 
 export function inputParts(
@@ -69,11 +95,13 @@ export function inputParts(
   { parameters }: PathTemplate,
   input: JsonObject,
 ): InputParts {
-  if (inputBindings !== undefined)
+  if (inputBindings !== undefined) {
+    const { query, body } = inputBindings;
     return {
-      query: pick(input, inputBindings.query),
-      body: inputBindings.body.length === 0 ? undefined : pick(input, inputBindings.body),
+      query: pick(input, query),
+      body: typeof body === 'string' ? own(input, body) : body.length === 0 ? undefined : pick(input, body),
     };
+  }
   const rest =
     parameters.length === 0
       ? input
@@ -86,18 +114,8 @@ export function pick(input: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)));
 }
 
-/** `name=value`, once for each item of a list; undefined when a value has no text form. */
-function queryPairs(name: string, value: Json): readonly string[] | undefined {
-  const key = encodeText(name);
-  const items: readonly Json[] = Array.isArray(value) ? value : [value];
-  const pairs: string[] = [];
-  for (const item of items) {
-    const text = scalarText(item);
-    const encoded = text === undefined ? undefined : encodeText(text);
-    if (key === undefined || encoded === undefined) return undefined;
-    pairs.push(`${key}=${encoded}`);
-  }
-  return pairs;
+function own(input: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(input, name) ? input[name] : undefined;
 }
 
 function refuse(name: string, keyword: string, message: string): BuiltRequest {

@@ -147,7 +147,7 @@ function inPlaceForms(input: JsonObject, config: ResourceConfig, { inputSchema }
     const path = partOf(schema, (name) => inPath.includes(name));
     const members: readonly Member[] = [
       ...http(backend.method),
-      ...(carriesBody(backend.method) ? body(parts.body ?? {}, inBody) : []),
+      ...(carriesBody(backend.method) ? body(isObject(parts.body) ? parts.body : {}, inBody) : []),
       // Catalogues look for the input of such a method here, also where it has none.
       ...(carriesBody(backend.method) && inQuery.length === 0 ? [] : [['queryParams', parts.query, query] as const]),
       ...(inPath.length === 0 ? [] : [['pathParams', pick(input, inPath), path] as const]),

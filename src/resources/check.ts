@@ -3,7 +3,7 @@
 import type { Channel } from '../events/event.ts';
 import { isObject, type Json } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
-import { carriesBody } from './backend-request.ts';
+import { carriesBody, FORM_TYPE } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
 import { reverseTemplate } from './reverse-template.ts';
 import { type ResourceFault, subschemas } from './schemas/keywords.ts';
@@ -72,11 +72,14 @@ function addressFaults(resource: ResourceConfig): readonly ResourceFault[] {
 /** Bindings name declared properties and cover the path exactly; a body needs a method with one. */
 function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
   const bindings = backend.inputBindings;
-  if (bindings === undefined) return [];
-  const at = 'backend.inputBindings';
+  const isForm = backend.contentType === FORM_TYPE;
   const faults: ResourceFault[] = [];
+  if (backend.contentType !== 'application/json' && !carriesBody(backend.method))
+    faults.push({ path: 'backend.contentType', message: `has no effect: ${backend.method} has no body` });
+  if (bindings === undefined) return faults;
+  const at = 'backend.inputBindings';
   for (const part of ['path', 'query', 'body'] as const)
-    for (const name of bindings[part])
+    for (const name of [bindings[part]].flat())
       if (declared(inputSchema, name) === undefined)
         faults.push({
           path: `${at}.${part}`,
@@ -91,6 +94,15 @@ function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly Resou
         faults.push({ path: `${at}.query`, message: `names ${name}, which backend.path sets already` });
   if (bindings.body.length > 0 && !carriesBody(backend.method))
     faults.push({ path: `${at}.body`, message: `must be empty: ${backend.method} has no body` });
+  for (const name of bindings.styles.keys())
+    if (
+      !bindings.query.includes(name) &&
+      !(isForm && (typeof bindings.body === 'string' || bindings.body.includes(name)))
+    )
+      faults.push({
+        path: memberPath(`${at}.styles`, name),
+        message: `is neither in query nor a field of a form (contentType ${FORM_TYPE})`,
+      });
   return faults;
 }
 

@@ -47,6 +47,7 @@ type Reversal =
 const SEPARATORS = /[,:@&=+$]/;
 /** JSON's grammar of a number, which has one spelling for each text. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const JSON_TYPE = 'application/json';
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 /** Servers read these differently once they are decoded. */
 const UNSAFE_IN_PATH = /[/\\.%;?#\p{Cc}]/u;
@@ -64,6 +65,9 @@ export function reverseTemplate({ backend, inputSchema }: Pick<ResourceConfig, '
   if (!reading.ok) return reading;
   const { template } = reading;
   const refuse = (message: string): Reversal => ({ ok: false, message });
+  const { inputBindings, contentType } = backend;
+  if (typeof inputBindings?.body === 'string' || (inputBindings?.styles.size ?? 0) > 0 || contentType !== JSON_TYPE)
+    return refuse('is sent as inputBindings.body, inputBindings.styles or contentType say, which is not read back');
   const fault = comparisonFault(backend.path);
   if (fault !== undefined) return refuse(fault);
   const pattern = pathPattern(template);

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { PublishedName } from './published.ts';
+import type { PairStyle } from './value-pairs.ts';
 
 export interface CatalogueSettings {
   readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
@@ -30,6 +31,16 @@ export interface PublicMandateSettings {
 /** A header that a call at the backend's own address may bring along (contract 7.4). */
 export type OriginHeader = 'accept' | 'authorization' | 'cookie';
 
+/** Which input properties go where. */
+export interface InputBindings {
+  readonly path: readonly string[];
+  readonly query: readonly string[];
+  /** The members of the body, or the property whose value is the whole body. */
+  readonly body: readonly string[] | string;
+  /** How properties in the query, and fields of a form, are written. */
+  readonly styles: ReadonlyMap<string, PairStyle>;
+}
+
 /** One resource as configured and checked. */
 export interface ResourceConfig {
   readonly id: string;
@@ -43,9 +54,9 @@ export interface ResourceConfig {
     /** A path template with `{param}`s and an optional fixed query. */
     readonly path: string;
     readonly headers: Readonly<Record<string, string>>;
-    readonly inputBindings:
-      | { readonly path: readonly string[]; readonly query: readonly string[]; readonly body: readonly string[] }
-      | undefined;
+    /** Media type of the body: JSON or a form. */
+    readonly contentType: string;
+    readonly inputBindings: InputBindings | undefined;
     readonly timeoutMs: number;
     readonly maxResponseBytes: number;
     readonly idempotent: boolean;

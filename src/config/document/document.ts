@@ -10,6 +10,7 @@ import type { Json, JsonObject } from '../../json/types.ts';
 import type { FacilitatorAuth } from '../../payments/x402/wire/settings.ts';
 import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader } from '../../resources/settings.ts';
+import type { PairStyle } from '../../resources/value-pairs.ts';
 
 export interface ConfigDocument {
   readonly version: 1;
@@ -179,8 +180,10 @@ export interface ResourceDocument {
     readonly inputBindings?: {
       readonly path?: readonly string[];
       readonly query?: readonly string[];
-      readonly body?: readonly string[];
+      readonly body?: readonly string[] | string;
+      readonly styles?: Readonly<Record<string, PairStyle>>;
     };
+    readonly contentType?: string;
     readonly timeoutMs?: number;
     readonly maxResponseBytes?: number;
     readonly idempotent?: boolean;
