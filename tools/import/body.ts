@@ -1,0 +1,103 @@
+/** The body of an operation: its members in the input, or the whole of it under one name. */
+
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { FORM_TYPE } from '../../src/resources/backend-request.ts';
+import type { PairStyle } from '../../src/resources/value-pairs.ts';
+import { essenceOf, isJson } from './media-types.ts';
+import { itemsOf, mayBe } from './parameters.ts';
+import { type Documents, Inexpressible, type Place, resolved } from './references.ts';
+import type { LeftOut, SchemaReader } from './schemas.ts';
+
+export interface Body {
+  readonly contentType: string;
+  readonly schema: JsonObject;
+  readonly required: boolean;
+  /** How the fields of a form are written. */
+  readonly styles: ReadonlyMap<string, PairStyle>;
+  readonly leftOut: readonly LeftOut[];
+}
+
+const JSON_TYPE = 'application/json';
+
+/** Undefined without a body. @throws Inexpressible for a required one that cannot be sent */
+export function bodyOf(
+  documents: Documents,
+  { file, value }: Place & { readonly value: JsonObject },
+  reader: SchemaReader,
+): { readonly body: Body | undefined; readonly leftOut: readonly LeftOut[] } {
+  const source = value['requestBody'];
+  if (source === undefined) return { body: undefined, leftOut: [] };
+  const request = resolved(documents, { file, value: source }, 'a body');
+  const required = request.value['required'] === true;
+  try {
+    const body = readBody(request, required, reader);
+    return { body, leftOut: body.leftOut };
+  } catch (error) {
+    if (!(error instanceof Inexpressible)) throw error;
+    if (required) throw new Inexpressible(`needs a body, which ${error.message}`);
+    return { body: undefined, leftOut: [{ path: 'the body', reason: error.message }] };
+  }
+}
+
+function readBody(
+  { file, value }: Place & { readonly value: JsonObject },
+  required: boolean,
+  reader: SchemaReader,
+): Body {
+  const content = isObject(value['content']) ? value['content'] : {};
+  const media = chosenMedia(Object.keys(content));
+  const entry = content[media];
+  const { schema, leftOut } = reader.read({ file, value: (isObject(entry) ? entry['schema'] : undefined) ?? true });
+  const contentType = isJson(media) && essenceOf(media).includes('*') ? JSON_TYPE : essenceOf(media);
+  if (contentType !== FORM_TYPE) return { contentType, schema, required, styles: new Map(), leftOut };
+  if (!mayBe(schema, 'object')) throw new Inexpressible('is a form without fields');
+  return {
+    contentType,
+    schema,
+    required,
+    leftOut,
+    styles: fieldStyles(schema, isObject(entry) ? entry['encoding'] : undefined),
+  };
+}
+
+/** JSON before a merge patch before other kinds of JSON before a form. */
+function chosenMedia(types: readonly string[]): string {
+  const rank = (media: string): number => {
+    const essence = essenceOf(media);
+    if (essence === JSON_TYPE) return 0;
+    if (essence.includes('*') && isJson(media)) return 1;
+    if (essence === 'application/merge-patch+json') return 2;
+    if (isJson(media)) return 3;
+    return essence === FORM_TYPE ? 4 : 5;
+  };
+  const [best] = types.toSorted((a, b) => rank(a) - rank(b));
+  if (best === undefined) throw new Inexpressible('has no media type');
+  if (rank(best) === 5)
+    throw new Inexpressible(`is ${types.map(essenceOf).join(' or ')}: JSON and URL-encoded forms are sent`);
+  return best;
+}
+
+/**
+ * The style of each field that is a list or an object. Without an `encoding` a list is a pair for
+ * each item and an object is JSON text.
+ */
+function fieldStyles(schema: JsonObject, encodings: Json | undefined): ReadonlyMap<string, PairStyle> {
+  const styles = new Map<string, PairStyle>();
+  for (const [name, field] of Object.entries(isObject(schema['properties']) ? schema['properties'] : {})) {
+    const style = fieldStyle(field, isObject(encodings) ? encodings[name] : undefined);
+    if (style !== undefined) styles.set(name, style);
+  }
+  return styles;
+}
+
+function fieldStyle(field: Json, encoding: Json | undefined): PairStyle | undefined {
+  if (!isObject(field)) return undefined;
+  const isObjectOrDeep =
+    mayBe(field, 'object') || itemsOf(field).some((items) => mayBe(items, 'object') || mayBe(items, 'array'));
+  if (!isObjectOrDeep && !mayBe(field, 'array')) return undefined;
+  const { style, explode } = isObject(encoding) ? encoding : {};
+  if (style === 'deepObject') return 'deepObject';
+  if (isObjectOrDeep) return 'json';
+  if (style === undefined || explode !== false) return undefined;
+  return style === 'spaceDelimited' ? 'space' : style === 'pipeDelimited' ? 'pipe' : 'comma';
+}

@@ -1,0 +1,260 @@
+/** Makes the resource of one operation: its input, and how the input becomes the request. */
+
+import type { BackendRequest } from '../../src/backend/exchange.ts';
+import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { carriesBody } from '../../src/resources/backend-request.ts';
+import { resourceFaults } from '../../src/resources/check.ts';
+import { createCompiler } from '../../src/resources/schemas/ajv.ts';
+import { closeSchema } from '../../src/resources/schemas/closed-objects.ts';
+import { subschemas } from '../../src/resources/schemas/keywords.ts';
+import type { PairStyle } from '../../src/resources/value-pairs.ts';
+import { type Body, bodyOf } from './body.ts';
+import { withDefinitions } from './definitions.ts';
+import { essenceOf, isJson } from './media-types.ts';
+import { textsOf } from './naming.ts';
+import { listed, type Operation } from './operations.ts';
+import { type InputParameter, parametersOf } from './parameters.ts';
+import { priceOf } from './prices.ts';
+import { type Documents, Inexpressible, resolved } from './references.ts';
+import type { LeftOut, SchemaReader } from './schemas.ts';
+import { serverPath } from './servers.ts';
+
+export interface ResourceOptions {
+  /** Price of operations without `x-price`, display units; undefined: free. */
+  readonly price: string | undefined;
+  readonly currency: string;
+  /** Whether operations that need credentials are made resources all the same. */
+  readonly ignoreSecurity: boolean;
+  /** Stands before every path; undefined: that of the document's server. */
+  readonly basePath: string | undefined;
+  readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
+}
+
+export interface MadeResource {
+  readonly resource: ResourceDocument;
+  readonly leftOut: readonly LeftOut[];
+}
+
+const METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'DELETE',
+  'POST',
+  'PUT',
+  'PATCH',
+] satisfies BackendRequest['method'][]);
+/** Most names in one list of bindings. */
+const MAX_BOUND = 256;
+/** Deepest nesting within a resource, levels: the configuration has 64, two of them above it. */
+const MAX_LEVELS = 60;
+const FAILING = [
+  'patternProperties',
+  'prefixItems',
+  'minContains',
+  'maxContains',
+  'if',
+  'then',
+  'else',
+  'unevaluatedItems',
+];
+const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,64}\/[a-z0-9!#$&^_.+-]{1,64}$/;
+
+/** `compile` is that of one import, which keeps what it has compiled. */
+export function resourceMaker(
+  documents: Documents,
+  root: JsonObject,
+  reader: SchemaReader,
+  options: ResourceOptions,
+): (operation: Operation) => MadeResource {
+  const compile = createCompiler();
+
+  /** @throws Inexpressible with the reason to skip it */
+  return function resourceOf(operation) {
+    const { place, method } = operation;
+    if (!isMethod(method)) throw new Inexpressible(`has the method ${method}, which no resource has`);
+    if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security']);
+    const mimeType = answerOf(documents, operation);
+    const { inputs, headers, leftOut } = parametersOf(documents, operation, reader, options.ignoreSecurity);
+    const { body, leftOut: ofBody } = requestBody(documents, operation, reader);
+    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + operation.path;
+    const { schema, bindings } = oneInput(inputs, body, method);
+    const resource: ResourceDocument = {
+      ...textsOf(operation),
+      ...(schema === undefined ? {} : { inputSchema: withDefinitions(schema, reader.names) }),
+      ...(mimeType === undefined ? {} : { mimeType }),
+      backend: {
+        method,
+        path,
+        ...(Object.keys(headers).length === 0 ? {} : { headers }),
+        ...(body === undefined || body.contentType === 'application/json' ? {} : { contentType: body.contentType }),
+        ...(bindings === undefined ? {} : { inputBindings: bindings }),
+      },
+      pricing: priceOf(place.value['x-price'], options.price, options.currency),
+      ...(options.expose.length === 0 ? {} : { expose: options.expose }),
+    };
+    check(resource, compile);
+    return { resource, leftOut: [...leftOut, ...ofBody] };
+  };
+}
+
+function isMethod(method: string): method is BackendRequest['method'] {
+  return METHODS.has(method);
+}
+
+/** An empty requirement is one without credentials. */
+function checkSecurity(security: Json | undefined): void {
+  const requirements = listed(security).filter((one) => isObject(one));
+  if (requirements.length === 0 || requirements.some((one) => Object.keys(one).length === 0)) return;
+  const names = [...new Set(requirements.flatMap((one) => Object.keys(one)))];
+  throw new Inexpressible(`needs credentials of the caller (${names.slice(0, 4).join(', ')}; see --ignore-security)`);
+}
+
+/** The media type of a successful answer; undefined for JSON. @throws Inexpressible without one */
+function answerOf(documents: Documents, { place }: Operation): string | undefined {
+  const { responses } = place.value;
+  if (!isObject(responses)) return undefined;
+  const statuses = Object.keys(responses).filter((status) => !status.startsWith('x-'));
+  const good =
+    statuses.find((status) => /^2(?:\d\d|XX)$/i.test(status)) ?? statuses.find((status) => status === 'default');
+  if (good === undefined && statuses.length > 0)
+    throw new Inexpressible(
+      statuses.some((status) => status.startsWith('3'))
+        ? `answers with a redirect (${statuses.find((status) => status.startsWith('3'))}), which is not followed`
+        : 'names no answer of success',
+    );
+  if (good === undefined) return undefined;
+  try {
+    const { value } = resolved(documents, { file: place.file, value: responses[good] ?? null }, 'an answer');
+    const types = Object.keys(isObject(value['content']) ? value['content'] : {});
+    const [first] = types.map(essenceOf);
+    return first === undefined || types.some(isJson) || !MEDIA_TYPE.test(first) || first.includes('*')
+      ? undefined
+      : first;
+  } catch (error) {
+    if (error instanceof Inexpressible) return undefined;
+    throw error;
+  }
+}
+
+function requestBody(
+  documents: Documents,
+  { place, method }: Operation,
+  reader: SchemaReader,
+): ReturnType<typeof bodyOf> {
+  const { body, leftOut } = bodyOf(documents, place, reader);
+  if (body === undefined || (isMethod(method) && carriesBody(method))) return { body, leftOut };
+  if (body.required) throw new Inexpressible(`needs a body, which no resource of ${method} has`);
+  return { body: undefined, leftOut: [{ path: 'the body', reason: `is one of ${method}, which no resource has` }] };
+}
+
+/** Parameters and body as one object, and the bindings where they are not the usual ones. */
+function oneInput(
+  parameters: readonly InputParameter[],
+  body: Body | undefined,
+  method: BackendRequest['method'],
+): {
+  readonly schema: JsonObject | undefined;
+  readonly bindings: ResourceDocument['backend']['inputBindings'];
+} {
+  const names = parameters.map(({ name }) => name);
+  const query = parameters.filter((parameter) => parameter.in === 'query');
+  const spread = body === undefined ? undefined : membersOf(body, names);
+  const whole = body === undefined || spread !== undefined ? undefined : freeName('body', names);
+  const members = spread ?? (whole === undefined || body === undefined ? {} : { [whole]: body.schema });
+  const properties = { ...Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])), ...members };
+  const required = [
+    ...parameters.filter((parameter) => parameter.required).map(({ name }) => name),
+    ...(spread === undefined ? [] : listed(body?.schema['required'])),
+    ...(whole !== undefined && body?.required === true ? [whole] : []),
+  ];
+  const styles = new Map<string, PairStyle>(body?.styles ?? []);
+  for (const { name, style } of query) if (style !== undefined) styles.set(name, style);
+  const usual = carriesBody(method)
+    ? query.length === 0 && spread !== undefined && styles.size === 0
+    : styles.size === 0;
+  const bindings = {
+    ...(query.length === 0 ? {} : { query: query.map(({ name }) => name) }),
+    ...(whole !== undefined ? { body: whole } : spread === undefined ? {} : { body: Object.keys(spread) }),
+    ...(styles.size === 0 ? {} : { styles: Object.fromEntries(styles) }),
+  };
+  return {
+    schema:
+      Object.keys(properties).length === 0
+        ? undefined
+        : { type: 'object', properties, ...(required.length === 0 ? {} : { required }) },
+    bindings: usual ? undefined : bindings,
+  };
+}
+
+/**
+ * The members of a body that can stand beside the parameters; undefined where the body is more than
+ * its members, may be absent as a whole, or has a name that the parameters have too.
+ */
+function membersOf({ schema, required }: Body, taken: readonly string[]): JsonObject | undefined {
+  const { type, properties, required: needed, description: _description, ...rest } = schema;
+  if (type !== 'object' || !isObject(properties) || Object.keys(rest).some((keyword) => keyword !== 'deprecated'))
+    return undefined;
+  const names = Object.keys(properties);
+  if (names.length > MAX_BOUND || names.some((name) => taken.includes(name) || name.length > 128)) return undefined;
+  return required || listed(needed).length === 0 ? properties : undefined;
+}
+
+function freeName(name: string, taken: readonly string[]): string {
+  let free = name;
+  for (let next = 2; taken.includes(free); next += 1) free = `${name}_${next}`;
+  return free;
+}
+
+/** The rules of the configuration for this resource alone. @throws Inexpressible */
+function check(resource: ResourceDocument, compile: ReturnType<typeof createCompiler>): void {
+  const { name, description, inputSchema, backend, pricing } = resource;
+  if (hasPlaceholder({ ...resource, name: '', description: '' }))
+    throw new Inexpressible('has a text with ${, which a configuration replaces');
+  if (levelsOf(resource) > MAX_LEVELS) throw new Inexpressible(`is nested deeper than ${MAX_LEVELS} levels`);
+  const bindings = backend.inputBindings;
+  const [fault] = resourceFaults({
+    ...{ id: '', name, description, inputSchema, outputSchema: undefined, mimeType: 'application/json' },
+    backend: {
+      ...{
+        method: backend.method,
+        path: backend.path,
+        headers: {},
+        contentType: backend.contentType ?? 'application/json',
+      },
+      inputBindings: bindings && {
+        path: [...backend.path.matchAll(/\{([^{}]*)\}/g)].map(([, parameter = '']) => parameter),
+        query: bindings.query ?? [],
+        body: bindings.body ?? [],
+        styles: new Map(Object.entries(bindings.styles ?? {})),
+      },
+      ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: [], strictQuery: false },
+    },
+    pricing: pricing.type === 'free' ? pricing : { ...pricing, units: 1n },
+    ...{ exposedVia: [], paymentMethods: [], authorization: [] },
+    address: resource.expose?.includes('origin') === true ? backend.path : undefined,
+  });
+  if (fault !== undefined) throw new Inexpressible(`has ${fault.path}, which ${fault.message}`);
+  if (inputSchema === undefined) return;
+  if (!mayFail(inputSchema)) return;
+  try {
+    compile(closeSchema(inputSchema));
+  } catch (error) {
+    throw new Inexpressible(`has a schema that does not compile: ${error instanceof Error ? error.message : ''}`);
+  }
+}
+
+/** Whether a schema has a keyword that the validator refuses beside others, or without them. */
+function mayFail(schema: Json): boolean {
+  if (!isObject(schema)) return false;
+  return FAILING.some((keyword) => keyword in schema) || subschemas(schema).some((inner) => mayFail(inner.schema));
+}
+
+function hasPlaceholder(value: Json | object): boolean {
+  if (typeof value === 'string') return value.includes('${');
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasPlaceholder);
+}
+
+function levelsOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Object.values(value).reduce<number>((most, inner) => Math.max(most, levelsOf(inner)), 0);
+}

@@ -1,0 +1,276 @@
+/**
+ * Reads the schemas of a document for inputs, references followed. What the gateway cannot enforce
+ * is left out where an input can do without it, so that it takes fewer inputs than the document
+ * says, never more; else the whole schema is refused.
+ */
+
+import { FORBIDDEN_NAMES } from '../../src/json/limits.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { IN_PLACE } from '../../src/resources/schemas/keywords.ts';
+import { RESERVED_NAMES } from '../../src/resources/schemas/reserved-members.ts';
+import { textFault } from '../../src/resources/schemas/text.ts';
+import { inDialect, isReadOnly } from './dialect.ts';
+import { type Documents, Inexpressible, type Place, target } from './references.ts';
+import { LONGEST_NOTE, plainText } from './texts.ts';
+
+/** What an input can do without and was left out: where, and why. */
+export interface LeftOut {
+  /** Names from the input down, with dots; `[]` for the items of a list. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface ReadSchema {
+  readonly schema: JsonObject;
+  readonly leftOut: readonly LeftOut[];
+  /** Schemas in it, itself too. */
+  readonly size: number;
+}
+
+/** Most schemas in one input, references followed: models get lost in fewer. */
+export const MAX_SCHEMAS = 2_000;
+/** How often a schema may stand within itself: deeper ones are left out. */
+const MAX_NESTED = 2;
+/** Deepest nesting of schemas, which bounds the stack. */
+const MAX_DEPTH = 100;
+const ANNOTATIONS: ReadonlySet<string> = new Set([
+  '$ref',
+  'description',
+  'summary',
+  'title',
+  'example',
+  'examples',
+  'default',
+]);
+
+export interface SchemaReader {
+  /** @throws Inexpressible */
+  read(place: Place): ReadSchema;
+  /** The names of the schemas that references led to, which are the same object at each of them. */
+  readonly names: ReadonlyMap<JsonObject, string>;
+}
+
+/** `siblings`: whether keywords beside a reference count, as from OpenAPI 3.1 on. */
+export function schemaReader(documents: Documents, { siblings }: { readonly siblings: boolean }): SchemaReader {
+  const names = new Map<JsonObject, string>();
+  const known = new Map<string, ReadSchema | Inexpressible>();
+  /** References that are being followed, outermost first. */
+  const open: string[] = [];
+  /** Those of them that were met again: what is read meanwhile depends on where it stands. */
+  const met = new Set<string>();
+
+  function read({ file, value }: Place, depth = 0): ReadSchema {
+    if (value === true) return { schema: {}, leftOut: [], size: 1 };
+    if (!isObject(value)) throw new Inexpressible('has a schema that is no object');
+    if (depth > MAX_DEPTH) throw new Inexpressible(`is nested deeper than ${MAX_DEPTH} schemas`);
+    const reference = value['$ref'];
+    if (reference === undefined) return readObject(file, value, depth);
+    const more = Object.keys(value).some((keyword) => !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'));
+    if (siblings && more) {
+      const { $ref: _reference, allOf, ...rest } = value;
+      const parts = [{ $ref: reference }, ...(Array.isArray(allOf) ? (allOf as readonly Json[]) : [])];
+      return readObject(file, { ...rest, allOf: parts }, depth);
+    }
+    return described(readReference(reference, file, depth), value['description']);
+  }
+
+  function readReference(reference: Json, file: string, depth: number): ReadSchema {
+    const place = target(documents, reference, file);
+    const { key } = place;
+    const before = known.get(key);
+    if (before instanceof Inexpressible) throw before;
+    if (before !== undefined) return before;
+    if (open.includes(key)) met.add(key);
+    if (open.filter((other) => other === key).length >= MAX_NESTED) throw new Inexpressible('is recursive');
+    open.push(key);
+    try {
+      const made = read(place, depth + 1);
+      names.set(made.schema, key.split('/').at(-1) ?? '');
+      if (met.size === 0) known.set(key, made);
+      return made;
+    } catch (error) {
+      if (met.size === 0 && error instanceof Inexpressible) known.set(key, error);
+      throw error;
+    } finally {
+      open.pop();
+      if (!open.includes(key)) met.delete(key);
+    }
+  }
+
+  function readObject(file: string, source: JsonObject, depth: number): ReadSchema {
+    const only = soleBranch(source);
+    if (only !== undefined) return described(read({ file, value: only }, depth + 1), source['description']);
+    const made: Record<string, Json> = { ...inDialect(source) };
+    const leftOut: LeftOut[] = [];
+    let size = 1;
+
+    const inner = (value: Json, path: string): JsonObject => {
+      const part = read({ file, value }, depth + 1);
+      size += part.size;
+      if (size > MAX_SCHEMAS) throw new Inexpressible(`has more than ${MAX_SCHEMAS} schemas, references followed`);
+      for (const { path: below, reason } of part.leftOut) leftOut.push({ path: joined(path, below), reason });
+      return part.schema;
+    };
+    const branches = (keyword: 'anyOf' | 'oneOf', list: readonly Json[]): void => {
+      let fault: Inexpressible | undefined;
+      made[keyword] = list.flatMap((branch, index) => {
+        try {
+          return branch === false ? [] : [inner(branch, '')];
+        } catch (error) {
+          if (!(error instanceof Inexpressible)) throw error;
+          fault = error;
+          leftOut.push({ path: `${keyword}[${index}]`, reason: error.message });
+          return [];
+        }
+      });
+      if ((made[keyword] as readonly Json[]).length === 0) throw fault ?? new Inexpressible(`has an empty ${keyword}`);
+    };
+
+    for (const keyword of Object.keys(made)) {
+      const value = source[keyword] ?? null;
+      switch (keyword) {
+        case 'properties':
+          Object.assign(made, readProperties(value, source, inner, leftOut, file));
+          break;
+        case 'additionalProperties':
+          try {
+            if (isObject(value)) made[keyword] = Object.keys(value).length === 0 ? true : inner(value, '*');
+          } catch (error) {
+            if (!(error instanceof Inexpressible)) throw error;
+            leftOut.push({ path: '*', reason: error.message });
+            made[keyword] = false;
+          }
+          break;
+        case 'unevaluatedProperties':
+        case 'unevaluatedItems':
+          // Objects are closed anyway; beside composition it is refused.
+          if (value === false && IN_PLACE.some((name) => name in source)) delete made[keyword];
+          else if (isObject(value)) made[keyword] = inner(value, '*');
+          break;
+        case 'items':
+          if (Array.isArray(value)) throw new Inexpressible('has a list of schemas as items');
+          if (value !== false) made[keyword] = inner(value, '[]');
+          break;
+        case 'allOf':
+        case 'prefixItems':
+          made[keyword] = listOf(value, keyword).map((part) => inner(part, keyword === 'allOf' ? '' : '[]'));
+          break;
+        case 'anyOf':
+        case 'oneOf':
+          branches(keyword, listOf(value, keyword));
+          break;
+        case 'patternProperties':
+        case 'dependentSchemas':
+          made[keyword] = Object.fromEntries(
+            Object.entries(isObject(value) ? value : {}).map(([name, part]) => [name, inner(part, name)]),
+          );
+          break;
+        case 'not':
+        case 'if':
+        case 'then':
+        case 'else':
+        case 'contains':
+        case 'propertyNames':
+          if (typeof value !== 'boolean') made[keyword] = inner(value, '');
+          break;
+      }
+    }
+    return { schema: declareRequired(made, source), leftOut, size };
+  }
+
+  function readProperties(
+    value: Json,
+    source: JsonObject,
+    inner: (value: Json, path: string) => JsonObject,
+    leftOut: LeftOut[],
+    file: string,
+  ): JsonObject {
+    const required = requiredNames(source);
+    const properties: [string, Json][] = [];
+    for (const [name, property] of Object.entries(isObject(value) ? value : {})) {
+      // The server alone sets it.
+      if (isReadOnly(property) || isReadOnly(targetOf(property, file))) continue;
+      try {
+        const fault = nameFault(name);
+        if (fault !== undefined) throw new Inexpressible(fault);
+        properties.push([name, property === false ? false : inner(property, name)]);
+      } catch (error) {
+        if (!(error instanceof Inexpressible)) throw error;
+        if (required.includes(name))
+          throw new Inexpressible(`${error.message} (in the required ${JSON.stringify(name)})`);
+        leftOut.push({ path: name, reason: error.message });
+      }
+    }
+    return { properties: Object.fromEntries(properties) };
+  }
+
+  function targetOf(property: Json, file: string): Json {
+    if (!isObject(property) || property['$ref'] === undefined) return null;
+    try {
+      return target(documents, property['$ref'], file).value;
+    } catch {
+      // Reading it tells why.
+      return null;
+    }
+  }
+
+  return { read, names };
+}
+
+/** Why the gateway takes no input with a property of this name; undefined where it does. */
+export function nameFault(name: string): string | undefined {
+  if (RESERVED_NAMES.has(name) || FORBIDDEN_NAMES.has(name)) return `has the name ${name}, which no input may have`;
+  return textFault(name) === undefined ? undefined : 'has a name with control or invisible characters';
+}
+
+/** The one branch of a schema that says nothing else: 3.0 describes references like that. */
+function soleBranch(source: JsonObject): Json | undefined {
+  const { allOf, ...rest } = source;
+  if (!Array.isArray(allOf) || allOf.length !== 1) return undefined;
+  const says = Object.keys(rest).some(
+    (keyword) =>
+      !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-') && keyword !== 'nullable' && keyword !== 'deprecated',
+  );
+  return says ? undefined : (allOf[0] as Json);
+}
+
+/** A description beside a reference belongs to the place, not to the target. */
+function described(read: ReadSchema, description: Json | undefined): ReadSchema {
+  const text = typeof description === 'string' ? plainText(description, LONGEST_NOTE) : '';
+  return text === '' || text === read.schema['description']
+    ? read
+    : { ...read, schema: { ...read.schema, description: text } };
+}
+
+/** The gateway closes objects, so what is required must be declared. */
+function declareRequired(made: JsonObject, source: JsonObject): JsonObject {
+  const { required: _required, ...schema } = made;
+  if (!('required' in made)) return schema;
+  const read = isObject(made['properties']) ? made['properties'] : {};
+  const all = isObject(source['properties']) ? source['properties'] : {};
+  const names = requiredNames(source).filter((name) => Object.hasOwn(read, name) || !Object.hasOwn(all, name));
+  if (names.length === 0) return schema;
+  const open = ['additionalProperties', 'patternProperties', ...IN_PLACE].some((keyword) => keyword in made);
+  const undeclared = open || !('properties' in made) ? [] : names.filter((name) => !Object.hasOwn(read, name));
+  return {
+    ...schema,
+    ...(undeclared.length === 0
+      ? {}
+      : { properties: { ...read, ...Object.fromEntries(undeclared.map((name) => [name, {}])) } }),
+    required: names,
+  };
+}
+
+function requiredNames({ required }: JsonObject): readonly string[] {
+  if (!Array.isArray(required)) return [];
+  return [...new Set((required as readonly Json[]).filter((name) => typeof name === 'string'))];
+}
+
+function listOf(value: Json, keyword: string): readonly Json[] {
+  if (!Array.isArray(value) || value.length === 0) throw new Inexpressible(`has an ${keyword} that is no list`);
+  return value as readonly Json[];
+}
+
+function joined(path: string, below: string): string {
+  return [path, below].filter((part) => part !== '').join('.');
+}
