@@ -1,7 +1,7 @@
 /** Makes resources of the operations of an OpenAPI document; reads and writes nothing itself. */
 
 import type { ResourceDocument } from '../../src/config/document/document.ts';
-import { idsFor } from './naming.ts';
+import { idsForOperations } from './naming.ts';
 import { type Choice, chosen, operationsOf, rootOf } from './operations.ts';
 import { type Documents, Inexpressible } from './references.ts';
 import { type ResourceOptions, resourceMaker } from './resource.ts';
@@ -9,8 +9,6 @@ import { type LeftOut, schemaReader } from './schemas.ts';
 
 export interface ImportOptions extends ResourceOptions {
   readonly choice: Choice;
-  /** Ids that are taken already. */
-  readonly taken: Iterable<string>;
 }
 
 export interface Import {
@@ -32,7 +30,7 @@ export function importOpenApi(documents: Documents, options: ImportOptions): Imp
   const isAll = wanted.length === operations.length;
   const reader = schemaReader(documents, { siblings: !String(root['openapi']).startsWith('3.0') });
   const makeResource = resourceMaker(documents, root, reader, options);
-  const nextId = idsFor(options.taken);
+  const nextId = idsForOperations();
   const resources: [string, ResourceDocument][] = [];
   const skipped = isAll ? unreadable.map(({ label, reason }) => ({ operation: label, reason })) : [];
   const narrowed: ({ readonly resource: string } & LeftOut)[] = [];

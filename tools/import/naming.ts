@@ -8,8 +8,8 @@ import { LONGEST_DESCRIPTION, LONGEST_NAME, plainText } from './texts.ts';
 const LONGEST_ID = 64;
 
 /** Names operations one after the other: an id is given once. */
-export function idsFor(taken: Iterable<string>): (operation: Pick<Operation, 'id' | 'method' | 'path'>) => string {
-  const used = new Set(taken);
+export function idsForOperations(): (operation: Pick<Operation, 'id' | 'method' | 'path'>) => string {
+  const used = new Set<string>();
   return ({ id, method, path }) => {
     const wanted = legal(id ?? '') || legal(`${method.toLowerCase()}${path}`) || method.toLowerCase();
     let free = wanted.slice(0, LONGEST_ID);

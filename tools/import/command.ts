@@ -1,0 +1,86 @@
+/** `acg import SOURCE`: resources of an OpenAPI document; the report goes to standard error. */
+
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { MAX_YAML_BYTES } from '../../src/config/document/read.ts';
+import { importOpenApi } from './import.ts';
+import { existing, writeInto, writeNew, yamlSection } from './output.ts';
+import { amountFault } from './prices.ts';
+import { jsonReport, textReport } from './report.ts';
+import type { ResourceOptions } from './resource.ts';
+import { readDocuments } from './source.ts';
+
+export interface ImportArguments {
+  /** The document: a path, an https URL, or an http URL on loopback. */
+  readonly source: string;
+  /** Price of operations without `x-price`, in display units; default: free. */
+  readonly price?: string | undefined;
+  /** What prices are in; default: that of the configuration of `into`, else USDC. */
+  readonly currency?: string | undefined;
+  readonly tags?: readonly string[] | undefined;
+  /** `operationId` or `METHOD /path`. */
+  readonly operations?: readonly string[] | undefined;
+  readonly ignoreSecurity?: boolean | undefined;
+  /** Instead of the path of the document's server. */
+  readonly basePath?: string | undefined;
+  readonly expose?: readonly string[] | undefined;
+  /** A new file for the section. */
+  readonly out?: string | undefined;
+  /** A configuration that the resources are added to. */
+  readonly into?: string | undefined;
+  readonly force?: boolean | undefined;
+  /** Whether the report is JSON. */
+  readonly json?: boolean | undefined;
+}
+
+const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
+const USUAL_CURRENCY = 'USDC';
+
+/**
+ * Exit code 0 when anything became a resource, 1 when nothing did.
+ * @throws UsageError; Error of one line for a document that cannot be read
+ */
+export async function runImport(args: ImportArguments): Promise<number> {
+  const { source, out, into, force = false, json = false } = args;
+  if (out !== undefined && into !== undefined) throw new UsageError('--out and --into exclude each other');
+  const before = into === undefined ? undefined : existing(into);
+  const options = resourceOptions(args, before?.currency);
+  const documents = await readDocuments(source);
+  const made = importOpenApi(documents, {
+    ...options,
+    choice: { tags: args.tags ?? [], operations: args.operations ?? [] },
+  });
+  const count = Object.keys(made.resources).length;
+  if (count > 0) {
+    if (out !== undefined) writeNew(out, made.resources, force);
+    else if (into !== undefined) writeInto(into, made.resources, force);
+    else {
+      const text = yamlSection(made.resources);
+      process.stdout.write(text);
+      if (Buffer.byteLength(text) > MAX_YAML_BYTES)
+        process.stderr.write(`a configuration in YAML has at most ${MAX_YAML_BYTES} bytes: use --out resources.json\n`);
+    }
+  }
+  process.stderr.write(
+    json ? jsonReport(made) : textReport(made, process.stderr.isTTY ? process.stderr.columns : undefined),
+  );
+  return count > 0 ? 0 : 1;
+}
+
+/** @throws UsageError */
+function resourceOptions(args: ImportArguments, ofFile: string | undefined): ResourceOptions {
+  const { price, basePath, expose = [] } = args;
+  const fault = price === undefined ? undefined : amountFault(price);
+  if (fault !== undefined) throw new UsageError(`--price: ${fault}`);
+  if (basePath !== undefined && !/^(?:\/[^?#{}\s]*[^/?#{}\s])?$/.test(basePath))
+    throw new UsageError('--base-path must begin with /, without a slash at its end, or be empty');
+  const channels = expose.map((name) => {
+    const channel = CHANNELS.find((known) => known === name);
+    if (channel === undefined) throw new UsageError(`--expose ${name}: there are ${CHANNELS.join(', ')}`);
+    return channel;
+  });
+  return {
+    ...{ price, basePath, expose: channels },
+    currency: args.currency ?? ofFile ?? USUAL_CURRENCY,
+    ignoreSecurity: args.ignoreSecurity ?? false,
+  };
+}

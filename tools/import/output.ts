@@ -1,0 +1,109 @@
+/** Writes resources as a section of a configuration: alone, or into one that exists. */
+
+import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { type Document, isMap, parseDocument, stringify } from 'yaml';
+import { UsageError } from '../../src/cli/exit-code.ts';
+import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { MAX_CONFIG_BYTES, MAX_YAML_BYTES, readBoundedFile } from '../../src/config/document/read.ts';
+import { isObject, type JsonObject } from '../../src/json/types.ts';
+
+type Resources = Readonly<Record<string, ResourceDocument>>;
+
+/** What a configuration that exists says already. */
+export interface Existing {
+  readonly ids: readonly string[];
+  /** What its prices are in; undefined without payments. */
+  readonly currency: string | undefined;
+}
+
+/** The section `resources` as YAML. Aliases are no part of a configuration. */
+export function yamlSection(resources: Resources): string {
+  return stringify({ resources }, YAML);
+}
+
+const YAML = { aliasDuplicateObjects: false, lineWidth: 120, version: '1.2' } as const;
+
+/** @throws UsageError when the file is no configuration that can be read */
+export function existing(path: string): Existing {
+  const content = isJson(path) ? jsonConfiguration(path) : contentOf(yamlConfiguration(path));
+  const payments = isObject(content['payments']) ? content['payments'] : {};
+  const { currency, assetName } = isObject(payments['x402']) ? payments['x402'] : {};
+  const named = currency ?? assetName;
+  return {
+    ids: Object.keys(isObject(content['resources']) ? content['resources'] : {}),
+    currency: typeof named === 'string' ? named : undefined,
+  };
+}
+
+/** A new file, JSON when its name says so. @throws UsageError when it exists and is not forced */
+export function writeNew(path: string, resources: Resources, force: boolean): void {
+  if (!force && existsSync(path)) throw new UsageError(`${path} exists; --force replaces it, --into adds to it`);
+  write(path, isJson(path) ? `${JSON.stringify({ resources }, null, 2)}\n` : yamlSection(resources));
+}
+
+/**
+ * Adds resources to a configuration, whose comments stay.
+ * @throws UsageError when it has one of the ids and is not forced
+ */
+export function writeInto(path: string, resources: Resources, force: boolean): void {
+  const { ids } = existing(path);
+  const twice = Object.keys(resources).filter((id) => ids.includes(id));
+  if (!force && twice.length > 0)
+    throw new UsageError(
+      `${path} has ${twice.slice(0, 5).join(', ')}${twice.length > 5 ? ' …' : ''} already; --force replaces them`,
+    );
+  if (isJson(path)) {
+    const content = jsonConfiguration(path);
+    const before = isObject(content['resources']) ? content['resources'] : {};
+    write(path, `${JSON.stringify({ ...content, resources: { ...before, ...resources } }, null, 2)}\n`);
+    return;
+  }
+  const document = yamlConfiguration(path);
+  if (!isMap(document.get('resources'))) document.set('resources', document.createNode({}));
+  for (const [id, resource] of Object.entries(resources))
+    document.setIn(['resources', id], document.createNode(resource, { aliasDuplicateObjects: false }));
+  write(path, document.toString(YAML));
+}
+
+function jsonConfiguration(path: string): JsonObject {
+  try {
+    const content = JSON.parse(textOf(path));
+    if (isObject(content)) return content;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+  }
+  throw new UsageError(`${path} is no configuration: it is no JSON object`);
+}
+
+function yamlConfiguration(path: string): Document {
+  const document = parseDocument(textOf(path), { version: '1.2', schema: 'core', logLevel: 'error' });
+  if (document.errors.length > 0 || !isMap(document.contents))
+    throw new UsageError(`${path} is no configuration: it is no mapping in well-formed YAML`);
+  return document;
+}
+
+function contentOf(document: Document): JsonObject {
+  return document.toJS({ maxAliasCount: 0 });
+}
+
+function textOf(path: string): string {
+  return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new UsageError(message));
+}
+
+function isJson(path: string): boolean {
+  return path.endsWith('.json');
+}
+
+/** All or nothing, with the mode that the file had. */
+function write(path: string, text: string): void {
+  const bytes = Buffer.byteLength(text);
+  const most = isJson(path) ? MAX_CONFIG_BYTES : MAX_YAML_BYTES;
+  if (bytes > most)
+    throw new UsageError(
+      `${path} would have ${bytes} bytes, and a configuration in ${isJson(path) ? 'JSON' : 'YAML'} has at most ${most}: ${isJson(path) ? 'choose fewer operations' : 'write JSON (a name that ends in .json), or choose fewer operations'}`,
+    );
+  const mode = existsSync(path) ? statSync(path).mode & 0o777 : 0o644;
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, text, { mode });
+  renameSync(temporary, path);
+}
