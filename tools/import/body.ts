@@ -4,6 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import type { PairStyle } from '../../src/resources/value-pairs.ts';
 import { essenceOf, isJson } from './media-types.ts';
+import type { Operation } from './operations.ts';
 import { itemsOf, mayBe } from './parameters.ts';
 import { type Documents, Inexpressible, type Place, resolved } from './references.ts';
 import type { LeftOut, SchemaReader } from './schemas.ts';
@@ -19,17 +20,24 @@ export interface Body {
 
 const JSON_TYPE = 'application/json';
 
-/** Undefined without a body. @throws Inexpressible for a required one that cannot be sent */
+/**
+ * Undefined without a body. Many documents forget to say that a body is required, and who calls
+ * without one pays for an error: only `required: false` makes it optional.
+ * @throws Inexpressible for a required one that cannot be sent
+ */
 export function bodyOf(
   documents: Documents,
-  { file, value }: Place & { readonly value: JsonObject },
+  { place: { file, value }, method }: Operation,
   reader: SchemaReader,
 ): { readonly body: Body | undefined; readonly leftOut: readonly LeftOut[] } {
   const source = value['requestBody'];
   if (source === undefined) return { body: undefined, leftOut: [] };
   const request = resolved(documents, { file, value: source }, 'a body');
-  const required = request.value['required'] === true;
+  const stated = request.value['required'];
+  const carries = method !== 'GET' && method !== 'DELETE';
+  const required = carries ? stated !== false : stated === true;
   try {
+    if (!carries) throw new Inexpressible(`no resource of ${method} has`);
     const body = readBody(request, required, reader);
     return { body, leftOut: body.leftOut };
   } catch (error) {

@@ -75,7 +75,7 @@ export function resourceMaker(
     if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security']);
     const mimeType = answerOf(documents, operation);
     const { inputs, headers, leftOut } = parametersOf(documents, operation, reader, options.ignoreSecurity);
-    const { body, leftOut: ofBody } = requestBody(documents, operation, reader);
+    const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
     const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + operation.path;
     const { schema, bindings } = oneInput(inputs, body, method);
     const resource: ResourceDocument = {
@@ -134,17 +134,6 @@ function answerOf(documents: Documents, { place }: Operation): string | undefine
     if (error instanceof Inexpressible) return undefined;
     throw error;
   }
-}
-
-function requestBody(
-  documents: Documents,
-  { place, method }: Operation,
-  reader: SchemaReader,
-): ReturnType<typeof bodyOf> {
-  const { body, leftOut } = bodyOf(documents, place, reader);
-  if (body === undefined || (isMethod(method) && carriesBody(method))) return { body, leftOut };
-  if (body.required) throw new Inexpressible(`needs a body, which no resource of ${method} has`);
-  return { body: undefined, leftOut: [{ path: 'the body', reason: `is one of ${method}, which no resource has` }] };
 }
 
 /** Parameters and body as one object, and the bindings where they are not the usual ones. */

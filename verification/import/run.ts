@@ -1,0 +1,134 @@
+/** Imports a document, sells every operation through a gateway, and calls each of them. */
+
+import { type ConfigObject, NO_CHAIN } from '../../spec/support/config.ts';
+import { openGateway } from '../../spec/support/gateway.ts';
+import { sampleResources } from '../../spec/support/resources.ts';
+import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { FORM_TYPE } from '../../src/resources/backend-request.ts';
+import { importOpenApi } from '../../tools/import/import.ts';
+import { type Amount, inputFor } from './inputs.ts';
+import { startMerchant } from './merchant.ts';
+
+export interface Outcome {
+  /** Operations of the document. */
+  readonly operations: number;
+  readonly imported: number;
+  /** Resources that were called: all, or a part of them. */
+  readonly called: number;
+  /** Those that answered 2xx, with the values that were sent. */
+  readonly answered: number;
+  readonly failures: readonly { readonly resource: string; readonly why: string }[];
+  readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
+}
+
+export interface RunOptions {
+  readonly ignoreSecurity: boolean;
+  /** Calls every n-th resource only. */
+  readonly every: number;
+}
+
+/** Branches of anyOf and oneOf that are tried before a schema counts as one without an input. */
+const CHOICES = 4;
+
+export async function runDocument(document: JsonObject, { ignoreSecurity, every }: RunOptions): Promise<Outcome> {
+  const documents = { root: 'openapi.json', files: new Map([['openapi.json', document]]) };
+  const { resources, skipped } = importOpenApi(documents, {
+    ...{ price: undefined, currency: 'USDC', ignoreSecurity, basePath: undefined, expose: [] },
+    choice: { tags: [], operations: [] },
+  });
+  const all = Object.entries(resources);
+  const wanted = all.filter((_entry, index) => index % every === 0);
+  const form = wanted.some(([, { backend }]) => backend.contentType === FORM_TYPE);
+  const merchant = await startMerchant(document, { form });
+  const gateway = await openGateway({
+    ...{ backendUrl: merchant.url, chain: NO_CHAIN, facilitator: { mode: 'local' } },
+    overrides: { payments: undefined, resources: only(Object.fromEntries(wanted)) },
+  });
+  const failures: { readonly resource: string; readonly why: string }[] = [];
+  try {
+    for (const [id, resource] of wanted)
+      for (const amount of ['least', 'most'] as const) {
+        const why = await failure(gateway, id, resource, amount);
+        if (why === undefined) continue;
+        failures.push({ resource: `${id} (${resource.backend.method} ${resource.backend.path}, ${amount})`, why });
+        break;
+      }
+  } finally {
+    await gateway.close();
+    await merchant.close();
+  }
+  return {
+    operations: all.length + skipped.length,
+    imported: all.length,
+    called: wanted.length,
+    answered: wanted.length - failures.length,
+    failures,
+    skipped,
+  };
+}
+
+/** Without the sample resources of the local world. */
+function only(resources: Readonly<Record<string, ResourceDocument>>): ConfigObject {
+  return { ...Object.fromEntries(Object.keys(sampleResources('')).map((id) => [id, undefined])), ...resources };
+}
+
+type Gateway = Awaited<ReturnType<typeof openGateway>>;
+
+/** Why no input of this amount is answered as it should; undefined when one is. */
+async function failure(
+  gateway: Gateway,
+  id: string,
+  resource: ResourceDocument,
+  amount: Amount,
+): Promise<string | undefined> {
+  let why = '';
+  for (let choice = 0; choice < CHOICES; choice += 1) {
+    const input = inputFor(resource.inputSchema ?? {}, amount, choice);
+    const response = await gateway.invoke(id, input);
+    const text = await response.text();
+    if (response.ok) {
+      const lost = lostValue(input, resource, JSON.parse(text));
+      if (lost === undefined) return undefined;
+      why ||= `${lost}; input ${JSON.stringify(input).slice(0, 300)}`;
+    } else why ||= `${response.status} ${text.slice(0, 400)}; input ${JSON.stringify(input).slice(0, 300)}`;
+  }
+  return why;
+}
+
+/** A value of the input that the merchant read otherwise; undefined where all are the same. */
+function lostValue(input: JsonObject, { backend }: ResourceDocument, read: JsonObject): string | undefined {
+  const { query = {}, params = {}, body = null } = read;
+  const bindings = backend.inputBindings;
+  const inPath = [...backend.path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+  for (const [name, value] of Object.entries(input)) {
+    const places: readonly Json[] = inPath.includes(name)
+      ? [params]
+      : bindings?.query?.includes(name) === true
+        ? [query]
+        : bindings?.body === name
+          ? [{ [name]: body }]
+          : [query, body];
+    if (!places.some((place) => isObject(place) && Object.hasOwn(place, name) && isRead(value, place[name])))
+      if (!isEmpty(value)) return `${name} was read as ${JSON.stringify(places).slice(0, 300)}`;
+  }
+  return undefined;
+}
+
+/** An empty list or object has no pair in a query or a form. */
+function isEmpty(value: Json): boolean {
+  return typeof value === 'object' && value !== null && Object.values(value).every(isEmpty);
+}
+
+/** Whether a value arrived: texts of scalars are compared, defaults may have been added. */
+function isRead(sent: Json, read: Json | undefined): boolean {
+  if (isEmpty(sent)) return true;
+  if (Array.isArray(sent))
+    return (
+      Array.isArray(read) &&
+      read.length === sent.length &&
+      sent.every((item, index) => isRead(item as Json, read[index] as Json))
+    );
+  if (isObject(sent)) return isObject(read) && Object.entries(sent).every(([name, item]) => isRead(item, read[name]));
+  return String(sent) === String(read);
+}
