@@ -34,7 +34,12 @@ certificates for it.`;
     .option('--management-port <port>', 'the port of probes and metrics', String(USUAL_MANAGEMENT_PORT))
     .option('--drain-seconds <n>', 'how long reviews are still taken after SIGTERM', String(USUAL_DRAIN_SECONDS))
     .action((args) => serveReviews(settingsOf(args)));
-  addSubcommand(command, 'certificate', 'Writes tls.crt, tls.key and ca.crt for a Service; the same again to renew.')
+  addSubcommand(
+    command,
+    'certificate',
+    'Writes tls.crt, tls.key and ca.crt for a Service; the same again to renew.',
+    'acg injector certificate --service injector --namespace acg --directory tls',
+  )
     .requiredOption('--service <name>', 'the name of the Service')
     .requiredOption('--namespace <name>', 'its namespace')
     .requiredOption('--directory <folder>', 'where the files lie')

@@ -79,32 +79,36 @@ Exit codes: 0 done, 1 failed, 64 wrong usage, 66 a file cannot be read, 69 a ser
  * of any line length. `example`: a command line that works.
  */
 export function defineCommand(name: string, about: string, example: string): Command {
-  return usual(new Command(`acg ${name}`), about)
+  return usual(new Command(`acg ${name}`), about, example)
     .exitOverride()
-    .configureOutput(faultsOf(name))
-    .addHelpText('after', `\nExample:\n  ${example}`);
+    .configureOutput(faultsOf(name));
 }
 
 /** The same for a command that is nothing without one of its subcommands. */
 export function defineCommandGroup(name: string, about: string, example: string): Command {
   const group = defineCommand(name, about, example).usage('<command> [options]').argument('[words...]');
   return group.action(([unknown]: readonly string[]) => {
-    const names = group.commands.map((command) => command.name()).join(', ');
-    if (unknown === undefined) throw new UsageError(`${name} needs a command: ${names}`);
-    throw new UsageError(`unknown command ${name} ${unknown}; there are ${names}`);
+    const names = group.commands.map((command) => command.name());
+    const known = names.join(', ');
+    if (unknown === undefined) throw new UsageError(`${name} needs a command: ${known}`);
+    const meant = nearest(unknown, names);
+    const hint = meant === undefined ? `there are ${known}` : `did you mean ${meant}?`;
+    throw new UsageError(`unknown command ${name} ${unknown}; ${hint}`);
   });
 }
 
 /** A subcommand, which `acg <name of the group> <name>` runs. */
-export function addSubcommand(group: Command, name: string, about: string): Command {
-  return usual(group.command(name), about).configureOutput(faultsOf(`${group.name()} ${name}`.replace(/^acg /, '')));
+export function addSubcommand(group: Command, name: string, about: string, example: string): Command {
+  const whole = `${group.name()} ${name}`.replace(/^acg /, '');
+  return usual(group.command(name), about, example).configureOutput(faultsOf(whole));
 }
 
-function usual(command: Command, about: string): Command {
+function usual(command: Command, about: string, example: string): Command {
   return command
     .description(about.replaceAll(/\s*\n\s*/g, ' '))
     .helpOption('-h, --help', 'print this')
-    .helpCommand(false);
+    .helpCommand(false)
+    .addHelpText('after', `\nExample:\n  ${example}`);
 }
 
 /** One line for a fault of the command line. */

@@ -12,6 +12,7 @@ and the counts; ends with 1 when there was one.`;
     'ap2',
     `Presents AP2 mandates to the verifier. FILE: JSON with config (the merchant: its keys and issuers) and cases; each has a name,
 a header, now, the call, and expected: accepted, or the reason of the refusal.`,
+    'acg vectors ap2 cases.json',
   )
     .argument('<file>')
     .option('--redis <url>', 'remember what was used in that Redis, under names of its own, instead of in memory')
@@ -24,6 +25,7 @@ a header, now, the call, and expected: accepted, or the reason of the refusal.`,
     `Puts ACP documents through the validators of requests and answers. FILE: JSON with spec and cases; each has an id, a schema (the
 name of its definition), a direction, a body, and valid: what the official schema says; tags name what is accepted of callers all
 the same.`,
+    'acg vectors acp cases.json',
   )
     .argument('<file>')
     .action(async (file: string) => ended(await (await import('./acp.ts')).corpusMismatches(file)));

@@ -1,0 +1,19 @@
+/** The commands for developers, which the package has and no image. */
+
+import type { CommandGroup } from '../src/cli/program.ts';
+
+export const DEVELOPER_COMMANDS: CommandGroup = {
+  title: 'Develop against it',
+  commands: [
+    {
+      name: 'mandate',
+      summary: 'make AP2 mandates with TEST keys',
+      load: async () => (await import('./mandate/command.ts')).mandateCommand(),
+    },
+    {
+      name: 'vectors',
+      summary: 'put published test vectors of AP2 and ACP through the validators',
+      load: async () => (await import('./vectors/command.ts')).vectorsCommand(),
+    },
+  ],
+};
