@@ -28,6 +28,11 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
     title: 'Operate it',
     commands: [
       {
+        name: 'receipts',
+        summary: 'list the receipts of a running gateway, or show one',
+        load: async () => (await import('./receipts.ts')).receiptsCommand(),
+      },
+      {
         name: 'reconcile',
         summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
         load: async () => (await import('./reconcile.ts')).reconcileCommand(),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { InjectorSettings } from '../sidecar/injector/open-injector.ts';
 import { UsageError } from './exit-code.ts';
+import { wholeNumber } from './option-values.ts';
 import { addSubcommand, defineCommand } from './program.ts';
 
 const USUAL_NAMESPACE = 'agent-commerce-system';
@@ -72,9 +73,9 @@ function settingsOf(args: InjectorArgs): InjectorSettings {
     namespace: label(args.namespace, 'namespace'),
     // None: every address, also where the machine has no IPv6.
     host: args.host,
-    port: number(args.port, 'port', 0, 65_535),
-    managementPort: number(args.managementPort, 'management-port', 0, 65_535),
-    drainMs: 1_000 * number(args.drainSeconds, 'drain-seconds', 0, MAX_DRAIN_SECONDS),
+    port: wholeNumber(args.port, 'port', 0, 65_535),
+    managementPort: wholeNumber(args.managementPort, 'management-port', 0, 65_535),
+    drainMs: 1_000 * wholeNumber(args.drainSeconds, 'drain-seconds', 0, MAX_DRAIN_SECONDS),
   };
 }
 
@@ -116,7 +117,7 @@ interface CertificateArgs {
 async function certificate(args: CertificateArgs): Promise<void> {
   const directory = needed(args.directory, 'directory');
   const name = { service: label(args.service, 'service'), namespace: label(args.namespace, 'namespace') };
-  const days = number(args.days, 'days', 1, MAX_DAYS);
+  const days = wholeNumber(args.days, 'days', 1, MAX_DAYS);
   const { certificatesIn, makeCertificates } = await import('../sidecar/injector/certificates.ts');
   mkdirSync(directory, { recursive: true });
   const made = makeCertificates(name, days, existingIn(directory), Date.now());
@@ -163,10 +164,4 @@ function label(value: string, option: string): string {
   if (!DNS_LABEL.test(value))
     throw new UsageError(`--${option} wants a name of Kubernetes: lower case letters, digits and -, at most 63`);
   return value;
-}
-
-function number(value: string, option: string, least: number, most: number): number {
-  const read = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-  if (!(read >= least && read <= most)) throw new UsageError(`--${option} must be a number from ${least} to ${most}`);
-  return read;
 }

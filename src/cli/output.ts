@@ -56,7 +56,7 @@ const GAP = '  ';
 /** Adds `--json` and `--csv`; without them a terminal gets a table, and a pipe JSON. */
 export function addFormatOptions(command: Command): Command {
   return command
-    .addOption(new Option('--json', 'JSON also on a terminal; a pipe gets it anyway').conflicts('csv'))
+    .addOption(new Option('--json', 'JSON on a terminal too, as a pipe gets it').conflicts('csv'))
     .option('--csv', 'CSV instead');
 }
 

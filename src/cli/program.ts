@@ -120,10 +120,7 @@ function faultsOf(name: string) {
 }
 
 /** The option that every command has which reads the configuration. */
-export const CONFIG_OPTION = [
-  '-c, --config <file>',
-  'the configuration; else AGENT_COMMERCE_CONFIG, else config.yaml',
-] as const;
+export const CONFIG_OPTION = ['-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, else config.yaml'] as const;
 
 /** Commander's message and its suggestion as one line, in the words of the other commands. */
 function faultLine(text: string): string {

@@ -16,6 +16,7 @@ import type { Receipt } from '../receipts/receipt.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
 import { UnavailableError, UsageError } from './exit-code.ts';
+import { isoMilliseconds } from './option-values.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 /** The search without `--since`: as long as receipts can be found by their request. Seconds. */
@@ -215,13 +216,11 @@ function chainOf({ x402 }: GatewayConfig): { readonly x402: X402Config; readonly
 
 type Since = { readonly block: bigint } | { readonly seconds: number };
 
-const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
-
 /** @throws UsageError */
 function readSince(text: string): Since {
   if (/^\d{1,18}$/.test(text)) return { block: BigInt(text) };
-  const milliseconds = ISO_8601.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(milliseconds)) return { seconds: Math.floor(milliseconds / 1_000) };
+  const milliseconds = isoMilliseconds(text);
+  if (milliseconds !== undefined) return { seconds: Math.floor(milliseconds / 1_000) };
   throw new UsageError('--since must be a block number, or ISO 8601 such as 2026-01-31 or 2026-01-31T12:00:00Z');
 }
 
