@@ -33,6 +33,11 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
         load: async () => (await import('./receipts.ts')).receiptsCommand(),
       },
       {
+        name: 'events',
+        summary: 'list the events of a running gateway, or follow them',
+        load: async () => (await import('./events.ts')).eventsCommand(),
+      },
+      {
         name: 'reconcile',
         summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
         load: async () => (await import('./reconcile.ts')).reconcileCommand(),
