@@ -38,6 +38,11 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
         load: async () => (await import('./events.ts')).eventsCommand(),
       },
       {
+        name: 'refunds',
+        summary: 'list the refunds that are due, with sums',
+        load: async () => (await import('./refunds.ts')).refundsCommand(),
+      },
+      {
         name: 'reconcile',
         summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
         load: async () => (await import('./reconcile.ts')).reconcileCommand(),

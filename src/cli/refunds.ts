@@ -1,0 +1,141 @@
+/** `acg refunds`: the payments that the merchant owes back. */
+
+import type { Command } from 'commander';
+import { formatAmount, parseAmount } from '../payments/pricing/amount.ts';
+import type { Receipt, ReceiptPayment } from '../receipts/receipt.ts';
+import { type AccessArgs, addAccessOptions, openGatewayClient } from './gateway-client.ts';
+import { addFormatOptions, type FormatArgs, printList, type Shape } from './output.ts';
+import { addSubcommand, defineCommandGroup } from './program.ts';
+import { readList } from './read-list.ts';
+
+/** Of any asset that can be configured: sums are exact. */
+const MOST_DECIMALS = 36;
+
+/** A payment to send back. */
+interface Refund {
+  readonly receiptId: string;
+  readonly resourceId: string;
+  readonly requestId: string;
+  /** To whom. */
+  readonly payer: string;
+  /** Display units. */
+  readonly amount: string;
+  readonly currency: string;
+  readonly network: string;
+  readonly asset: string;
+  /** The transaction that paid; empty where only the facilitator said so. */
+  readonly transaction: string;
+  /** Why nothing was delivered, an error code of the gateway. */
+  readonly reason?: string;
+  /** Since when it is due, ISO 8601. */
+  readonly dueSince: string;
+  readonly settledAt: string;
+  /** What to find out before it is sent. */
+  readonly first?: string;
+}
+
+/** What is due of one asset. */
+interface Sum extends Pick<Refund, 'amount' | 'currency' | 'network' | 'asset'> {
+  readonly refunds: number;
+}
+
+export function refundsCommand(): Command {
+  const about = 'What buyers have paid for, did not get in time, and are owed back.';
+  const command = defineCommandGroup('refunds', about, 'acg refunds list --csv > refunds.csv');
+  const list = addSubcommand(
+    command,
+    'list',
+    `Lists the refunds that are due at a running gateway, the oldest first, with sums on stderr. An entry stays when you have paid
+it: note which ones you did.`,
+    'acg refunds list --csv > refunds.csv',
+  );
+  addFormatOptions(addAccessOptions(list)).action((args) => listRefunds(args));
+  return command;
+}
+
+async function listRefunds(args: AccessArgs & FormatArgs): Promise<void> {
+  const { entries } = await readList<Receipt>(openGatewayClient(args), {
+    path: '/api/receipts',
+    query: { delivered: 'false' },
+    limit: Number.POSITIVE_INFINITY,
+  });
+  const refunds = entries.flatMap(refundOf).sort((one, other) => (one.dueSince < other.dueSince ? -1 : 1));
+  const sums = sumsOf(refunds);
+  printList({ rows: refunds, document: { refunds, sums }, none: 'no refund is due' }, SHAPE, args);
+  for (const { refunds: count, amount, currency, network } of sums)
+    process.stderr.write(`${amount} ${currency} on ${network} in ${count === 1 ? '1 refund' : `${count} refunds`}\n`);
+  const others = entries.length - refunds.length;
+  if (others > 0)
+    process.stderr.write(`undelivered without a refund due: ${others}, which acg receipts --undelivered lists\n`);
+}
+
+/** None where the buyer may still collect, or where nothing shows that it was paid. */
+function refundOf({ id, resourceId, requestId, at, payment, metadata = {} }: Receipt): readonly Refund[] {
+  if (payment === undefined || metadata.refundDue !== true) return [];
+  const { payer, amount, currency, network, asset, externalReference, settledAt } = payment;
+  const { backendErrorCode } = metadata;
+  const first = firstOf(metadata);
+  return [
+    {
+      ...{ receiptId: id, resourceId, requestId, payer, amount, currency, network, asset, settledAt },
+      transaction: externalReference,
+      ...(backendErrorCode === undefined ? {} : { reason: backendErrorCode }),
+      dueSince: at,
+      ...(first === undefined ? {} : { first }),
+    },
+  ];
+}
+
+function firstOf({ deliveryUncertain, recovered, unconfirmed }: NonNullable<Receipt['metadata']>): string | undefined {
+  if (deliveryUncertain === true) return 'ask the payer: it may have arrived';
+  if (recovered !== undefined) return 'look whether you have paid it before the store was lost';
+  return unconfirmed === true ? 'look at the account of payTo: only the facilitator says that it paid' : undefined;
+}
+
+/** By asset, since one currency may be several assets. */
+function sumsOf(refunds: readonly Refund[]): readonly Sum[] {
+  const byAsset = Map.groupBy(refunds, ({ network, asset, currency }) => `${network} ${asset} ${currency}`);
+  return [...byAsset.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { currency, network, asset } = first;
+    const units = group.reduce((sum, refund) => sum + unitsOf(refund), 0n);
+    return [{ amount: formatAmount(units, MOST_DECIMALS), currency, network, asset, refunds: group.length }];
+  });
+}
+
+/** @throws Error that names the receipt */
+function unitsOf({ receiptId, amount }: Pick<Refund, 'receiptId'> & Pick<ReceiptPayment, 'amount'>): bigint {
+  try {
+    return parseAmount(amount, MOST_DECIMALS);
+  } catch (cause) {
+    throw new Error(`${receiptId} has no amount that can be added`, { cause });
+  }
+}
+
+const SHAPE: Shape<Refund> = {
+  table: [
+    { title: 'DUE SINCE', value: ({ dueSince }) => dueSince },
+    { title: 'AMOUNT', value: ({ amount, currency }) => `${amount} ${currency}`, right: true },
+    { title: 'TO', value: ({ payer }) => payer },
+    { title: 'NETWORK', value: ({ network }) => network },
+    { title: 'WHY', value: ({ reason }) => reason },
+    { title: 'FIRST', value: ({ first }) => first, style: () => 'yellow' },
+    { title: 'RECEIPT', value: ({ receiptId }) => receiptId },
+  ],
+  csv: {
+    receiptId: ({ receiptId }) => receiptId,
+    dueSince: ({ dueSince }) => dueSince,
+    payer: ({ payer }) => payer,
+    amount: ({ amount }) => amount,
+    currency: ({ currency }) => currency,
+    network: ({ network }) => network,
+    asset: ({ asset }) => asset,
+    transaction: ({ transaction }) => transaction,
+    settledAt: ({ settledAt }) => settledAt,
+    resourceId: ({ resourceId }) => resourceId,
+    requestId: ({ requestId }) => requestId,
+    reason: ({ reason }) => reason,
+    first: ({ first }) => first,
+  },
+};
