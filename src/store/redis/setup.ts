@@ -17,40 +17,61 @@ const UNSYNCED: Readonly<Record<string, string>> = {
 };
 const PAYMENTS = 'payments, deliveries and receipts';
 
+/** What INFO shows of how a server is set up. */
+type Aspect = 'eviction' | 'memory' | 'appendOnly' | 'replicas';
+/** Null for what is in order; what a server does not show is absent. */
+type Setup = Readonly<Partial<Record<Aspect, string | null>>>;
+
 /**
- * Why the server of our keys may lose payments as it is set up. A managed server may refuse INFO:
- * what cannot be known counts as no weakness. Never rejects.
+ * What of the set-up of the server of our keys may lose payments. A managed server may refuse INFO.
+ * Never rejects.
  */
-export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
+export async function readSetup(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<Setup> {
   // In a cluster the key sends all four to the node that has our slot.
   const [memory, persistence, replication] = SECTIONS;
   const pipeline = redis.pipeline().get(keys.ready).info(memory).info(persistence).info(replication);
   const results = await answered(pipeline.exec()).catch(() => undefined);
   // After an error for the key (refused, or moved) the rest may describe another node.
-  if (results === null || results === undefined || results[0]?.[0]) return [];
+  if (results === null || results === undefined || results[0]?.[0]) return {};
   const lines = results.slice(1).flatMap(([error, text]) => (error ? [] : String(text).split('\r\n')));
-  return [...ofMemory(fieldsOf(lines)), ...ofPersistence(fieldsOf(lines)), ...ofReplicas(lines, replicas)];
+  const info = fieldsOf(lines);
+  return { ...ofMemory(info), ...ofPersistence(info), ...ofReplicas(lines, replicas) };
+}
+
+/** The same as reasons alone: what cannot be known counts as no weakness. */
+export async function weaknesses(redis: RedisClient, keys: RedisKeys, replicas: number): Promise<readonly string[]> {
+  return Object.values(await readSetup(redis, keys, replicas)).filter((weak) => weak !== null);
+}
+
+/**
+ * How often the append-only file reaches the disk, which INFO does not show. `off` without such a
+ * file, `secret` where CONFIG GET is not allowed; undefined when the server shows nothing.
+ */
+export async function readFsync(redis: RedisClient, keys: RedisKeys): Promise<string | undefined> {
+  // In a cluster the key sends the others to the node that has our slot.
+  const pipeline = redis.pipeline().get(keys.ready).info('persistence').config('GET', 'appendfsync');
+  const [key, info, config] = (await answered(pipeline.exec()).catch(() => undefined)) ?? [];
+  if (key === undefined || key[0] || info === undefined || info[0]) return undefined;
+  if (fieldsOf(String(info[1]).split('\r\n')).get('aof_enabled') !== '1') return 'off';
+  const [, fsync] = config !== undefined && !config[0] && Array.isArray(config[1]) ? config[1].map(String) : [];
+  return fsync ?? 'secret';
 }
 
 /**
  * What a crash of the server's machine may lose by its `appendfsync`, which is a choice and no
- * mistake. INFO does not show it, so CONFIG GET must be allowed. Never rejects.
+ * mistake. Never rejects.
  */
 export async function costs(redis: RedisClient, keys: RedisKeys): Promise<readonly string[]> {
-  // In a cluster the key sends the others to the node that has our slot.
-  const pipeline = redis.pipeline().get(keys.ready).info('persistence').config('GET', 'appendfsync');
-  const [key, info, config] = (await answered(pipeline.exec()).catch(() => undefined)) ?? [];
-  if (key === undefined || key[0] || info === undefined || info[0]) return [];
-  if (fieldsOf(String(info[1]).split('\r\n')).get('aof_enabled') !== '1') return [];
-  const [, fsync] = config !== undefined && !config[0] && Array.isArray(config[1]) ? config[1].map(String) : [];
-  if (fsync === undefined)
-    return [
-      `appendfsync cannot be read (CONFIG GET is not allowed): unless it is always, a power cut forgets ${PAYMENTS}`,
-    ];
+  const cost = costOf((await readFsync(redis, keys)) ?? 'off');
+  return cost === undefined ? [] : [cost];
+}
+
+/** What a power cut forgets; undefined for nothing more than without it. */
+export function costOf(fsync: string): string | undefined {
+  if (fsync === 'secret')
+    return `appendfsync cannot be read (CONFIG GET is not allowed): unless it is always, a power cut forgets ${PAYMENTS}`;
   const seconds = UNSYNCED[fsync];
-  return seconds === undefined
-    ? []
-    : [`appendfsync ${fsync}: a power cut forgets ${PAYMENTS} of ${seconds}; always forgets none`];
+  return seconds && `appendfsync ${fsync}: a power cut forgets ${PAYMENTS} of ${seconds}; always forgets none`;
 }
 
 /** Logs weaknesses and costs once, and again when a reconnect (after a failover) finds others. */
@@ -80,26 +101,27 @@ function fieldsOf(lines: readonly string[]): ReadonlyMap<string, string> {
   );
 }
 
-function ofMemory(info: ReadonlyMap<string, string>): readonly string[] {
+function ofMemory(info: ReadonlyMap<string, string>): Setup {
   const policy = info.get('maxmemory_policy');
+  if (policy === undefined) return {};
   const limit = Number(info.get('maxmemory') ?? 0);
   const full = limit > 0 && Number(info.get('used_memory') ?? 0) > limit * MEMORY_WARN_SHARE;
-  return [
-    ...(policy === undefined || policy === 'noeviction'
-      ? []
-      : [`maxmemory-policy ${policy} may evict the replay guard; set noeviction`]),
-    ...(full ? ['memory is nearly full'] : []),
-  ];
+  return {
+    eviction: policy === 'noeviction' ? null : `maxmemory-policy ${policy} may evict the replay guard; set noeviction`,
+    memory: full ? 'memory is nearly full' : null,
+  };
 }
 
-function ofPersistence(info: ReadonlyMap<string, string>): readonly string[] {
-  if (info.get('aof_enabled') === '0')
-    return ['appendonly is off: a restart forgets every payment, receipt and refund that is due'];
-  return info.get('aof_last_write_status') === 'err' ? ['the append-only file cannot be written'] : [];
+function ofPersistence(info: ReadonlyMap<string, string>): Setup {
+  const enabled = info.get('aof_enabled');
+  if (enabled === undefined) return {};
+  if (enabled === '0')
+    return { appendOnly: 'appendonly is off: a restart forgets every payment, receipt and refund that is due' };
+  return { appendOnly: info.get('aof_last_write_status') === 'err' ? 'the append-only file cannot be written' : null };
 }
 
-function ofReplicas(lines: readonly string[], wanted: number): readonly string[] {
-  if (wanted === 0 || !lines.some((line) => line.startsWith('connected_slaves:'))) return [];
+function ofReplicas(lines: readonly string[], wanted: number): Setup {
+  if (!lines.some((line) => line.startsWith('connected_slaves:'))) return {};
   const online = lines.filter((line) => ONLINE_REPLICA.test(line)).length;
-  return online < wanted ? [`${online} of ${wanted} replicas are online`] : [];
+  return { replicas: online < wanted ? `${online} of ${wanted} replicas are online` : null };
 }
