@@ -41,12 +41,10 @@ export function watchExposure(options: {
   let closed = false;
 
   const look = async (): Promise<void> => {
-    const tried = addresses().slice(0, MAX_ADDRESSES);
-    const reached = await Promise.all(tried.map((address) => reaches(address, port)));
+    const seen = await findExposure(port, addresses());
     if (closed) return;
-    const address = tried.find((_, index) => reached[index]);
     const before = found;
-    found = address === undefined ? undefined : { address, port };
+    found = seen;
     if ((before === undefined) !== (found === undefined)) onChange(found);
   };
   void look();
@@ -60,6 +58,14 @@ export function watchExposure(options: {
       clearInterval(timer);
     },
   };
+}
+
+/** One look: the first of these addresses at which the backend's port is reached. */
+export async function findExposure(port: number, addresses = podAddresses()): Promise<Exposure | undefined> {
+  const tried = addresses.slice(0, MAX_ADDRESSES);
+  const reached = await Promise.all(tried.map((address) => reaches(address, port)));
+  const address = tried.find((_, index) => reached[index]);
+  return address === undefined ? undefined : { address, port };
 }
 
 /** Whether a connection is accepted there. Nothing is sent. */

@@ -14,7 +14,7 @@ const INTERVALS_KEPT = 20;
 export const STALL_MS = 60_000;
 const STALL_INTERVALS = 10;
 /** Allowed difference of clock and newest block, milliseconds; behind, one interval more. */
-const CLOCK_TOLERANCE_MS = 30_000;
+export const CLOCK_TOLERANCE_MS = 30_000;
 
 /** New heads in a row that must contradict the clock: one may be late, or of another node. */
 export const CLOCK_HEADS = 3;

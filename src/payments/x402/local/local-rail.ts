@@ -23,15 +23,13 @@ import { leaseOwnRelayer, type OwnRelayerLog } from './own-relayer.ts';
 import { payersWithCode } from './payer-code.ts';
 import { createRelayer } from './relayer.ts';
 import { watchFees } from './relayer-fees.ts';
-import { type RelayerFunds, watchFunds } from './relayer-funds.ts';
+import { LOW_GAS_TRANSFERS, type RelayerFunds, transfersPaidBy, watchFunds } from './relayer-funds.ts';
 import { together } from './together.ts';
-import { ACCOUNT_GAS, transferOf } from './transfer.ts';
+import { transferOf } from './transfer.ts';
 import { createUnderWay, type Question } from './under-way.ts';
 
 /** Longest time from the call to an outcome, milliseconds (contract 4.2). */
 const LOCAL_SETTLE_DEADLINE_MS = 60_000;
-/** Below this many transfers at the present price, readiness warns. */
-const LOW_GAS_TRANSFERS = 10;
 const UNFUNDED = 'the relayer cannot pay the gas';
 /** How long nothing is sent for a payer after a transfer failed in a block, milliseconds. */
 export const FAILED_PAYER_PAUSE_MS = 30_000;
@@ -274,11 +272,6 @@ export function createFailedPayers(now: () => number = () => performance.now()):
       return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
     },
   };
-}
-
-/** How many transfers of accounts the relayer can pay at the highest price now. */
-function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
-  return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
 /** Without gas the rail is `degraded`: calls that need no gas are still served. */

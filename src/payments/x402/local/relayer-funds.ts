@@ -1,5 +1,10 @@
 /** Watches the relayer's gas money, so that a payment it cannot send is refused early. */
 
+import { ACCOUNT_GAS } from './transfer.ts';
+
+/** Below this many transfers at the present price, readiness warns. */
+export const LOW_GAS_TRANSFERS = 10;
+
 /** How long a relayer counts as short without another reading: the Retry-After of its buyers. */
 export const LOOK_AGAIN_MS = 1_000;
 
@@ -7,6 +12,11 @@ export const LOOK_AGAIN_MS = 1_000;
 export interface RelayerFunds {
   readonly balance: bigint;
   readonly maxFeePerGas: bigint;
+}
+
+/** How many transfers of accounts the relayer can pay at the highest price now. */
+export function transfersPaidBy({ balance, maxFeePerGas }: RelayerFunds): number {
+  return maxFeePerGas === 0n ? Number.MAX_SAFE_INTEGER : Number(balance / (ACCOUNT_GAS * maxFeePerGas));
 }
 
 export interface FundsWatch {

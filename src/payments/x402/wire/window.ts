@@ -4,7 +4,7 @@ import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Eip3009Authorization } from './types.ts';
 
 /** How far `validAfter` may lie in the future: clocks differ, and the chain's lags. */
-const VALID_AFTER_SKEW_SECONDS = 5;
+export const VALID_AFTER_SKEW_SECONDS = 5;
 /** What must be left before `validBefore` when a proof comes: time to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
 /** How much longer than offered an authorization may live: this bounds the use of a stolen one. */
