@@ -6,6 +6,11 @@ export const DEVELOPER_COMMANDS: CommandGroup = {
   title: 'Develop against it',
   commands: [
     {
+      name: 'import',
+      summary: 'make resources of an OpenAPI document',
+      load: async () => (await import('./import/command.ts')).importCommand(),
+    },
+    {
       name: 'mandate',
       summary: 'make AP2 mandates with TEST keys',
       load: async () => (await import('./mandate/command.ts')).mandateCommand(),

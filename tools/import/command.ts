@@ -1,6 +1,8 @@
 /** `acg import SOURCE`: resources of an OpenAPI document; the report goes to standard error. */
 
+import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
+import { defineCommand } from '../../src/cli/program.ts';
 import { MAX_YAML_BYTES } from '../../src/config/document/read.ts';
 import { importOpenApi } from './import.ts';
 import { existing, writeInto, writeNew, yamlSection } from './output.ts';
@@ -9,16 +11,14 @@ import { jsonReport, textReport } from './report.ts';
 import type { ResourceOptions } from './resource.ts';
 import { readDocuments } from './source.ts';
 
-export interface ImportArguments {
-  /** The document: a path, an https URL, or an http URL on loopback. */
-  readonly source: string;
+interface ImportArguments {
   /** Price of operations without `x-price`, in display units; default: free. */
   readonly price?: string | undefined;
   /** What prices are in; default: that of the configuration of `into`, else USDC. */
   readonly currency?: string | undefined;
-  readonly tags?: readonly string[] | undefined;
+  readonly tag?: readonly string[] | undefined;
   /** `operationId` or `METHOD /path`. */
-  readonly operations?: readonly string[] | undefined;
+  readonly operation?: readonly string[] | undefined;
   readonly ignoreSecurity?: boolean | undefined;
   /** Instead of the path of the document's server. */
   readonly basePath?: string | undefined;
@@ -35,19 +35,41 @@ export interface ImportArguments {
 const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
 const USUAL_CURRENCY = 'USDC';
 
+export function importCommand(): Command {
+  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document: parameters and body become one input. Prints them, or writes them; stderr
+tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
+  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
+  return defineCommand('import', about, 'acg import openapi.yaml --tag reports --price 0.01 --into config.yaml')
+    .argument('<source>', 'a file, an https URL, or an http URL of this machine')
+    .option('--price <amount>', 'of operations without x-price; else they are free')
+    .option('--currency <code>', `else that of the configuration of --into, or ${USUAL_CURRENCY}`)
+    .option('--tag <name>', 'operations with this tag; may be repeated', listed)
+    .option('--operation <id>', 'this operationId, or "GET /path"; may be repeated', listed)
+    .option('--expose <channel>', `${CHANNELS.join(', ')}; may be repeated; else http`, listed)
+    .option('--ignore-security', 'also operations that want a login: backend.headers has it')
+    .option('--base-path <path>', "in place of the path of the document's server")
+    .option('--out <file>', 'write a new file')
+    .option('--into <file>', 'add them to a configuration')
+    .option('--force', 'replace the file, or resources of the same id')
+    .option('--json', 'the report as JSON')
+    .action(async (source: string, args: ImportArguments) => {
+      process.exitCode = await runImport(source, args);
+    });
+}
+
 /**
  * Exit code 0 when anything became a resource, 1 when nothing did.
  * @throws UsageError; Error of one line for a document that cannot be read
  */
-export async function runImport(args: ImportArguments): Promise<number> {
-  const { source, out, into, force = false, json = false } = args;
+async function runImport(source: string, args: ImportArguments): Promise<number> {
+  const { out, into, force = false, json = false } = args;
   if (out !== undefined && into !== undefined) throw new UsageError('--out and --into exclude each other');
   const before = into === undefined ? undefined : existing(into);
   const options = resourceOptions(args, before?.currency);
   const documents = await readDocuments(source);
   const made = importOpenApi(documents, {
     ...options,
-    choice: { tags: args.tags ?? [], operations: args.operations ?? [] },
+    choice: { tags: args.tag ?? [], operations: args.operation ?? [] },
   });
   const count = Object.keys(made.resources).length;
   if (count > 0) {

@@ -219,7 +219,7 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
       ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: [], strictQuery: false },
     },
     pricing: pricing.type === 'free' ? pricing : { ...pricing, units: 1n },
-    ...{ exposedVia: [], paymentMethods: [], authorization: [] },
+    ...{ exposedVia: [], paymentMethods: [], authorization: [], bazaar: undefined },
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });
   if (fault !== undefined) throw new Inexpressible(`has ${fault.path}, which ${fault.message}`);
