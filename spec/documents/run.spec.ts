@@ -4,7 +4,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { kubectl } from '../deploy/kubectl.ts';
-import { ended } from '../support/child.ts';
+import { connectFirst } from '../support/mcp-clients.ts';
 import { freePorts } from '../support/ports.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type Block, blocksOf, DOCUMENTS } from './blocks.ts';
@@ -13,6 +13,8 @@ import { programOf } from './typescript.ts';
 import { filled, type LocalWorld, openLocalWorld, type Ports, writeSecrets } from './world.ts';
 
 const DEADLINE_MS = 180_000;
+/** Signs where the Python package eth_account is not installed. */
+const STAND_IN = join(import.meta.dirname, 'python');
 const MODULES = join(import.meta.dirname, '../../node_modules');
 
 /** What the commands of a document print, in this order; the document says so in words. */
@@ -69,6 +71,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
     'acg_paid_undelivered_total{cause="merchant"} ',
     '"receipts":[]', // none is unresolved
     'acg_backend_reachable 1',
+    '"kinds":[',
     '"timestamp":"0x',
     'acg_relayer_transfers_left ',
     '"result":"0x', // the balance of the relayer
@@ -151,6 +154,44 @@ describe('the documents', { concurrency: 3, timeout: DEADLINE_MS }, () => {
     }
   });
 
+  it('their MCP hosts find the tools that they name', async () => {
+    const hosts = DOCUMENTS.flatMap((document) => runBlocks(document)).filter(({ language }) => language === 'json');
+    assert.ok(hosts.length > 0);
+    for (const { document, line, text } of hosts) {
+      const [url = assert.fail(`${document}:${line}`)] =
+        /http[^"]+/.exec(JSON.stringify(JSON.parse(filled(text, world, world.ports, '')))) ?? [];
+      const client = await connectFirst(url);
+      try {
+        const { content, isError } = await client.callTool({ name: 'cities', arguments: {} });
+        assert.ok(isError !== true && JSON.stringify(content).includes('Berlin'), `${document}:${line}`);
+      } finally {
+        await client.close();
+      }
+    }
+  });
+
+  it('their Python buys', async (t) => {
+    const [block, ...others] = DOCUMENTS.flatMap((document) => runBlocks(document)).filter(
+      ({ language }) => language === 'py',
+    );
+    assert.ok(block !== undefined && others.length === 0);
+    const folder = await temporaryDirectory(ends, 'acg-python-');
+    const python = (code: string, env?: NodeJS.ProcessEnv) => ran('python3', ['-c', code], folder, env);
+    const has = async (name: string): Promise<boolean> => (await python(`import ${name}`)).code === 0;
+    if (!(await has('requests'))) {
+      t.skip('python3 with the package requests is not installed');
+      return;
+    }
+    const env = {
+      AGENT_KEY: world.agentKey,
+      TOKEN_ADDRESS: world.token,
+      ...((await has('eth_account')) ? {} : { PYTHONPATH: STAND_IN }),
+    };
+    const { code, out } = await python(filled(block.text, world, world.ports, ''), env);
+    assert.equal(code, 0, out);
+    assert.match(out, /^200 \{"city":"Berlin"/);
+  });
+
   /** Where a session runs. One that starts a gateway has ports of its own, others the world's. */
   async function placeOf(session: readonly Block[]): Promise<Place> {
     const folder = await temporaryDirectory(ends, 'acg-checkout-');
@@ -185,13 +226,15 @@ interface Ran {
   readonly out: string;
 }
 
+/** Runs a program to its end; one that is not there ends with a code that no program has. */
 async function ran(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Ran> {
   const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const missing = new Promise<Ran>((resolve) => child.once('error', () => resolve({ code: null, out: '' })));
   const out: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => out.push(text));
-  const [{ code }] = await Promise.all([ended(child), new Promise((resolve) => child.once('close', resolve))]);
-  return { code, out: out.join('') };
+  const closed = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ code, out: out.join('') })));
+  return Promise.race([missing, closed]);
 }
 
 /** The quick starts of README.md are for different readers; any other document is one walk. */

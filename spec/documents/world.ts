@@ -11,6 +11,7 @@ import { createBuyer } from '../support/buyer.ts';
 import { connectChain } from '../support/chain.ts';
 import { terminate } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { startFacilitator } from '../support/facilitator.ts';
 import { leash } from '../support/leash.ts';
 import { freePorts } from '../support/ports.ts';
 import { askPrice, redeem } from '../support/purchase.ts';
@@ -38,6 +39,10 @@ export interface Ports {
 export interface LocalWorld {
   readonly ports: Ports;
   readonly rpcUrl: string;
+  /** The address of the token that is paid with. */
+  readonly token: string;
+  /** Of a facilitator that serves its chain. */
+  readonly facilitatorUrl: string;
   readonly adminToken: string;
   readonly acpToken: string;
   /** The key of an agent that owns the token of the chain. */
@@ -82,6 +87,7 @@ export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalW
   const config = JSON.parse(readFileSync(path, 'utf8')) as WorldConfig;
   const { rpcUrl, asset } = config.payments.x402;
   const chain = connectChain(rpcUrl, asset);
+  const facilitator = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
   const agentKey = generatePrivateKey();
   await chain.mint(privateKeyToAddress(agentKey), AGENT_FUNDS_UNITS);
   const buyer = await createBuyer(chain);
@@ -93,6 +99,8 @@ export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalW
   return {
     ports: { agents, management, merchant },
     rpcUrl,
+    token: asset,
+    facilitatorUrl: facilitator.url,
     adminToken: config.server.adminToken,
     acpToken: config.protocols.acp.auth.token,
     agentKey,
@@ -126,13 +134,14 @@ export function writeSecrets(folder: string): void {
  * reader replaces. docs/testing.md lists them.
  */
 export function filled(text: string, world: LocalWorld, ports: Ports, secrets: string): string {
-  const { rpcUrl, adminToken, acpToken, configPath } = world;
+  const { rpcUrl, facilitatorUrl, adminToken, acpToken, configPath } = world;
   const base = `http://127.0.0.1:${ports.agents}`;
   return text
     .replaceAll(/\b8402\b/g, String(ports.agents))
     .replaceAll(/\b8403\b/g, String(ports.management))
     .replaceAll(/\b3000\b/g, String(ports.merchant))
     .replaceAll('https://api.market-shop.example', base)
+    .replaceAll('https://x402.org/facilitator/', `${facilitatorUrl}/`)
     .replaceAll('GATEWAY RPC', `${base} ${rpcUrl}`)
     .replaceAll('TOKEN=…', `TOKEN=${adminToken}`)
     .replaceAll('RPC=…', `RPC=${rpcUrl}`)
