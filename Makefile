@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build package clean
+.PHONY: help run demo test unit pictures chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build package clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ check: $(INSTALLED) ## types, lint, format, tables of keys
 format: $(INSTALLED) ## repair what lint and format can repair, and write the tables of docs/configuration.md
 	@biome check --write .
 	@node tools/docs/configuration.ts --write
+
+pictures: $(INSTALLED) ## docs/pictures/console.png, from the real console with invented sales
+	@node spec/support/install-chromium.ts
+	@node spec/operator/console/draw.ts
 
 pods: $(INSTALLED) ## restarts of injected pods under buyers that pay: none fails, whichever way injected; ARGS="--short"
 	@node spec/support/install-redis.ts
