@@ -12,7 +12,7 @@ import { layCheckout, type Place, type Printed, runSession } from './session.ts'
 import { programOf } from './typescript.ts';
 import { filled, type LocalWorld, openLocalWorld, type Ports, writeSecrets } from './world.ts';
 
-const DEADLINE_MS = 180_000;
+const DEADLINE_MS = 240_000;
 /** Signs where the Python package eth_account is not installed. */
 const STAND_IN = join(import.meta.dirname, 'python');
 const MODULES = join(import.meta.dirname, '../../node_modules');

@@ -90,7 +90,7 @@ set -eo pipefail
 acg() { npm run -s acg -- "$@"; }
 step() { printf '${MARK}%s\\n' "$1"; printf '${MARK}%s\\n' "$1" >&2; }
 served() {
-  for _ in $(seq 300); do curl -sf "http://127.0.0.1:$1/ready" > served.json && return; sleep 0.1; done
+  for _ in $(seq 600); do curl -sf "http://127.0.0.1:$1/ready" > served.json && return; sleep 0.1; done
   cat serve.log >&2; return 1
 }
 `;
