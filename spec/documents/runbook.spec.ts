@@ -58,9 +58,13 @@ describe('docs/runbook.md', () => {
     );
     const named = [...RUNBOOK.matchAll(/\bacg_[a-z_]+/g)].map(([name]) => name);
     // A spec of these files asks a running gateway for every metric in them, and has all in them.
-    const known = ['alerts.yaml', 'dashboard.json'].map((file) => readFileSync(`deploy/monitoring/${file}`, 'utf8'));
+    const known = new Set(
+      ['alerts.yaml', 'dashboard.json'].flatMap((file) =>
+        readFileSync(`deploy/monitoring/${file}`, 'utf8').match(/\bacg_[a-z_]+/g),
+      ),
+    );
     assert.deepEqual(
-      [...asked, ...named].filter((name) => !known.join().includes(name)),
+      [...asked, ...named].filter((name) => !known.has(name)),
       [],
     );
   });
