@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { validate as discoveryFaults } from 'mppx/discovery';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import { MOST_DESCRIBED, openApiDocument } from '../../src/resources/openapi.ts';
 import { type Changes, load, MAINNET } from '../config/document/document.ts';
@@ -34,12 +35,13 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-/** The document of a configuration, which an independent validator accepts. */
+/** The document of a configuration, which the validators of OpenAPI and of mppx accept. */
 async function described(changes: Changes): Promise<Document> {
   const config = load(changes);
   const text = Buffer.from(openApiDocument(config, compileCatalogue(config).listed).bytes).toString();
   const { valid, errors } = await new Validator().validate(JSON.parse(text));
   assert.ok(valid, JSON.stringify(errors));
+  assert.deepEqual(discoveryFaults(JSON.parse(text)), []);
   return JSON.parse(text) as Document;
 }
 
