@@ -43,6 +43,11 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
         load: async () => (await import('./refunds.ts')).refundsCommand(),
       },
       {
+        name: 'server-json',
+        summary: 'print the document with which the MCP endpoint is published',
+        load: async () => (await import('./server-json.ts')).serverJsonCommand(),
+      },
+      {
         name: 'reconcile',
         summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
         load: async () => (await import('./reconcile.ts')).reconcileCommand(),

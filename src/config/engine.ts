@@ -4,9 +4,9 @@ import { Ajv2020, type CodeOptions } from 'ajv/dist/2020.js';
 
 /** @param code Whether to produce source text as well, for the bundle. */
 export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
-  const engine = new Ajv2020({
+  return new Ajv2020({
     strict: true,
-    // A text for documents and editors.
+    // What editors show of a key, and docs/configuration.md has in its tables.
     keywords: ['markdownDescription'],
     // A test compares the schema with its meta-schema; compiling that takes longer than the schema.
     validateSchema: false,
@@ -18,6 +18,4 @@ export function createConfigEngine(code: CodeOptions = {}): Ajv2020 {
     ownProperties: true,
     code,
   });
-  // What editors show of a key, and docs/configuration.md has in its tables.
-  return engine.addVocabulary(['markdownDescription']);
 }
