@@ -82,7 +82,8 @@ export async function writeConfig(path: string, config: ConfigObject): Promise<v
   await writeFile(path, JSON.stringify(config, null, 2), { mode: 0o600 });
 }
 
-function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
+/** Objects member by member; arrays replace, and `undefined` removes a member. */
+export function merged(base: ConfigObject, overrides: ConfigObject): ConfigObject {
   const result: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(overrides)) {
     const present = result[key];

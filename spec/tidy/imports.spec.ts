@@ -342,7 +342,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The wiring and the commands may import everything. */
-const ROOTS: ReadonlySet<string> = new Set(['app', 'cli', 'library', 'main']);
+const ROOTS: ReadonlySet<string> = new Set(['app', 'cli', 'cli/doctor', 'library', 'main']);
 
 const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g;
 

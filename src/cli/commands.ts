@@ -43,6 +43,11 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
         load: async () => (await import('./refunds.ts')).refundsCommand(),
       },
       {
+        name: 'doctor',
+        summary: 'look at all that a gateway depends on, and say what to do',
+        load: async () => (await import('./doctor.ts')).doctorCommand(),
+      },
+      {
         name: 'server-json',
         summary: 'print the document with which the MCP endpoint is published',
         load: async () => (await import('./server-json.ts')).serverJsonCommand(),

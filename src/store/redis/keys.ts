@@ -65,6 +65,8 @@ export interface RedisKeys {
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
   readonly ready: string;
+  /** String: what a check beside the gateways writes, reads back and deletes. */
+  readonly trial: (name: string) => string;
 }
 
 /** The register of mandates, as scripts take it: four keys in this order. */
@@ -112,5 +114,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     relayer: (account) => `${tag}:relayer:${account}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
+    trial: (name) => `${tag}:trial:${name}`,
   };
 }

@@ -1,0 +1,126 @@
+/** `acg doctor`: looks at everything that a gateway depends on, and says what to do. */
+
+import type { Command } from 'commander';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { secretsOf } from '../config/secrets.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { type NamedFinding, type Part, runChecks, STATUSES, skipped } from './doctor/check.ts';
+import { checkConfiguration } from './doctor/configuration.ts';
+import { type Output, printList, type Shape } from './output.ts';
+import { CONFIG_OPTION, defineCommand } from './program.ts';
+
+/** Erases the line of a terminal. */
+const ERASE = '\r\u001b[K';
+/** Characters of the progress line: a line that wraps cannot be erased. */
+const PROGRESS_WIDTH = 79;
+const STYLES = { PASS: 'green', WARN: 'yellow', FAIL: 'red', SKIP: 'dim' } as const;
+
+interface DoctorArgs {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+export function doctorCommand(): Command {
+  const about = `Looks at the configuration, store, backend, chain, facilitator, clock and certificate, and at the gateway that runs
+here. It sells and pays nothing, and says what to do about each fault. Ends with 1 when something fails.`;
+  return defineCommand('doctor', about, 'acg doctor --config gateway.yaml')
+    .option(...CONFIG_OPTION)
+    .option('--json', 'JSON on a terminal too, as a pipe gets it')
+    .action((args) => doctor(args));
+}
+
+async function doctor(args: DoctorArgs): Promise<void> {
+  const findings = await diagnose(args.config, process.env, progressOn(process.stderr));
+  const count = (wanted: NamedFinding['status']) => findings.filter(({ status }) => status === wanted).length;
+  printList({ rows: findings, document: { ok: count('FAIL') === 0, findings }, none: '' }, SHAPE, args);
+  process.stderr.write(`${STATUSES.map((status) => `${count(status)} ${status}`).join(', ')}\n`);
+  if (count('FAIL') > 0) process.exitCode = 1;
+}
+
+/** All findings, without any configured secret. `progress`: told what is still looked at. */
+export async function diagnose(
+  path: string | undefined,
+  env: NodeJS.ProcessEnv,
+  progress: (names: readonly string[]) => void = () => undefined,
+): Promise<readonly NamedFinding[]> {
+  const { config, findings } = checkConfiguration(path, env);
+  if (config === undefined) return findings;
+  const parts = await partsOf(config);
+  const checks = parts.flatMap((part) => part.checks);
+  try {
+    return [...findings, ...(await runChecks(checks, progress))].map(maskerOf(secretsOf(config)));
+  } finally {
+    await Promise.all(parts.map(({ close }) => close?.()));
+  }
+}
+
+/** Each part is loaded where the configuration has it: Redis and chain bring large libraries. */
+async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
+  const { storage, merchant, backend, x402 } = config;
+  const { engine } = storage;
+  const { runningGateway } = await import('./doctor/running-gateway.ts');
+  const { checkBackend } = await import('./doctor/backend.ts');
+  const { checkCertificate } = await import('./doctor/certificate.ts');
+  const running = runningGateway(config);
+  const store = async (): Promise<Part> => {
+    if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, x402?.mode);
+    const { checkSqlite } = await import('./doctor/sqlite.ts');
+    return { checks: checkSqlite(engine.path, x402?.mode, running.isServed) };
+  };
+  return [
+    await store(),
+    { checks: checkBackend(backend) },
+    ...(x402 === undefined ? [] : await paymentParts(x402)),
+    { checks: [running.check, checkCertificate(merchant.publicBaseUrl)] },
+  ];
+}
+
+async function paymentParts(x402: X402Config): Promise<readonly Part[]> {
+  const { facilitator, rpcUrl } = x402;
+  const endpoints = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
+  const { checkFacilitators } = await import('./doctor/facilitators.ts');
+  const { checkClock } = await import('./doctor/clock.ts');
+  const peers = [...(rpcUrl === undefined ? [] : [rpcUrl]), ...endpoints.map(({ url }) => `${url}/supported`)];
+  return [
+    rpcUrl === undefined ? WITHOUT_NODE : (await import('./doctor/chain.ts')).checkChain(x402, rpcUrl),
+    { checks: [...(endpoints.length === 0 ? [] : [checkFacilitators(endpoints, x402)]), checkClock(peers)] },
+  ];
+}
+
+const WITHOUT_NODE: Part = {
+  checks: [
+    {
+      name: 'chain node',
+      run: async () => skipped('payments.x402.rpcUrl is missing: payments are taken by the word of the facilitator'),
+    },
+  ],
+};
+
+/** Peers may quote what we sent; the longest first, because one secret may begin with another. */
+function maskerOf(secrets: readonly string[]): (finding: NamedFinding) => NamedFinding {
+  const longest = secrets.toSorted((one, other) => other.length - one.length);
+  const masked = (text: string) => longest.reduce((safe, secret) => safe.replaceAll(secret, '[secret]'), text);
+  return ({ message, remedy, ...finding }) => ({
+    ...finding,
+    message: masked(message),
+    ...(remedy === undefined ? {} : { remedy: masked(remedy) }),
+  });
+}
+
+/** One line of a terminal that says what is still looked at; nothing anywhere else. */
+function progressOn(out: Output): (names: readonly string[]) => void {
+  if (out.isTTY !== true) return () => undefined;
+  return (names) => {
+    const line = names.length === 0 ? '' : `looking at ${names.join(', ')}`;
+    out.write(`${ERASE}${line.slice(0, PROGRESS_WIDTH)}`);
+  };
+}
+
+const SHAPE: Shape<NamedFinding> = {
+  table: [
+    { title: 'STATUS', value: ({ status }) => status, style: ({ status }) => STYLES[status] },
+    { title: 'CHECK', value: ({ check }) => check },
+    { title: 'FOUND', value: ({ message, remedy }) => (remedy === undefined ? message : `${message}; ${remedy}`) },
+  ],
+  csv: {},
+};

@@ -1,0 +1,87 @@
+/** The checks of the chain: its node, its newest block, the asset, and the gas of the relayers. */
+
+import { getBalance, getChainId } from 'viem/actions';
+import { checkAsset } from '../../payments/x402/chain/asset-check.ts';
+import { clientOver, readHead } from '../../payments/x402/chain/client.ts';
+import { createRpc, type Rpc } from '../../payments/x402/chain/rpc.ts';
+import { lowerHex } from '../../payments/x402/evm/abi-words.ts';
+import { relayerAddresses } from '../../payments/x402/evm/relayer-keys.ts';
+import { watchFees } from '../../payments/x402/local/relayer-fees.ts';
+import { LOW_GAS_TRANSFERS, transfersPaidBy } from '../../payments/x402/local/relayer-funds.ts';
+import type { X402Config } from '../../payments/x402/wire/settings.ts';
+import { type Check, type Finding, failed, type Part, passed, warned } from './check.ts';
+
+/**
+ * Age of the newest block from which on the node lags, seconds: ten blocks of the slowest of the
+ * known networks.
+ */
+const HEAD_LATE_SECONDS = 120;
+const NODE = 'chain node';
+
+/** `now`: milliseconds since 1970. */
+export function checkChain(x402: X402Config, rpcUrl: string, now: () => number = Date.now): Part {
+  const rpc = createRpc(rpcUrl);
+  const checks: Check[] = [
+    { name: NODE, run: () => node(rpc, x402, new URL(rpcUrl).host) },
+    { name: 'chain head', needs: [NODE], run: () => head(rpc, x402, now()) },
+    { name: 'asset', needs: [NODE], run: () => asset(rpc, x402) },
+  ];
+  if (x402.facilitator.mode === 'local') checks.push({ name: 'relayer gas', needs: [NODE], run: () => gas(rpc, x402) });
+  return { checks, close: () => rpc.close() };
+}
+
+async function node(rpc: Rpc, { chainId, network }: X402Config, host: string): Promise<Finding> {
+  const began = performance.now();
+  let found: number;
+  try {
+    found = await getChainId(clientOver(rpc.call));
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    return failed(`${host} does not answer: ${why}`, 'look at the node, or correct payments.x402.rpcUrl');
+  }
+  const took = Math.ceil(performance.now() - began);
+  return found === chainId
+    ? passed(`${host} is on ${network} and answers in ${took} ms`)
+    : failed(`${host} is a node of eip155:${found}, not of ${network}`, 'correct payments.x402.rpcUrl or network');
+}
+
+async function head(rpc: Rpc, { mode }: X402Config, nowMs: number): Promise<Finding> {
+  const { number, timestamp } = await readHead(clientOver(rpc.call));
+  if (mode === 'local') return passed(`block ${number}; a local chain makes blocks when there is something in them`);
+  const age = Math.round(nowMs / 1_000) - timestamp;
+  if (age <= HEAD_LATE_SECONDS) return passed(`block ${number} is ${Math.max(0, age)} s old`);
+  const found = mode === 'mainnet' ? failed : warned;
+  return found(`the newest block, ${number}, is ${age} s old: the node lags or stands still`, 'use another node');
+}
+
+async function asset(rpc: Rpc, x402: X402Config): Promise<Finding | readonly Finding[]> {
+  const differences = await checkAsset(rpc, x402);
+  if (differences.length === 0)
+    return passed(`${x402.asset} is ${x402.assetName} ${x402.assetVersion} with ${x402.assetDecimals} decimals`);
+  return differences.map(({ field, expected, found }) =>
+    failed(
+      `payments.x402.${field}: the chain has ${found ?? 'nothing'}, the configuration ${expected}`,
+      field === 'domainSeparator'
+        ? 'correct assetName and assetVersion: every payment would fail'
+        : `correct payments.x402.${field}`,
+    ),
+  );
+}
+
+/** Each account against what payments cost now. */
+async function gas(rpc: Rpc, { facilitator }: X402Config): Promise<readonly Finding[]> {
+  if (facilitator.mode !== 'local') return [];
+  const client = clientOver(rpc.call);
+  const addresses = await relayerAddresses(facilitator.privateKey, facilitator.relayers);
+  const { maxFeePerGas } = await watchFees({ client, head: () => readHead(client) }).current();
+  return Promise.all(
+    addresses.map(async (address) => {
+      const balance = await getBalance(client, { address: lowerHex(address) });
+      const transfers = transfersPaidBy({ balance, maxFeePerGas });
+      const message = `${address} has gas for ${transfers} payments at the present price`;
+      if (transfers >= LOW_GAS_TRANSFERS) return passed(message);
+      const found = transfers === 0 ? failed : warned;
+      return found(message, `send gas to ${address}`);
+    }),
+  );
+}

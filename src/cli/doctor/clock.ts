@@ -1,0 +1,61 @@
+/** The check of this machine's clock, against those of the peers that judge time as well. */
+
+import { CLOCK_TOLERANCE_MS } from '../../payments/x402/chain/chain-health.ts';
+import { VALID_AFTER_SKEW_SECONDS } from '../../payments/x402/wire/window.ts';
+import { httpGet } from '../http-get.ts';
+import { type Check, type Finding, failed, passed, skipped, warned } from './check.ts';
+
+/** Above it, a proof whose window begins now is refused, milliseconds. */
+const WARN_MS = VALID_AFTER_SKEW_SECONDS * 1_000;
+/** Above it, the gateway takes no payment: the blocks of the chain contradict its clock. */
+const FAIL_MS = CLOCK_TOLERANCE_MS;
+/** A Date header has whole seconds: the clock behind it may be as much later. */
+const DATE_GRAIN_MS = 1_000;
+const WAIT_MS = 3_000;
+const SET = "set the clock of this machine by a time service, and look at the peer's if only one differs";
+
+/** A clock that was read. */
+interface ReadClock {
+  readonly whose: string;
+  /** How far this machine is ahead of it, milliseconds; negative: behind. */
+  readonly aheadMs: number;
+}
+
+/** `peers`: URLs whose answers have a Date, whatever their status. `now`: milliseconds since 1970. */
+export function checkClock(peers: readonly string[], now: () => number = Date.now): Check {
+  return {
+    name: 'clock',
+    async run() {
+      const read = (await Promise.all(peers.map((url) => clockOf(url, now)))).filter((clock) => clock !== undefined);
+      if (read.length === 0) return skipped('no peer says what time it is');
+      const off = read.filter(({ aheadMs }) => Math.abs(aheadMs) > WARN_MS);
+      if (off.length > 0) return off.map(differing);
+      return passed(`agrees with ${read.map(({ whose }) => whose).join(', ')}`);
+    },
+  };
+}
+
+function differing({ whose, aheadMs }: ReadClock): Finding {
+  const off = `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} ${whose}`;
+  return Math.abs(aheadMs) > FAIL_MS
+    ? failed(`this machine is ${off}: payments are refused above ${FAIL_MS / 1_000} s`, SET)
+    : warned(`this machine is ${off}: proofs that begin now are refused above ${WARN_MS / 1_000} s`, SET);
+}
+
+/** Undefined where no answer comes, or one without a Date, or one that a cache has kept. */
+async function clockOf(url: string, now: () => number): Promise<ReadClock | undefined> {
+  const began = now();
+  try {
+    const response = await httpGet(url, { silentMs: WAIT_MS });
+    response.destroy();
+    const { date, age } = response.headers;
+    const theirs = date === undefined || age !== undefined ? Number.NaN : Date.parse(date);
+    if (Number.isNaN(theirs)) return undefined;
+    const ended = now();
+    // Their clock read at least `theirs` when we sent, and less than a second more when it came.
+    const aheadMs = Math.max(0, began - theirs - DATE_GRAIN_MS) - Math.max(0, theirs - ended);
+    return { whose: new URL(url).host, aheadMs };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,51 @@
+/** The check of the configuration, as `acg validate` and a start make it. */
+
+import { openAppProbes } from '../../app/app-probe-guard.ts';
+import { routeWarnings } from '../../app/route-warnings.ts';
+import type { GatewayConfig } from '../../config/document/config.ts';
+import { configPath } from '../../config/document/read.ts';
+import { loadConfig } from '../../config/load.ts';
+import { configWarnings } from '../../config/warnings.ts';
+import { ConfigError } from '../../problems/problem.ts';
+import { compileCatalogue } from '../../resources/catalogue.ts';
+import { checkedDrain, processSettings } from '../process-settings.ts';
+import { type Finding, failed, type NamedFinding, passed, warned } from './check.ts';
+
+/** Undefined when it is refused: then nothing else can be looked at. */
+interface CheckedConfiguration {
+  readonly config: GatewayConfig | undefined;
+  readonly findings: readonly NamedFinding[];
+}
+
+export function checkConfiguration(path: string | undefined, env: NodeJS.ProcessEnv): CheckedConfiguration {
+  const file = configPath(path, env);
+  try {
+    const config = loadConfig({ path, env });
+    openAppProbes(env, config);
+    checkedDrain(config, processSettings(env));
+    compileCatalogue(config);
+    const warnings = [...configWarnings(config), ...routeWarnings(config)];
+    const findings = warnings.map((warning) => warned(...inTwo(warning)));
+    return { config, findings: named(findings.length === 0 ? [passed(sold(file, config))] : findings) };
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown;
+    const findings = thrown.problems.map(({ path: at, message }) => failed(`${at}: ${message}`, `correct ${file}`));
+    return { config: undefined, findings: named(findings) };
+  }
+}
+
+function named(findings: readonly Finding[]): readonly NamedFinding[] {
+  return findings.map((finding) => ({ check: 'configuration', ...finding }));
+}
+
+/** A warning says what is so and, behind a semicolon, what to do. */
+function inTwo(warning: string): [message: string, remedy: string] {
+  const [message = '', ...rest] = warning.split('; ');
+  return [message, rest.join('; ') || 'correct it, or take it as it is'];
+}
+
+function sold(file: string, { resources, x402 }: GatewayConfig): string {
+  const priced = resources.filter(({ pricing }) => pricing.type === 'fixed').length;
+  const money = x402 === undefined ? 'no payments' : `x402 on ${x402.network}`;
+  return `${file}: ${resources.length} resources, ${priced} of them paid; ${money}`;
+}

@@ -1,0 +1,117 @@
+/** The check of the gateway that runs here: it sells what the configuration says, to this payee. */
+
+import type { GatewayConfig } from '../../config/document/config.ts';
+import { isObject, type Json } from '../../json/types.ts';
+import type { ListedResource } from '../../resources/listing.ts';
+import { localAddress } from '../gateway-client.ts';
+import { bodyText, httpGet } from '../http-get.ts';
+import { visible } from '../output.ts';
+import { type Check, type Finding, failed, passed, skipped, warned } from './check.ts';
+
+const WAIT_MS = 3_000;
+/** The list of 10,000 resources with a page of schema each. */
+const MAX_BYTES = 67_108_864;
+/** Most differences that are named. */
+const MOST_NAMED = 5;
+const OLDER =
+  'restart it with this configuration; acg_config_outdated and the log line "config rejected" tell why it was not read';
+
+/** Public documents of what listens at the address of the configuration. */
+type Published = { readonly discovery: Json; readonly resources: Json } | 'nothing' | 'stranger';
+
+/** Asks at most once. */
+export function runningGateway(config: GatewayConfig): { readonly check: Check; isServed(): Promise<boolean> } {
+  let asked: Promise<Published> | undefined;
+  const published = (): Promise<Published> => {
+    asked ??= publishedAt(config);
+    return asked;
+  };
+  return {
+    check: {
+      name: 'running gateway',
+      run: async () => compared(config, await published()),
+    },
+    isServed: async () => typeof (await published()) === 'object',
+  };
+}
+
+async function publishedAt(config: GatewayConfig): Promise<Published> {
+  const { url, host } = localAddress(config);
+  const headers = host === undefined ? {} : { host };
+  const read = async (path: string): Promise<Json> => {
+    const response = await httpGet(`${url}${path}`, { headers, silentMs: WAIT_MS });
+    return JSON.parse(await bodyText(url, response, MAX_BYTES)) as Json;
+  };
+  try {
+    const [discovery, resources] = await Promise.all([read('/.well-known/agent-commerce'), read('/api/resources')]);
+    return isObject(discovery) && isObject(discovery['merchant']) ? { discovery, resources } : 'stranger';
+  } catch (thrown) {
+    return thrown instanceof SyntaxError ? 'stranger' : 'nothing';
+  }
+}
+
+function compared(config: GatewayConfig, published: Published): Finding {
+  const { url } = localAddress(config);
+  if (published === 'nothing') return skipped(`nothing listens at ${url}`);
+  if (published === 'stranger')
+    return failed(`${url} is taken by something that is no gateway`, 'end it, or choose another server.port');
+  const differences = [
+    ...differingFacts(config, published.discovery),
+    ...differingResources(config, resourcesIn(published.resources)),
+  ];
+  if (differences.length === 0) return passed(`the one at ${url} sells what the configuration says`);
+  const more = differences.length > MOST_NAMED ? ` and ${differences.length - MOST_NAMED} more` : '';
+  return warned(
+    `the one at ${url} runs another configuration: ${differences.slice(0, MOST_NAMED).join('; ')}${more}`,
+    OLDER,
+  );
+}
+
+function differingFacts({ merchant, x402 }: GatewayConfig, discovery: Json): readonly string[] {
+  const own: Readonly<Record<string, string | undefined>> = {
+    'merchant.id': merchant.id,
+    'payments.x402.network': x402?.network,
+    'payments.x402.asset': x402?.asset,
+    'payments.x402.payTo': x402?.payTo,
+  };
+  return Object.entries(own).flatMap(([path, expected]) => {
+    const found = memberAt(discovery, path.split('.'));
+    return found === expected ? [] : [`its ${path} is ${shown(found)}, not ${expected ?? 'missing'}`];
+  });
+}
+
+/** What is sold, and for how much. */
+function differingResources({ resources }: GatewayConfig, listed: ReadonlyMap<string, string>): readonly string[] {
+  const own = new Map(resources.map(({ id, pricing }) => [id, priceOf(pricing)]));
+  return [...new Set([...own.keys(), ...listed.keys()])].flatMap((id) => {
+    const [expected, found] = [own.get(id), listed.get(id)];
+    if (expected === found) return [];
+    if (found === undefined) return [`it does not sell ${id}`];
+    const name = shown(id);
+    return expected === undefined ? [`it sells ${name}`] : [`it sells ${name} for ${shown(found)}, not ${expected}`];
+  });
+}
+
+function resourcesIn(document: Json): ReadonlyMap<string, string> {
+  const listed = isObject(document) && Array.isArray(document['resources']) ? document['resources'] : [];
+  return new Map(
+    listed.filter(isObject).map(({ id = '', pricing }) => [
+      String(id),
+      // Of another release it may be any price, which then differs.
+      isObject(pricing) ? priceOf(pricing as ListedResource['pricing']) : 'unknown',
+    ]),
+  );
+}
+
+function priceOf(pricing: ListedResource['pricing']): string {
+  return pricing.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : pricing.type;
+}
+
+function memberAt(document: Json | undefined, [name, ...names]: readonly string[]): Json | undefined {
+  if (name === undefined) return document;
+  return memberAt(isObject(document) ? document[name] : undefined, names);
+}
+
+function shown(value: Json | undefined): string {
+  return value === undefined ? 'missing' : visible(typeof value === 'string' ? value : JSON.stringify(value));
+}
