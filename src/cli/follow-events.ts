@@ -12,7 +12,7 @@ import { readList } from './read-list.ts';
 const RETRY_MS = 2_000;
 
 /** An event as a gateway sends it; of a gateway of another release only the id is certain. */
-export interface FollowedEvent {
+interface FollowedEvent {
   readonly id: string;
 }
 

@@ -110,7 +110,7 @@ export function visible(text: string): string {
 }
 
 /** Styles a text where the output is a terminal with colours. */
-export function styled(style: Style | undefined, text: string, out: Output): string {
+function styled(style: Style | undefined, text: string, out: Output): string {
   const wanted = style !== undefined && out.isTTY === true && (process.env['NO_COLOR'] ?? '') === '';
   return wanted && out.hasColors?.() === true ? styleText(style, text, { validateStream: false }) : text;
 }

@@ -21,7 +21,9 @@ interface ReadClock {
   readonly aheadMs: number;
 }
 
-/** `peers`: URLs whose answers have a Date, whatever their status. `now`: milliseconds since 1970. */
+/**
+ * `peers`: URLs whose answers have a Date, whatever their status. `now`: milliseconds since 1970.
+ */
 export function checkClock(peers: readonly string[], now: () => number = Date.now): Check {
   return {
     name: 'clock',

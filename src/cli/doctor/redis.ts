@@ -1,4 +1,4 @@
-/** The checks of Redis: reachable, writable, the rights of its user, and set up to keep payments. */
+/** The checks of Redis: reachable, writable, the rights of its user, and what it keeps. */
 
 import { randomUUID } from 'node:crypto';
 import type { DeploymentMode } from '../../payments/x402/wire/settings.ts';
