@@ -76,14 +76,22 @@ async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
 }
 
 async function paymentParts(x402: X402Config): Promise<readonly Part[]> {
-  const { facilitator, rpcUrl } = x402;
+  const { facilitator, rpcUrl, mode } = x402;
   const endpoints = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
   const { checkFacilitators } = await import('./doctor/facilitators.ts');
   const { checkClock } = await import('./doctor/clock.ts');
   const peers = [...(rpcUrl === undefined ? [] : [rpcUrl]), ...endpoints.map(({ url }) => `${url}/supported`)];
+  const chain = rpcUrl === undefined ? undefined : (await import('./doctor/chain.ts')).checkChain(x402, rpcUrl);
+  // A local chain makes blocks of any time.
+  const blocks = chain === undefined || mode === 'local' ? {} : { newestBlockMs: chain.newestBlockMs };
   return [
-    rpcUrl === undefined ? WITHOUT_NODE : (await import('./doctor/chain.ts')).checkChain(x402, rpcUrl),
-    { checks: [...(endpoints.length === 0 ? [] : [checkFacilitators(endpoints, x402)]), checkClock(peers)] },
+    chain ?? WITHOUT_NODE,
+    {
+      checks: [
+        ...(endpoints.length === 0 ? [] : [checkFacilitators(endpoints, x402)]),
+        checkClock({ peers, ...blocks }),
+      ],
+    },
   ];
 }
 

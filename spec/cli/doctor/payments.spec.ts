@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { checkChain } from '../../../src/cli/doctor/chain.ts';
 import { runChecks } from '../../../src/cli/doctor/check.ts';
+import { checkClock } from '../../../src/cli/doctor/clock.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { ConfigObject } from '../../support/config.ts';
 import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
@@ -151,6 +152,19 @@ describe('the check of the facilitators', () => {
       assert.deepEqual(statuses, but({ clock: status }));
       assert.match(text, says);
     });
+
+  it('a newest block of the future shows a clock that is behind, an old one nothing', async () => {
+    for (const [offMs, status] of [
+      [60_000, 'FAIL'],
+      [10_000, 'WARN'],
+      [2_000, 'PASS'],
+      [-60_000, 'SKIP'],
+    ] as const) {
+      const check = checkClock({ peers: [], newestBlockMs: async () => Date.now() + offMs });
+      const [found] = await runChecks([check], () => undefined);
+      assert.equal(found?.status, status, String(offMs));
+    }
+  });
 
   it('an answer that a cache has kept says nothing about the time', async () => {
     const cached = await peer(({ response }) => {

@@ -18,8 +18,13 @@ import { type Check, type Finding, failed, type Part, passed, warned } from './c
 const HEAD_LATE_SECONDS = 120;
 const NODE = 'chain node';
 
+/** The checks, and the time of the newest block for others, milliseconds since 1970. */
+interface ChainPart extends Part {
+  newestBlockMs(): Promise<number>;
+}
+
 /** `now`: milliseconds since 1970. */
-export function checkChain(x402: X402Config, rpcUrl: string, now: () => number = Date.now): Part {
+export function checkChain(x402: X402Config, rpcUrl: string, now: () => number = Date.now): ChainPart {
   const rpc = createRpc(rpcUrl);
   const checks: Check[] = [
     { name: NODE, run: () => node(rpc, x402, new URL(rpcUrl).host) },
@@ -27,7 +32,11 @@ export function checkChain(x402: X402Config, rpcUrl: string, now: () => number =
     { name: 'asset', needs: [NODE], run: () => asset(rpc, x402) },
   ];
   if (x402.facilitator.mode === 'local') checks.push({ name: 'relayer gas', needs: [NODE], run: () => gas(rpc, x402) });
-  return { checks, close: () => rpc.close() };
+  return {
+    checks,
+    close: () => rpc.close(),
+    newestBlockMs: async () => (await readHead(clientOver(rpc.call))).timestamp * 1_000,
+  };
 }
 
 async function node(rpc: Rpc, { chainId, network }: X402Config, host: string): Promise<Finding> {

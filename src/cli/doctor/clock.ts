@@ -21,20 +21,38 @@ interface ReadClock {
   readonly aheadMs: number;
 }
 
-/**
- * `peers`: URLs whose answers have a Date, whatever their status. `now`: milliseconds since 1970.
- */
-export function checkClock(peers: readonly string[], now: () => number = Date.now): Check {
+interface Clocks {
+  /** URLs whose answers have a Date, whatever their status. */
+  readonly peers: readonly string[];
+  /** The time of the newest block, milliseconds since 1970; absent where blocks have any time. */
+  readonly newestBlockMs?: () => Promise<number>;
+  /** Milliseconds since 1970; another one in tests. */
+  readonly now?: () => number;
+}
+
+export function checkClock({ peers, newestBlockMs, now = Date.now }: Clocks): Check {
   return {
     name: 'clock',
     async run() {
-      const read = (await Promise.all(peers.map((url) => clockOf(url, now)))).filter((clock) => clock !== undefined);
+      const ofBlocks = newestBlockMs === undefined ? [] : [blockClock(newestBlockMs, now)];
+      const clocks = await Promise.all([...peers.map((url) => clockOf(url, now)), ...ofBlocks]);
+      const read = clocks.filter((clock) => clock !== undefined);
       if (read.length === 0) return skipped('no peer says what time it is');
       const off = read.filter(({ aheadMs }) => Math.abs(aheadMs) > WARN_MS);
       if (off.length > 0) return off.map(differing);
       return passed(`agrees with ${read.map(({ whose }) => whose).join(', ')}`);
     },
   };
+}
+
+/** A block of the future shows a clock that is behind; an old one may be a node that lags. */
+async function blockClock(newestBlockMs: () => Promise<number>, now: () => number): Promise<ReadClock | undefined> {
+  try {
+    const aheadMs = now() - (await newestBlockMs());
+    return aheadMs < 0 ? { whose: 'the newest block', aheadMs } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function differing({ whose, aheadMs }: ReadClock): Finding {
