@@ -26,6 +26,14 @@ export class UsageError extends Error {
   }
 }
 
+/** A file that the command line names is not there, or not what it should be. */
+export class NoInputError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NoInputError';
+  }
+}
+
 /** A server that a command needs does not answer, or not as what it should be. */
 export class UnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -64,6 +72,7 @@ function endOf(thrown: unknown): { readonly code: number; readonly line?: string
   const line = thrown instanceof Error ? thrown.message : String(thrown);
   if (thrown instanceof UsageError) return { code: EXIT_CODES.usage, line };
   if (thrown instanceof ConfigError) return { code: EXIT_CODES.config, line };
+  if (thrown instanceof NoInputError) return { code: EXIT_CODES.noInput, line };
   if (thrown instanceof UnavailableError) return { code: EXIT_CODES.unavailable, line };
   const { code = '', path } = (thrown instanceof Error ? thrown : {}) as NodeJS.ErrnoException;
   const fault = FILE_FAULTS[code];

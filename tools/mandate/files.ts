@@ -22,19 +22,11 @@ export function writeNew(file: string, text: string): void {
   }
 }
 
-/** A file, or standard input for `-`. @throws Error that names it */
+/** A file, or standard input for `-`. @throws the error of the system, or one that names it */
 export function readText(file: string): string {
-  try {
-    const bytes = readFileSync(file === '-' ? 0 : file);
-    if (bytes.length > MOST_BYTES) throw new Error(`${named(file)} has more than ${MOST_BYTES} bytes`);
-    return bytes.toString('utf8');
-  } catch (cause) {
-    const code = codeOf(cause);
-    if (code === '') throw cause;
-    throw new Error(code === 'ENOENT' ? `${named(file)} is not there` : `${named(file)} cannot be read (${code})`, {
-      cause,
-    });
-  }
+  const bytes = readFileSync(file === '-' ? 0 : file);
+  if (bytes.length > MOST_BYTES) throw new Error(`${named(file)} has more than ${MOST_BYTES} bytes`);
+  return bytes.toString('utf8');
 }
 
 /** @throws Error that describes a text that is no JSON */

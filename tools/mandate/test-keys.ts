@@ -3,6 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { NoInputError } from '../../src/cli/exit-code.ts';
 import { readSigningKey, type SigningKey } from '../../src/crypto/signing-key.ts';
 import { isObject } from '../../src/json/types.ts';
 import { readJson, readText, writeNew } from './files.ts';
@@ -59,7 +60,7 @@ authorization:
 export function readKeys(directory: string): TestKeys {
   const file = (name: string): string => path.join(directory, name);
   if (!existsSync(file(FILES.issuer)))
-    throw new Error(`${directory} is no folder that mandate keys --out made: it has no ${FILES.issuer}`);
+    throw new NoInputError(`${directory} is no folder that mandate keys --out made: it has no ${FILES.issuer}`);
   const entry = readJson(file(FILES.issuer));
   const issuer = isObject(entry) ? entry['id'] : undefined;
   if (typeof issuer !== 'string')

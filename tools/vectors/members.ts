@@ -3,10 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 
-/** @throws Error that names the file */
+/** @throws the error of the system, or one that names the file */
 export function readJson(path: string): Json {
+  const text = readFileSync(path, 'utf8');
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Json;
+    return JSON.parse(text) as Json;
   } catch (cause) {
     throw new Error(`${path} cannot be read as JSON: ${cause instanceof Error ? cause.message : String(cause)}`);
   }

@@ -167,7 +167,7 @@ describe('acg mandate', () => {
     [
       ...([
         'a missing folder of keys',
-        1,
+        66,
         /none is no folder that mandate keys --out made: it has no TEST-issuer\.json/,
       ] as const),
       ['direct', '--keys', work.at('none'), '--challenge', challenge],
