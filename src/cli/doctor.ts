@@ -4,8 +4,13 @@ import type { Command } from 'commander';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { secretsOf } from '../config/secrets.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import { checkBackend } from './doctor/backend.ts';
+import { checkCertificate } from './doctor/certificate.ts';
 import { type NamedFinding, type Part, runChecks, STATUSES, skipped } from './doctor/check.ts';
+import { checkClock } from './doctor/clock.ts';
 import { checkConfiguration } from './doctor/configuration.ts';
+import { checkFacilitators } from './doctor/facilitators.ts';
+import { runningGateway } from './doctor/running-gateway.ts';
 import { type Output, printList, type Shape } from './output.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
@@ -58,9 +63,6 @@ export async function diagnose(
 async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
   const { storage, merchant, backend, x402 } = config;
   const { engine } = storage;
-  const { runningGateway } = await import('./doctor/running-gateway.ts');
-  const { checkBackend } = await import('./doctor/backend.ts');
-  const { checkCertificate } = await import('./doctor/certificate.ts');
   const running = runningGateway(config);
   const store = async (): Promise<Part> => {
     if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, x402?.mode);
@@ -78,8 +80,6 @@ async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
 async function paymentParts(x402: X402Config): Promise<readonly Part[]> {
   const { facilitator, rpcUrl, mode } = x402;
   const endpoints = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
-  const { checkFacilitators } = await import('./doctor/facilitators.ts');
-  const { checkClock } = await import('./doctor/clock.ts');
   const peers = [...(rpcUrl === undefined ? [] : [rpcUrl]), ...endpoints.map(({ url }) => `${url}/supported`)];
   const chain = rpcUrl === undefined ? undefined : (await import('./doctor/chain.ts')).checkChain(x402, rpcUrl);
   // A local chain makes blocks of any time.
