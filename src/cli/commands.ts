@@ -54,7 +54,7 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
       },
       {
         name: 'reconcile',
-        summary: 'rebuild lost receipts from the chain, or decide a payment that nothing else can',
+        summary: 'rebuild lost receipts from the chain, or decide a payment',
         load: async () => (await import('./reconcile.ts')).reconcileCommand(),
       },
     ],
@@ -64,12 +64,12 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
     commands: [
       {
         name: 'inject',
-        summary: 'write Kubernetes manifests with the gateway in every pod that opted in',
+        summary: 'put the gateway into the pods of Kubernetes manifests',
         load: async () => (await import('./inject.ts')).injectCommand(),
       },
       {
         name: 'injector',
-        summary: 'answer admission reviews of Kubernetes; make the certificates for it',
+        summary: 'answer admission reviews of Kubernetes, and make its certificates',
         load: async () => (await import('./injector.ts')).injectorCommand(),
       },
     ],

@@ -25,15 +25,15 @@ certificates for it.`;
   const command = defineCommand('injector', about, 'acg injector --options options.yaml --certificates tls')
     // What stands behind certificate is for it alone.
     .enablePositionalOptions()
-    .option('--options <path>', 'a YAML file, or the folder in which the ConfigMap agent-commerce-injection is mounted')
+    .option('--options <path>', 'a YAML file, or the folder of the mounted ConfigMap')
     .option('--certificates <folder>', 'with tls.crt and tls.key')
-    .option('--client-ca <file>', 'the authority that signs the certificates of API servers')
+    .option('--client-ca <file>', 'the authority of certificates of API servers')
     .option('--client-name <name>', 'whom a certificate of --client-ca must name')
     .option('--namespace <name>', 'its own namespace', USUAL_NAMESPACE)
     .option('--host <address>', 'the address to listen on; else every one')
     .option('--port <port>', 'the port of reviews', String(USUAL_PORT))
     .option('--management-port <port>', 'the port of probes and metrics', String(USUAL_MANAGEMENT_PORT))
-    .option('--drain-seconds <n>', 'how long reviews are still taken after SIGTERM', String(USUAL_DRAIN_SECONDS))
+    .option('--drain-seconds <n>', 'reviews still taken after SIGTERM, seconds', String(USUAL_DRAIN_SECONDS))
     .action((args) => serveReviews(settingsOf(args)));
   addSubcommand(
     command,
@@ -41,9 +41,9 @@ certificates for it.`;
     'Writes tls.crt, tls.key and ca.crt for a Service; the same again to renew.',
     'acg injector certificate --service injector --namespace acg --directory tls',
   )
-    .requiredOption('--service <name>', 'the name of the Service')
-    .requiredOption('--namespace <name>', 'its namespace')
-    .requiredOption('--directory <folder>', 'where the files lie')
+    .option('--service <name>', 'the name of the Service')
+    .option('--namespace <name>', 'its namespace')
+    .option('--directory <folder>', 'where the files lie')
     .option('--days <n>', 'how long the certificate holds', String(USUAL_DAYS))
     .action((args) => certificate(args));
   return command;
@@ -108,15 +108,16 @@ function signalled(): Promise<void> {
 }
 
 interface CertificateArgs {
-  readonly service: string;
-  readonly namespace: string;
-  readonly directory: string;
+  readonly service?: string;
+  readonly namespace?: string;
+  readonly directory?: string;
   readonly days: string;
 }
 
 async function certificate(args: CertificateArgs): Promise<void> {
   const directory = needed(args.directory, 'directory');
-  const name = { service: label(args.service, 'service'), namespace: label(args.namespace, 'namespace') };
+  const service = label(needed(args.service, 'service'), 'service');
+  const name = { service, namespace: label(needed(args.namespace, 'namespace'), 'namespace') };
   const days = wholeNumber(args.days, 'days', 1, MAX_DAYS);
   const { certificatesIn, makeCertificates } = await import('../sidecar/injector/certificates.ts');
   mkdirSync(directory, { recursive: true });

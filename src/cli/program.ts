@@ -67,10 +67,11 @@ function overview(groups: readonly CommandGroup[]): string {
 
 ${sections.join('\n\n')}
 
-acg <command> --help tells the options of one, with an example; acg --version the version.
-Without a command: ${DEFAULT_COMMAND}. The configuration is --config, else AGENT_COMMERCE_CONFIG, else config.yaml.
-Exit codes: 0 done, 1 failed, 64 wrong usage, 66 a file cannot be read, 69 a server does not answer,
-78 the configuration is refused.
+acg <command> --help has the options of one and an example; acg --version.
+Without a command: ${DEFAULT_COMMAND}. The configuration is the file of --config, else of
+AGENT_COMMERCE_CONFIG, else config.yaml.
+Exit codes: 0 done, 1 failed, 64 wrong usage, 66 a file cannot be read,
+69 a server does not answer, 78 the configuration is refused.
 `;
 }
 
@@ -97,10 +98,12 @@ export function defineCommandGroup(name: string, about: string, example: string)
   });
 }
 
-/** A subcommand, which `acg <name of the group> <name>` runs. */
+/** A subcommand, which `acg <name of the group> <name>` runs. The list shows its first clause. */
 export function addSubcommand(group: Command, name: string, about: string, example: string): Command {
   const whole = `${group.name()} ${name}`.replace(/^acg /, '');
-  return usual(group.command(name), about, example).configureOutput(faultsOf(whole));
+  return usual(group.command(name), about, example)
+    .summary(/^[^.;]*/.exec(about)?.[0].replaceAll(/\s*\n\s*/g, ' ') ?? '')
+    .configureOutput(faultsOf(whole));
 }
 
 function usual(command: Command, about: string, example: string): Command {

@@ -35,8 +35,8 @@ trust them.`,
     run: async (options, now) => (await import('./close.ts')).direct(options, now),
   },
   open: {
-    about: `The provider lets the agent buy one of the things of a challenge, or of --merchant and --item, for some days; with --max
-also pay, at most that much a time; with --every again and again, while --budget lasts.`,
+    about: `The provider lets the agent buy one thing of a challenge, or of --merchant and --item; with --max also pay,
+with --every again and again, while --budget lasts.`,
     example: 'acg mandate open --keys keys --challenge 402.json --out open.json',
     options: OPEN_OPTIONS,
     run: async (options, now) => (await import('./open.ts')).open(options, now),

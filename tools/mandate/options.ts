@@ -18,14 +18,13 @@ export const OPTIONS = {
       item,
     ]),
   days: () => new Option('--days <n>', 'how long it holds; else 1 day'),
-  max: () => new Option('--max <amount>', 'most that one purchase may cost, in units of the currency, such as 0.03'),
+  max: () => new Option('--max <amount>', 'most that one purchase may cost, such as 0.03'),
   budget: () => new Option('--budget <amount>', 'most that all of them may cost together'),
   every: () => new Option('--every <frequency>', `one of ${FREQUENCIES.join(', ')}`),
   uses: () => new Option('--uses <n>', 'how many purchases in each of these times'),
   currency: () => new Option('--currency <code>', 'of --max and --budget, where there is no challenge'),
   decimals: () => new Option('--decimals <n>', 'of that currency'),
-  payer: () =>
-    new Option('--payer <address>', 'who signs the payment, 0x…; for open with its network, eip155:84532:0x…'),
+  payer: () => new Option('--payer <address>', 'who pays: 0x…; for open eip155:84532:0x…'),
 } as const satisfies Readonly<Record<string, () => Option>>;
 
 export type OptionName = keyof typeof OPTIONS;
