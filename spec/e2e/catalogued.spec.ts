@@ -152,7 +152,7 @@ describe('a facilitator that catalogues what it processes', () => {
     assert.deepEqual((entry.discoveryInfo.input as { body?: unknown }).body, { city: 'Porto' });
     gateway.reload({ resources: { market_report: {} } });
     assert.equal((await buy()).status, 200);
-    const { body } = facilitator.calls.at(-1) ?? assert.fail('nothing was processed');
+    const { body } = facilitator.calls.findLast(({ path }) => path === '/settle') ?? assert.fail('nothing was settled');
     const { paymentPayload } = body as Processed;
     assert.deepEqual([paymentPayload.extensions, Object.keys(paymentPayload.resource ?? {})], [undefined, ['url']]);
   });

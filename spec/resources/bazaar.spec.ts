@@ -7,7 +7,7 @@ import {
   validateDiscoveryExtension,
   validateDiscoveryExtensionSpec,
 } from '@x402/extensions/bazaar';
-import type { BazaarListing } from '../../src/payments/x402/wire/bazaar.ts';
+import type { BazaarForms } from '../../src/payments/x402/wire/bazaar.ts';
 import type { Extension } from '../../src/payments/x402/wire/types.ts';
 import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
 import { MOST_BYTES } from '../../src/resources/bazaar.ts';
@@ -19,13 +19,13 @@ const R = 'resources.report';
 const BERLIN = { city: 'Berlin' };
 const EVERYWHERE: Changes = { 'protocols.mcp.enabled': true, [`${R}.expose`]: ['http', 'origin', 'mcp'] };
 
-/** The listing of `report`, a GET of `/reports/{city}` that wants a city. */
-function listed(changes: Changes = {}, bazaar: object = { example: BERLIN }): BazaarListing {
+/** The forms of `report`, a GET of `/reports/{city}` that wants a city. */
+function listed(changes: Changes = {}, bazaar: object = { example: BERLIN }): BazaarForms {
   const config = load({ ...EVERYWHERE, [`${R}.bazaar`]: bazaar, ...changes });
-  return compileCatalogue(config).listings.get('report') ?? assert.fail('not listed');
+  return compileCatalogue(config).bazaar.get('report') ?? assert.fail('not listed');
 }
 
-/** What the configuration, or its compilation, has against a listing. */
+/** What the configuration, or its compilation, has against them. */
 function faults(bazaar: object, changes: Changes = {}): readonly ConfigProblem[] {
   const all = { ...EVERYWHERE, [`${R}.bazaar`]: bazaar, ...changes };
   const found = problems(all);
@@ -60,7 +60,7 @@ function accepted(form: Extension | undefined, url: string) {
   return { ...found, info: form.info as Info, schema: form.schema as Schema };
 }
 
-describe('the listing of a resource for catalogues', () => {
+describe('a resource in catalogues', () => {
   it('is how its invoke URL is called', () => {
     const { invoke } = listed();
     const { info, schema, resourceUrl } = accepted(invoke, `${BASE}/api/resources/report/invoke`);
@@ -183,11 +183,11 @@ describe('the listing of a resource for catalogues', () => {
   });
 
   it('is absent unless it is asked for', () => {
-    assert.equal(compileCatalogue(load({})).listings.size, 0);
+    assert.equal(compileCatalogue(load({})).bazaar.size, 0);
   });
 });
 
-describe('a listing is refused', () => {
+describe('a resource in catalogues is refused', () => {
   const rows: readonly (readonly [what: string, bazaar: object, changes: Changes, path: string, message: RegExp])[] = [
     ['without an example', {}, {}, `${R}.bazaar.example`, /is missing/],
     ['with an unknown key', { example: BERLIN, title: 'x' }, {}, `${R}.bazaar.title`, /not a known key/],

@@ -170,7 +170,7 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   const ingressGuards = process.ingress.guards(config);
   const checkouts = process.acp?.service(config, ingressGuards);
   const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
-  const offers = compileOffers(config, tokens, catalogue.listings);
+  const offers = compileOffers(config, tokens, catalogue.bazaar);
   const mandates = process.mandateOpener.open(config, before?.mandates);
   const mandateService = mandates?.service;
   const { clientOf } = ingressGuards;

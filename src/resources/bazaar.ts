@@ -4,7 +4,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import type { BazaarListing } from '../payments/x402/wire/bazaar.ts';
+import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
 import type { Extension } from '../payments/x402/wire/types.ts';
 import type { ConfigProblem } from '../problems/problem.ts';
 import { carriesBody, inputParts, pick } from './backend-request.ts';
@@ -39,15 +39,15 @@ interface Form {
 }
 
 /**
- * The listing of a resource whose configuration asks for one, or what is wrong with it; paths are
+ * The forms of a resource whose configuration asks for them, or what is wrong; paths are
  * relative to the resource. `compiled`: judges the example, which must be an input.
  */
-export function bazaarListing(
+export function bazaarForms(
   config: ResourceConfig,
   listed: ListedResource,
   compiled: Pick<Resource, 'prepare' | 'fitsOutput'>,
   settings: Pick<CatalogueSettings, 'merchant' | 'protocols'>,
-): BazaarListing | readonly ConfigProblem[] {
+): BazaarForms | readonly ConfigProblem[] {
   const { bazaar } = config;
   if (bazaar === undefined) return [];
   const { example, output } = bazaar;

@@ -2,9 +2,9 @@
 
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../json/types.ts';
-import type { BazaarListing } from '../payments/x402/wire/bazaar.ts';
+import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
-import { bazaarListing } from './bazaar.ts';
+import { bazaarForms } from './bazaar.ts';
 import { type AdapterHealths, discoveryDocument } from './discovery.ts';
 import { type ListedResource, listedResource } from './listing.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
@@ -25,7 +25,7 @@ export interface Catalogue {
   /** The public part of each resource, in configuration order; adapters list tools from it. */
   readonly listed: readonly ListedResource[];
   /** How those are called that are to be catalogued, by id. */
-  readonly listings: ReadonlyMap<string, BazaarListing>;
+  readonly bazaar: ReadonlyMap<string, BazaarForms>;
   /** GET /api/resources. */
   readonly listing: StaticDocument;
   /** GET /.well-known/agent-commerce; cheap enough for every request. */
@@ -42,25 +42,25 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   const problems: ConfigProblem[] = [];
   const byId = new Map<string, Resource>();
   const listed: ListedResource[] = [];
-  const listings = new Map<string, BazaarListing>();
+  const bazaar = new Map<string, BazaarForms>();
   const compile = createCompiler();
   for (const resource of config.resources) {
     const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
     const entry = listedResource(resource, inputSchema);
     listed.push(entry);
     const compiled = compileResource(resource, inputSchema, compile);
-    const listing = 'id' in compiled ? bazaarListing(resource, entry, compiled, config) : [compiled];
+    const forms = 'id' in compiled ? bazaarForms(resource, entry, compiled, config) : [compiled];
     if ('id' in compiled) byId.set(resource.id, compiled);
-    if ('about' in listing) listings.set(resource.id, listing);
+    if ('about' in forms) bazaar.set(resource.id, forms);
     else
-      for (const { path, message } of listing)
+      for (const { path, message } of forms)
         problems.push({ path: `${memberPath('resources', resource.id)}.${path}`, message });
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return {
     byId,
     listed,
-    listings,
+    bazaar,
     listing: staticDocument({ resources: listed }),
     discovery: discoveryDocument(config, startedAt),
   };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type BazaarListing, entriesOf } from '../../../../src/payments/x402/wire/bazaar.ts';
+import { type BazaarForms, entriesOf } from '../../../../src/payments/x402/wire/bazaar.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import { inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
 import type { Extension, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
@@ -11,7 +11,7 @@ const INVOKE = `${BASE}/api/resources/report/invoke`;
 const IN_PLACE = `${BASE}/reports/Berlin`;
 const about = { description: 'Prices of one city', mimeType: 'text/csv' };
 const form = (type: string, name: string): Extension => ({ info: { input: { type, name } }, schema: {} });
-const listing: BazaarListing = {
+const forms: BazaarForms = {
   about,
   invoke: form('http', 'invoke'),
   inPlace: form('http', 'in place'),
@@ -32,35 +32,35 @@ function kept(url: string | undefined, echoed: Extension | undefined): PaymentPa
   return decoded.kind === 'decoded' ? decoded.payload : assert.fail(decoded.reason);
 }
 
-const entryFor = (url: string | undefined, echoed?: Extension, more: Partial<BazaarListing> = {}) =>
-  entriesOf([{ ...offer, listing: { ...listing, ...more } }])(kept(url, echoed));
+const entryFor = (url: string | undefined, echoed?: Extension, more: Partial<BazaarForms> = {}) =>
+  entriesOf([{ ...offer, bazaar: { ...forms, ...more } }])(kept(url, echoed));
 
 describe('what a facilitator may catalogue of a payment', () => {
   it('is the form of the URL that it names, in our words', () => {
-    assert.deepEqual(entryFor(INVOKE), { resource: { url: INVOKE, ...about }, extension: listing.invoke });
-    assert.deepEqual(entryFor(IN_PLACE), { resource: { url: IN_PLACE, ...about }, extension: listing.inPlace });
+    assert.deepEqual(entryFor(INVOKE), { resource: { url: INVOKE, ...about }, extension: forms.invoke });
+    assert.deepEqual(entryFor(IN_PLACE), { resource: { url: IN_PLACE, ...about }, extension: forms.inPlace });
   });
 
   it('is the tool where its offer was that of the tool, or it is nothing else', () => {
-    const tool = { resource: { url: `${BASE}/mcp`, ...about }, extension: listing.tool?.extension };
-    assert.deepEqual(entryFor(INVOKE, listing.tool?.extension), tool);
+    const tool = { resource: { url: `${BASE}/mcp`, ...about }, extension: forms.tool?.extension };
+    assert.deepEqual(entryFor(INVOKE, forms.tool?.extension), tool);
     assert.deepEqual(entryFor(INVOKE, undefined, { invoke: undefined }), tool);
-    assert.deepEqual(entryFor(INVOKE, listing.invoke)?.extension, listing.invoke);
-    assert.deepEqual(entryFor(INVOKE, listing.tool?.extension, { tool: undefined })?.extension, listing.invoke);
+    assert.deepEqual(entryFor(INVOKE, forms.invoke)?.extension, forms.invoke);
+    assert.deepEqual(entryFor(INVOKE, forms.tool?.extension, { tool: undefined })?.extension, forms.invoke);
   });
 
-  it('is nothing where the payment names no URL, or that of a resource without a listing', () => {
+  it('is nothing where the payment names no URL, or that of a resource without forms', () => {
     assert.equal(entryFor(undefined), undefined);
     assert.equal(entryFor(`${BASE}/elsewhere`), undefined);
     assert.equal(entryFor(IN_PLACE, undefined, { inPlace: undefined }), undefined);
-    assert.equal(entriesOf([offer])(kept(INVOKE, listing.invoke)), undefined);
+    assert.equal(entriesOf([offer])(kept(INVOKE, forms.invoke)), undefined);
   });
 
   it('is kept with the payment as two words at most, whatever a client echoes', () => {
-    assert.deepEqual(kept(INVOKE, listing.tool?.extension).extensions, {
+    assert.deepEqual(kept(INVOKE, forms.tool?.extension).extensions, {
       bazaar: { info: { input: { type: 'mcp' } } },
     });
-    for (const echoed of [listing.invoke, { info: [], schema: {} }, { info: { input: 'mcp' }, schema: {} }])
+    for (const echoed of [forms.invoke, { info: [], schema: {} }, { info: { input: 'mcp' }, schema: {} }])
       assert.equal(kept(INVOKE, echoed).extensions, undefined);
   });
 });

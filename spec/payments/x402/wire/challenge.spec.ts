@@ -194,7 +194,7 @@ describe('the terse terms of a challenge', () => {
 describe('the challenge of a resource that is in catalogues', () => {
   const listed: PricedResource = {
     ...report,
-    listing: {
+    bazaar: {
       about: { mimeType: 'text/csv' },
       invoke: { info: { input: { type: 'http' } }, schema: { type: 'object' } },
       inPlace: { routeTemplate: '/r/:city', info: { input: { type: 'http' } }, schema: { type: 'object' } },
@@ -210,21 +210,21 @@ describe('the challenge of a resource that is in catalogues', () => {
   it('has the form of its channel, whole, beside the token', () => {
     const made = challengeFor(listed, terms, 'https://shop.example');
     const { document, terse, header } = made.fresh(facts('req_1'));
-    assert.deepEqual(bazaarOf(document), listed.listing?.invoke);
-    assert.deepEqual(decodePaymentRequiredHeader(header).extensions?.['bazaar'], listed.listing?.invoke);
-    assert.deepEqual(bazaarOf(made.fresh(at('https://shop.example/r/Berlin')).document), listed.listing?.inPlace);
-    assert.deepEqual(bazaarOf(terse.document), listed.listing?.tool?.extension);
+    assert.deepEqual(bazaarOf(document), listed.bazaar?.invoke);
+    assert.deepEqual(decodePaymentRequiredHeader(header).extensions?.['bazaar'], listed.bazaar?.invoke);
+    assert.deepEqual(bazaarOf(made.fresh(at('https://shop.example/r/Berlin')).document), listed.bazaar?.inPlace);
+    assert.deepEqual(bazaarOf(terse.document), listed.bazaar?.tool?.extension);
     assert.equal(bazaarOf(terse.tokenOnly), undefined);
     assert.equal(JSON.parse(document).extensions['agent-commerce-buyer'].info.token, TOKEN);
     const refused = made.refused(at('https://shop.example/r/Berlin'), REFUSAL);
-    assert.deepEqual(bazaarOf(refused.document), listed.listing?.inPlace);
+    assert.deepEqual(bazaarOf(refused.document), listed.bazaar?.inPlace);
   });
 
   it('leaves out the description first, then that form, to keep its header below 4 KiB', () => {
     const sized = (bytes: number): PricedResource => {
       const form = { info: { input: { text: 'x'.repeat(bytes) } }, schema: {} };
-      const { about, tool } = listed.listing ?? assert.fail();
-      return { ...listed, description: 'y'.repeat(1_000), listing: { about, tool, invoke: form, inPlace: form } };
+      const { about, tool } = listed.bazaar ?? assert.fail();
+      return { ...listed, description: 'y'.repeat(1_000), bazaar: { about, tool, invoke: form, inPlace: form } };
     };
     const shown = (bytes: number, url?: string) => {
       const made = challengeFor(sized(bytes), terms, 'https://shop.example');

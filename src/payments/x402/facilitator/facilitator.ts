@@ -3,7 +3,7 @@
 import { isObject, type Json } from '../../../json/types.ts';
 import { isTransactionHash } from '../chain/chain-answers.ts';
 import { createJsonPeer, type JsonAnswer, type JsonPeer, type JsonRequest } from '../chain/http-json.ts';
-import { BAZAAR, type CatalogueEntry, type EntryOf } from '../wire/bazaar.ts';
+import { BAZAAR, type BazaarEntry, type EntryOf } from '../wire/bazaar.ts';
 import { type CdpKey, cdpToken, readCdpKey } from '../wire/cdp-token.ts';
 import { PAYMENT_IDENTIFIER } from '../wire/payload-schema.ts';
 import { translatedReason } from '../wire/reasons.ts';
@@ -147,7 +147,7 @@ async function askTwice(ask: JsonPeer['exchange'], request: JsonRequest): Promis
  * catalogued. Of the buyer's echo only the URL (equal to ours) and the payment identifier go along,
  * so the facilitator acts on our terms.
  */
-function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements, entry: CatalogueEntry | undefined): object {
+function facilitatorRequest({ payload }: Proof, offer: PaymentRequirements, entry: BazaarEntry | undefined): object {
   const resource = entry?.resource ?? (payload.resource && { url: payload.resource.url });
   const identifier = payload.extensions?.[PAYMENT_IDENTIFIER];
   const extensions = {

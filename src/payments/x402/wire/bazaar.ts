@@ -10,7 +10,7 @@ import type { Extension, PaymentPayload, ResourceInfo } from './types.ts';
 export const BAZAAR = 'bazaar';
 
 /** How one resource is called; undefined where it is not sold that way. */
-export interface BazaarListing {
+export interface BazaarForms {
   /** What is said of it whatever its URL. */
   readonly about: Omit<ResourceInfo, 'url'>;
   /** By its invoke URL. */
@@ -31,28 +31,28 @@ export function isOfTool(echoed: Json | undefined): boolean {
 }
 
 /** What a facilitator catalogues when it processes a payment. */
-export interface CatalogueEntry {
+export interface BazaarEntry {
   readonly resource: ResourceInfo;
   readonly extension: Extension;
 }
 
 /** The entry that goes along with a payment; undefined: none. */
-export type EntryOf = (payload: PaymentPayload) => CatalogueEntry | undefined;
+export type EntryOf = (payload: PaymentPayload) => BazaarEntry | undefined;
 
 /**
  * Finds entries by the URL that a payment names. Their content is ours: a client could only echo
  * it, and clients that echo nothing are catalogued too. The echo says alone which form was shown
  * where one URL has two.
  */
-export function entriesOf(offers: Iterable<ListedOffer>): EntryOf {
-  const listed = [...offers].filter((offer): offer is Required<ListedOffer> => offer.listing !== undefined);
-  const byInvoke = new Map(listed.map(({ resourceUrl, listing }) => [resourceUrl, listing]));
+export function entriesOf(offers: Iterable<OfferForms>): EntryOf {
+  const listed = [...offers].filter((offer): offer is Required<OfferForms> => offer.bazaar !== undefined);
+  const byInvoke = new Map(listed.map(({ resourceUrl, bazaar }) => [resourceUrl, bazaar]));
   return ({ resource, extensions }) => {
     if (resource === undefined) return undefined;
     const { url } = resource;
     const invoked = byInvoke.get(url);
     if (invoked === undefined) {
-      const sold = listed.find(({ inPlace }) => inPlace?.test(url))?.listing;
+      const sold = listed.find(({ inPlace }) => inPlace?.test(url))?.bazaar;
       return sold && entry(sold, url, sold.inPlace);
     }
     const { invoke, tool } = invoked;
@@ -63,12 +63,12 @@ export function entriesOf(offers: Iterable<ListedOffer>): EntryOf {
 }
 
 /** What of an offer decides its entry. */
-interface ListedOffer {
+interface OfferForms {
   readonly resourceUrl: string;
   readonly inPlace?: RegExp | undefined;
-  readonly listing?: BazaarListing | undefined;
+  readonly bazaar?: BazaarForms | undefined;
 }
 
-function entry({ about }: BazaarListing, url: string, extension: Extension | undefined): CatalogueEntry | undefined {
+function entry({ about }: BazaarForms, url: string, extension: Extension | undefined): BazaarEntry | undefined {
   return extension && { resource: { url, ...about }, extension };
 }

@@ -80,7 +80,7 @@ export interface ChallengeTemplate {
  * configuration, never patched.
  */
 export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
-  const { invoke, inPlace: there, tool } = resource.listing ?? {};
+  const { invoke, inPlace: there, tool } = resource.bazaar ?? {};
   const documents = (bazaar: Extension | undefined) => paymentRequiredFor(resource, terms, publicBaseUrl, bazaar);
   const required = fittingChallenge(documents(invoke));
   const documentWith = splitAtToken(JSON.stringify(required));

@@ -2,7 +2,7 @@
 
 import type { Pricing } from '../../pricing/amount.ts';
 import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
-import type { BazaarListing } from './bazaar.ts';
+import type { BazaarForms } from './bazaar.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { inPlaceUrls } from './in-place.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
@@ -25,7 +25,7 @@ export interface Offer extends Agreed {
   /** Made when it is first asked for: it takes some 8 kB, and few of many resources are asked. */
   readonly challenge: ChallengeTemplate;
   /** Absent: it is in no catalogue. */
-  readonly listing?: BazaarListing | undefined;
+  readonly bazaar?: BazaarForms | undefined;
   /** Makes the token of one challenge, which proves these terms wherever it comes back. */
   readonly issueToken: (bind: string | undefined) => string;
 }
@@ -35,12 +35,12 @@ export type Offers = ReadonlyMap<string, Offer>;
 
 /**
  * Makes an offer for each resource with a price. `tokens`: undefined where none can be paid.
- * `listings`: by resource, of those that are to be catalogued.
+ * `bazaar`: by resource, of those that are to be in catalogues.
  */
 export function compileOffers(
   config: {
     readonly merchant: { readonly publicBaseUrl: string };
-    readonly resources: readonly (Omit<PricedResource, 'pricing' | 'listing'> & {
+    readonly resources: readonly (Omit<PricedResource, 'pricing' | 'bazaar'> & {
       readonly pricing: Pricing;
       /** Its URL with `{param}`s, where it is sold in place. */
       readonly address?: string | undefined;
@@ -48,7 +48,7 @@ export function compileOffers(
     readonly x402: OfferTerms | undefined;
   },
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
-  listings: ReadonlyMap<string, BazaarListing> = new Map(),
+  bazaar: ReadonlyMap<string, BazaarForms> = new Map(),
 ): Offers {
   const offers = new Map<string, Offer>();
   const { x402, merchant } = config;
@@ -56,8 +56,8 @@ export function compileOffers(
   for (const resource of config.resources) {
     const { pricing } = resource;
     if (pricing.type === 'free') continue;
-    const listing = listings.get(resource.id);
-    const priced = { ...resource, pricing, listing };
+    const forms = bazaar.get(resource.id);
+    const priced = { ...resource, pricing, bazaar: forms };
     const requirements = requirementsFor(priced, x402);
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
     const terms = offeredTerms(resourceUrl, requirements);
@@ -68,7 +68,7 @@ export function compileOffers(
       inPlace: resource.address === undefined ? undefined : inPlaceUrls(resource.address),
       amount: pricing.amount,
       currency: pricing.currency,
-      listing,
+      bazaar: forms,
       get challenge() {
         challenge ??= challengeFor(priced, x402, merchant.publicBaseUrl);
         return challenge;

@@ -2,7 +2,7 @@
 
 import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
-import { BAZAAR, type BazaarListing } from './bazaar.ts';
+import { BAZAAR, type BazaarForms } from './bazaar.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
@@ -54,7 +54,7 @@ export interface PricedResource {
   /** What a call needs beside its payment; absent: nothing. */
   readonly authorization?: readonly 'ap2'[];
   /** How it is called, for catalogues; absent: it is in none. */
-  readonly listing?: BazaarListing | undefined;
+  readonly bazaar?: BazaarForms | undefined;
 }
 
 /** The settlement terms of the gateway that an offer repeats. */
@@ -66,7 +66,7 @@ export type OfferTerms = Pick<
 /**
  * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
  * those that are used where it is too large for a header. The description goes first, then
- * `bazaar`, which is one form of its listing.
+ * `bazaar`, which is one of its forms.
  */
 export function paymentRequiredFor(
   resource: PricedResource,
