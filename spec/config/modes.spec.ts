@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { mnemonicToAccount } from 'viem/accounts';
 import { getAddress } from 'viem/utils';
 import { hostKind } from '../../src/config/document/endpoints.ts';
-import { DEVELOPMENT_ACCOUNTS } from '../../src/config/sections/x402.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
 import { domainSeparator } from '../../src/payments/x402/evm/typed-data.ts';
 import type { DeploymentMode } from '../../src/payments/x402/wire/settings.ts';
@@ -77,14 +75,6 @@ describe('the table of networks', () => {
     assert.equal(eip155ChainId('eip155:8453'), 8453);
     for (const text of ['eip155:0', 'eip155:01', 'eip155:', 'eip155:1x', 'solana:1', '8453', 'EIP155:1', 'eip155:1\n'])
       assert.equal(eip155ChainId(text), undefined);
-  });
-  it('has the development accounts as the tools derive them', () => {
-    for (let index = 0; index < 10; index += 1) {
-      const account = mnemonicToAccount('test test test test test test test test test test test junk', {
-        addressIndex: index,
-      });
-      assert.ok(DEVELOPMENT_ACCOUNTS.has(account.address), `account ${index}`);
-    }
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe } from 'node:test';
+import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
 import { type Changes, MAINNET, PAYEE } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 
@@ -43,6 +44,16 @@ const MONEY: readonly Row[] = [
     `${X}.rpcUrl`,
     /settles through a node/,
   ],
+  ['test money for the TEST buyer', `${X}.payTo`, TEST_BUYER.address, /the key of this one is public/],
+  [
+    'a relayer with the key of the TEST buyer',
+    {
+      [`${X}.rpcUrl`]: 'https://rpc.example',
+      [`${X}.facilitator`]: { mode: 'local', privateKey: TEST_BUYER.key },
+    },
+    `${X}.facilitator.privateKey`,
+    /must be a key of yours: this one is public, for development on eip155:31337/,
+  ],
   ['a node over another scheme', `${X}.rpcUrl`, 'ws://127.0.0.1', /absolute http/],
   [
     '402 relayed from the merchant',
@@ -65,7 +76,7 @@ const MAINNET_ROWS: readonly Row[] = [
     'real money for a tutorial account',
     `${X}.payTo`,
     '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
-    /development account/,
+    /an account of yours: the key of this one is public/,
   ],
   [
     'a mainnet key in the document',

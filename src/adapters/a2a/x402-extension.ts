@@ -55,6 +55,7 @@ const ERRORS: ReadonlyMap<string, PaymentError> = new Map([
   ['invalid_exact_evm_payload_signature', 'INVALID_SIGNATURE'],
   ['contract_signature_not_supported', 'INVALID_SIGNATURE'],
   ['eip6492_factory_not_allowed', 'INVALID_SIGNATURE'],
+  ['test_payer_not_allowed', 'INVALID_SIGNATURE'],
   ['invalid_exact_evm_payload_authorization_valid_after', 'EXPIRED_PAYMENT'],
   ['invalid_exact_evm_payload_authorization_valid_before', 'EXPIRED_PAYMENT'],
   [NONCE_ALREADY_USED, 'DUPLICATE_NONCE'],

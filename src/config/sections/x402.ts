@@ -3,6 +3,7 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { checksumAddress } from '../../crypto/address.ts';
 import { eip155ChainId, KNOWN_NETWORKS } from '../../payments/pricing/networks.ts';
+import { isPublishedAccount, isPublishedKey } from '../../payments/x402/evm/published-keys.ts';
 import { domainSeparator } from '../../payments/x402/evm/typed-data.ts';
 import { readCdpKey } from '../../payments/x402/wire/cdp-token.ts';
 import type {
@@ -20,21 +21,9 @@ const AT = 'payments.x402';
 const X402 = schema.properties.payments.properties.x402.properties;
 const FACILITATOR = X402.facilitator.properties;
 
-type LocalDocument = Extract<FacilitatorDocument, { readonly mode: 'local' }>;
+const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
 
-/** Accounts of anvil and hardhat ("test test … junk"), whose keys are published. */
-export const DEVELOPMENT_ACCOUNTS: ReadonlySet<string> = new Set([
-  '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
-  '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
-  '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
-  '0x90F79bf6EB2c4f870365E785982E1f101E93b906',
-  '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65',
-  '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc',
-  '0x976EA74026E726554dB657fA54763abd0C3a0aa9',
-  '0x14dC79964da2C08b23698B3D3cc7Ca32193d9955',
-  '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f',
-  '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720',
-]);
+type LocalDocument = Extract<FacilitatorDocument, { readonly mode: 'local' }>;
 
 /** What is needed from other sections. */
 interface Surroundings {
@@ -82,6 +71,7 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
     }),
   };
   checkKnownAsset(config, problems);
+  checkPublishedKeys(config, problems);
   const allowed = document.allowMainnet ?? false;
   // A loopback node makes the mode `local`, and the money no less real.
   if (mode === 'local' && KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet' && !allowed)
@@ -200,6 +190,14 @@ function checkKnownAsset(config: X402Config, problems: ProblemList): void {
     problems.add(`${AT}.assetDecimals`, `must be ${usdc.decimals} for USDC on this network`);
 }
 
+/** Refuses accounts whose keys are in a source or a manual: others empty them. */
+function checkPublishedKeys({ chainId, payTo, facilitator }: X402Config, problems: ProblemList): void {
+  if (isPublishedAccount(payTo, chainId))
+    problems.add(`${AT}.payTo`, `must be an account of yours: the key of this one is public, ${PUBLISHED_KEYS_FOR}`);
+  if (facilitator.mode === 'local' && isPublishedKey(facilitator.privateKey, chainId))
+    problems.add(`${AT}.facilitator.privateKey`, `must be a key of yours: this one is public, ${PUBLISHED_KEYS_FOR}`);
+}
+
 /** Rules of a mainnet. The USDC domain is checked for every known network by `checkKnownAsset`. */
 function checkMainnet(config: X402Config, allowed: boolean, facts: Surroundings, problems: ProblemList): void {
   const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
@@ -218,7 +216,5 @@ function checkMainnet(config: X402Config, allowed: boolean, facts: Surroundings,
   const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
   if (usdc !== undefined && config.asset !== usdc.address)
     refuse('asset', `must be the canonical USDC of this network, ${usdc.address}`);
-  if (DEVELOPMENT_ACCOUNTS.has(config.payTo))
-    refuse('payTo', 'must not be a well-known development account: its key is public');
   if (!facts.redis) problems.add('storage', 'must be redis on a mainnet');
 }

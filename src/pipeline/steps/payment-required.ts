@@ -22,6 +22,10 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_payment_requirements', 'accepted must be the entry of accepts that is offered now, unchanged'],
   ['invalid_exact_evm_payload_recipient_mismatch', 'authorization.to must be the payTo of the offer'],
   ['invalid_exact_evm_payload_authorization_value_mismatch', 'authorization.value must be the amount of the offer'],
+  [
+    'test_payer_not_allowed',
+    'the key of this payer is public, for development on eip155:31337; pay from an account of your own',
+  ],
   ['invalid_exact_evm_payload_authorization_valid_after', 'validAfter is still to come'],
   ['invalid_exact_evm_payload_authorization_valid_before', 'validBefore has passed, or is too far away'],
   ['invalid_exact_evm_payload_signature', 'the signature is not that of the payer for this authorization'],

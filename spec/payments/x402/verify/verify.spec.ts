@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hashTypedData } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
 import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
 import { createExaminer, type ExaminerDeps } from '../../../../src/payments/x402/verify/verify.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import { inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
-import type { Eip3009Authorization, PaymentPayload } from '../../../../src/payments/x402/wire/types.ts';
+import type {
+  Eip3009Authorization,
+  PaymentPayload,
+  PaymentRequirements,
+} from '../../../../src/payments/x402/wire/types.ts';
+import { TEST_BUYER } from '../../../../tools/local-world/test-buyer.ts';
 import {
   bareV,
   CHECKED_HERE,
@@ -17,6 +23,7 @@ import {
   payloadFor,
   RESOURCE_URL,
   sign,
+  type Terms,
   termsFor,
   typedData,
 } from '../signing.ts';
@@ -28,11 +35,17 @@ const { recover } = await prepareRecovery();
 const NOW = 1_800_000_000;
 
 /** Examines a payload as the middleware does: the signature only when nothing cheaper refused. */
-async function verdict(payload: PaymentPayload, deps: Partial<ExaminerDeps> = {}, nowSeconds = NOW) {
+async function verdict(
+  payload: PaymentPayload,
+  deps: Partial<ExaminerDeps> = {},
+  nowSeconds = NOW,
+  present: PaymentRequirements = offer,
+) {
   const decoded = decodeProof(encodeProof(payload));
   if (decoded.kind === 'unreadable') return decoded.reason;
   const examine = createExaminer({ terms, recover, ...CHECKED_HERE, ...deps });
-  const examination = examine({ decoded, offer, resourceUrl: RESOURCE_URL, nowMs: nowSeconds * 1_000 });
+  const nowMs = nowSeconds * 1_000;
+  const examination = examine({ decoded, offer: present, resourceUrl: RESOURCE_URL, nowMs });
   if (examination.refusal !== undefined) return examination.refusal.reason;
   const checked = await examination.checkSignature();
   const signature = checked.kind === 'unproven' ? await checked.prove() : checked;
@@ -62,6 +75,21 @@ const AFTER = 'invalid_exact_evm_payload_authorization_valid_after';
 const BEFORE = 'invalid_exact_evm_payload_authorization_valid_before';
 const SIGNATURE = 'invalid_exact_evm_payload_signature';
 const REQUIREMENTS = 'invalid_payment_requirements';
+
+describe('a proof of a payer whose key is published', () => {
+  const published = privateKeyToAccount(TEST_BUYER.key);
+  const window = { validAfter: '0', validBefore: String(NOW + 120) };
+  const verdictOn = async (terms: Terms): Promise<string> =>
+    verdict(await payloadFor(published, terms, window), { terms }, NOW, offerFor(terms));
+
+  it('is genuine on the local chain', async () => {
+    assert.equal(await verdictOn(terms), 'genuine');
+  });
+
+  it('is refused on every other chain, by a reason of its own', async () => {
+    assert.equal(await verdictOn({ ...terms, network: 'eip155:84532', chainId: 84_532 }), 'test_payer_not_allowed');
+  });
+});
 
 describe('a proof against our offer', () => {
   const rows: readonly (readonly [what: string, payload: PaymentPayload, outcome: string])[] = [

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { WalletSignatures } from '../chain/wallet-signature.ts';
 import { bytesHex } from '../evm/abi-words.ts';
+import { isPublishedAccount } from '../evm/published-keys.ts';
 import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
 import { authorizationDigest } from '../evm/typed-data.ts';
 import { type DecodedProof, replayKey } from '../wire/payload-schema.ts';
@@ -66,7 +67,8 @@ type ProofRefusal =
       readonly step: 'terms';
       readonly reason:
         | 'invalid_exact_evm_payload_recipient_mismatch'
-        | 'invalid_exact_evm_payload_authorization_value_mismatch';
+        | 'invalid_exact_evm_payload_authorization_value_mismatch'
+        | 'test_payer_not_allowed';
     }
   | { readonly step: 'window'; readonly reason: WindowReason };
 
@@ -137,11 +139,18 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
     const { payload } = candidate.decoded;
     const { from, nonce } = payload.payload.authorization;
     const payId = replayKey({ chainId: terms.chainId, asset: terms.asset, from, nonce });
-    return { payId, refusal: firstRefusal(candidate), checkSignature: () => checkSignature(payId, candidate) };
+    return {
+      payId,
+      refusal: firstRefusal(candidate, terms.chainId),
+      checkSignature: () => checkSignature(payId, candidate),
+    };
   };
 }
 
-function firstRefusal({ decoded, offer, resourceUrl, inPlace, nowMs }: Candidate): ProofRefusal | undefined {
+function firstRefusal(
+  { decoded, offer, resourceUrl, inPlace, nowMs }: Candidate,
+  chainId: number,
+): ProofRefusal | undefined {
   const { accepted, resource, payload } = decoded.payload;
   if (accepted.network !== offer.network) return { step: 'offer', reason: 'invalid_network' };
   const echoed = resource === undefined || resource.url === resourceUrl || inPlace?.test(resource.url) === true;
@@ -149,6 +158,7 @@ function firstRefusal({ decoded, offer, resourceUrl, inPlace, nowMs }: Candidate
   const { authorization } = payload;
   const terms = termsMismatch(authorization, offer);
   if (terms !== undefined) return { step: 'terms', reason: terms };
+  if (isPublishedAccount(authorization.from, chainId)) return { step: 'terms', reason: 'test_payer_not_allowed' };
   const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
   return window === undefined ? undefined : { step: 'window', reason: window };
 }
