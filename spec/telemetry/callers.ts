@@ -12,6 +12,8 @@ interface Line {
   readonly resource?: string;
   readonly outcome?: string;
   readonly traceId?: string;
+  readonly transaction?: string;
+  readonly refusal?: string;
 }
 
 /** A paid resource, and its input. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { describe, it } from 'node:test';
+import { decodePaymentResponseHeader } from '@x402/core/http';
 import { INPUT, message, rpc, TOOL, tool, watchedGateway } from './callers.ts';
 
 const WARN = 40;
@@ -104,6 +105,21 @@ describe('the outcome of a call', () => {
       assert.equal((await counted()) - before, channel === undefined || outcome === undefined ? 0 : 1);
     });
   }
+
+  it('comes with the transaction of a paid call, and with why a payment was refused', async () => {
+    const settled = async (id: string) => {
+      const { transaction, refusal } = await lineOf(id);
+      return [transaction, refusal];
+    };
+    const paid = await invoke('with-transaction', TOOL, INPUT, await proof());
+    const { transaction } = decodePaymentResponseHeader(paid.headers.get('payment-response') ?? '');
+    assert.match(transaction, /^0x[0-9a-f]{64}$/);
+    assert.deepEqual(await settled('with-transaction'), [transaction, undefined]);
+    await invoke('refused', TOOL, INPUT, 'bm90aGluZw==');
+    assert.deepEqual(await settled('refused'), [undefined, 'invalid_payload']);
+    await invoke('unpaid', TOOL, INPUT);
+    assert.deepEqual(await settled('unpaid'), [undefined, undefined]);
+  });
 
   it('is client_gone for a caller that leaves before the answer, and in the middle of it', async () => {
     for (const [resource, input] of [

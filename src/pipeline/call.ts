@@ -28,7 +28,7 @@ import type { Agreed } from '../payments/x402/wire/offers.ts';
 import type { PaymentResponse, Proof } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
-import { accessRecordOf, noteOutcome, noteReason, type Outcome } from '../server/http/access-record.ts';
+import { accessRecordOf, noteOutcome, notePayment, noteReason, type Outcome } from '../server/http/access-record.ts';
 
 /** What an adapter read from its protocol's message, in no protocol's words. */
 export interface ReceivedCall {
@@ -227,16 +227,19 @@ function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
     maxAnswerBytes: responseWriter.maxAnswerBytes,
     paymentRequired(challenge, payment) {
       noteOutcome(res, 'payment_required');
+      notePayment(res, payment?.transaction, challenge.refusal?.reason);
       responseWriter.paymentRequired(challenge, payment);
     },
     failed(error, context) {
       noteOutcome(res, error.code);
+      notePayment(res, context.payment?.transaction);
       const reason = reasonOfRefusal(error.code, error.details?.reason);
       if (reason !== undefined) noteReason(res, reason);
       responseWriter.failed(error, context);
     },
     relay(answer, options) {
       noteOutcome(res, options.replayed === true ? 'replayed' : 'delivered', answer);
+      notePayment(res, options.payment?.transaction);
       return responseWriter.relay(answer, options);
     },
   };

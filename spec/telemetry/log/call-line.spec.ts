@@ -57,6 +57,8 @@ const CASES: Readonly<Record<string, Shown>> = {
   'a delivered call': { traceId: '0af7651916cd43dd8448eb211c80319c' },
   'a call of a resource': { call: { stage: 'resolved', resource: { id: 'report' } } as unknown as Partial<Call> },
   'a refused mandate': { status: 403, record: { outcome: 'AUTHORIZATION_REQUIRED', reason: 'mandate_expired' } },
+  'a paid call': { record: { transaction: `0x${'1'.repeat(64)}` } },
+  'a refused payment': { status: 402, record: { outcome: 'payment_required', refusal: 'insufficient_funds' } },
   'a failure in a JSON-RPC answer': { record: { outcome: 'BACKEND_ERROR' } },
   'a failure': { status: 502, record: { outcome: 'BACKEND_ERROR' } },
   'an aborted answer': { finished: false },
@@ -78,6 +80,11 @@ describe('the line of a call', () => {
       assert.deepEqual(read(call[0]), read(http[0]));
       assert.deepEqual([call.length, http.length], [1, 1]);
     });
+
+  it('has the transaction that paid, and why a payment was refused', () => {
+    assert.equal(read(lines(CASES['a paid call'] ?? {}).call[0])['transaction'], `0x${'1'.repeat(64)}`);
+    assert.equal(read(lines(CASES['a refused payment'] ?? {}).call[0])['refusal'], 'insufficient_funds');
+  });
 
   it('is one line, whatever its text', () => {
     const [line = ''] = lines(CASES['hostile text in every place'] ?? assert.fail()).call;

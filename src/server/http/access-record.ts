@@ -56,6 +56,10 @@ export interface AccessRecord {
   outcome: Outcome | undefined;
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
+  /** What settled the payment that the answer states, or may have; absent without one. */
+  transaction: string | undefined;
+  /** Why a payment was refused (contract 1.3); absent for other answers. */
+  refusal: string | undefined;
   /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
   relaying: RelayedAnswer | undefined;
   /** The clock of the timed step that has the call, and since when, milliseconds as above. */
@@ -83,6 +87,8 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
       operation: undefined,
       outcome: undefined,
       reason: undefined,
+      transaction: undefined,
+      refusal: undefined,
       relaying: undefined,
       step: undefined,
       stepSince: 0,
@@ -111,6 +117,14 @@ export function noteOutcome(res: Response, outcome: Outcome, relaying?: RelayedA
 export function noteReason(res: Response, reason: string): void {
   const record = accessRecordOf(res);
   if (record !== undefined) record.reason = reason;
+}
+
+/** Notes what the answer states about its payment: an empty transaction is none. */
+export function notePayment(res: Response, transaction: string | undefined, refusal?: string): void {
+  const record = accessRecordOf(res);
+  if (record === undefined) return;
+  record.transaction = transaction || undefined;
+  record.refusal = refusal;
 }
 
 /** Notes that a request belongs to this channel. */

@@ -44,6 +44,8 @@ function callLine(
     member('resource', resourceIn(res)) +
     member('outcome', outcomeOf(res)) +
     member('reason', record?.reason) +
+    member('transaction', record?.transaction) +
+    member('refusal', record?.refusal) +
     member('traceId', traceId) +
     `,"msg":"${messageOf(res)}"}\n`
   );

@@ -75,8 +75,8 @@ function masked(
 
 /**
  * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
- * an adapter also channel, resource, outcome, and why a mandate was refused; of one that passes to
- * the backend that it does. No headers in either direction. `shown`: what of a raw path may be
+ * an adapter also channel, resource, outcome, why a mandate or a payment was refused, and the
+ * transaction that paid; of one that passes to the backend that it does. No headers in either direction. `shown`: what of a raw path may be
  * written.
  */
 export function httpLog(
@@ -99,6 +99,8 @@ export function httpLog(
       resource: resourceIn(res),
       outcome: outcomeOf(res),
       reason: accessRecordOf(res)?.reason,
+      transaction: accessRecordOf(res)?.transaction,
+      refusal: accessRecordOf(res)?.refusal,
       traceId: tracing.traceId(req, res),
     };
   };
