@@ -6,6 +6,16 @@ export const DEVELOPER_COMMANDS: CommandGroup = {
   title: 'Develop against it',
   commands: [
     {
+      name: 'dev',
+      summary: 'run a configuration in a local world: test money, a funded buyer, your service',
+      load: async () => (await import('./dev/command.ts')).devCommand(),
+    },
+    {
+      name: 'pay',
+      summary: 'call a URL and pay what it asks for (x402), over HTTP, MCP or A2A',
+      load: async () => (await import('./pay/command.ts')).payCommand(),
+    },
+    {
       name: 'import',
       summary: 'make resources of an OpenAPI document',
       load: async () => (await import('./import/command.ts')).importCommand(),

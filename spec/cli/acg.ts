@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { ended } from '../support/child.ts';
+import { ended } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { leash } from '../support/leash.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 /** The entry of a checkout, with the commands that no image has. */

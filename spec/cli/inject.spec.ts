@@ -6,7 +6,7 @@ import { after, describe, it } from 'node:test';
 import { readManifests } from '../../src/sidecar/injection/manifest-text.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import { injectObject } from '../../src/sidecar/injection/workloads.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { acg } from './acg.ts';
 
 const SHOP = resolve('spec/sidecar/injection/fixtures/workloads/shop.yaml');

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { acg } from './acg.ts';
 
 const SERVICE = ['--service', 'injector', '--namespace', 'system'];

@@ -1,9 +1,9 @@
 /** A running gateway with a store that a spec fills, and its configuration file. */
 
 import { join } from 'node:path';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type ConfigObject, NO_CHAIN, worldConfig, writeConfig } from '../support/config.ts';
 import { OPERATOR_TOKEN, openGateway, type TestGateway } from '../support/gateway.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 export interface OperatorBed {
   readonly gateway: TestGateway;

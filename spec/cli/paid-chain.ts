@@ -2,6 +2,8 @@ import { encodeFunctionData, type Hex, type PrivateKeyAccount } from 'viem';
 import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
 import { replayKey } from '../../src/payments/x402/wire/payload-schema.ts';
 import type { Eip3009Authorization, Proof } from '../../src/payments/x402/wire/types.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { chainActors } from '../payments/x402/chain/chain-actors.ts';
 import {
   authorize,
@@ -12,8 +14,6 @@ import {
   type Terms,
   termsFor,
 } from '../payments/x402/signing.ts';
-import { type Chain, startChain } from '../support/chain.ts';
-import { MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../support/contracts.ts';
 
 /** The clock of this chain is moved: every authorization outlives that. Unix seconds. */
 const FAR_AHEAD = '9999999999';

@@ -10,7 +10,7 @@ import express from 'express';
 import { stringify } from 'yaml';
 import { listenAt } from '../../src/cli/closing.ts';
 import { createListener } from '../../src/server/listener/listen.ts';
-import { ended } from '../support/child.ts';
+import { ended } from '../../tools/local-world/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
 

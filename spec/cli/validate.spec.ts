@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Changes, changed, PAYEE } from '../config/document/document.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { acg, type CommandRun } from './acg.ts';
 
 const EXAMPLE = 'deploy/examples/website';

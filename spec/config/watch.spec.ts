@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readSources } from '../../src/config/sources.ts';
 import { watchDirectories } from '../../src/config/watch.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { mountVolume } from '../support/mounted-volume.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Longer than any test: what is seen was seen by an event. */
 const NEVER_MS = 3_600_000;

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import type { DocumentName } from '../../src/adapters/acp/validation/types.ts';
 import { validatorOf } from '../../src/adapters/acp/validation/validator.ts';
 import type { Json, JsonObject } from '../../src/json/types.ts';
-import { terminate } from '../support/child.ts';
+import { terminate } from '../../tools/local-world/child.ts';
 import { freePorts } from '../support/ports.ts';
 
 const EXAMPLE = 'deploy/examples/acp';

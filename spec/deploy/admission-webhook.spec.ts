@@ -6,10 +6,10 @@ import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { type Ending, terminate } from '../../tools/local-world/child.ts';
 import { acg } from '../cli/acg.ts';
 import { bytesOf, RECORDED_POD, reviewOf } from '../sidecar/injector/reviews.ts';
 import { askOver } from '../sidecar/injector/running-injector.ts';
-import { type Ending, terminate } from '../support/child.ts';
 import { kubectl, kustomize } from './kubectl.ts';
 import { type Manifest, manifests, pick, podOf } from './manifest.ts';
 

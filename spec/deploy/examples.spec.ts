@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Address } from 'viem';
 import { parse } from 'yaml';
+import type { Chain } from '../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
+import { openChannel } from '../../tools/pay/target.ts';
 import { cdpChecker, publicHalf } from '../payments/x402/wire/cdp-checker.ts';
 import { createBuyer } from '../support/buyer.ts';
-import { BUYING_CHANNELS } from '../support/buying-channels.ts';
-import { type Chain, type PublicNetwork, startChain } from '../support/chain.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
 import { serveHttp } from '../support/http-server.ts';
 import { freePorts } from '../support/ports.ts';
+import { type PublicNetwork, startPublicChain } from '../support/public-chain.ts';
 import { readChallenge } from '../support/purchase.ts';
 import { startRedis } from '../support/redis.ts';
 import { startSampleBackend } from '../support/sample-backend.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const EXAMPLES = 'deploy/examples';
 const PAYEE = `0x${'1'.repeat(40)}`;
@@ -57,7 +58,7 @@ after(() => ends.disposeAsync());
  */
 async function running(name: string, network: PublicNetwork, mounted: Mounted = NOTHING_MOUNTED): Promise<Running> {
   const directory = await temporaryDirectory(ends, 'acg-examples-');
-  const chain = await startChain(network);
+  const chain = await startPublicChain(network);
   ends.defer(() => chain.stop());
   const official = await startFacilitator(chain);
   ends.defer(() => official.stop());
@@ -103,13 +104,16 @@ interface Mounted {
 
 const NOTHING_MOUNTED: Mounted = { secrets: {}, environment: {}, before: async (facilitator) => facilitator };
 
-/** Buys the market report over a channel. */
-async function buy({ gateway, pay }: Running, channel: string): Promise<unknown> {
-  const way = BUYING_CHANNELS.get(channel)?.(gateway.baseUrl) ?? assert.fail(channel);
-  const { paymentRequired } = await way.ask('market_report', BERLIN);
-  const { ok, text } = await way.pay('market_report', BERLIN, await pay(paymentRequired));
+/** Buys the market report over a channel, as `acg pay` does. */
+async function buy({ gateway, pay }: Running, over: { readonly mcp?: true } = {}): Promise<string> {
+  const options = { resource: 'market_report', ...over };
+  const channel = await openChannel(gateway.baseUrl, JSON.stringify(BERLIN), options);
+  const { challenge } = await channel.send();
+  const proof = await pay(challenge?.document);
+  const { ok, body } = await channel.send({ proof, idempotencyKey: randomUUID() });
+  const text = Buffer.from(body).toString();
   assert.ok(ok, text);
-  return JSON.parse(text);
+  return text;
 }
 
 function invoke({ gateway }: Running, id: string, input: object): Promise<Response> {
@@ -142,7 +146,7 @@ describe('the examples of configurations, started as they are', () => {
     const cities = await invoke(shop, 'cities', {});
     assert.equal(cities.status, 200);
     assert.equal((await invoke(shop, 'market_report', BERLIN)).status, 402);
-    assert.equal(((await buy(shop, 'http')) as { city: string }).city, 'Berlin');
+    assert.match(await buy(shop), /"city":"Berlin"/);
     assert.equal(await shop.earned(), PRICE_UNITS);
     assert.deepEqual(shop.called(), ['GET /cities', 'GET /reports/Berlin']);
   });
@@ -150,7 +154,7 @@ describe('the examples of configurations, started as they are', () => {
   it('mcp-tool.yaml sells the report to models, and over no other channel', async () => {
     const shop = await running('mcp-tool.yaml', BASE_SEPOLIA);
     assert.equal((await invoke(shop, 'market_report', BERLIN)).status, 404);
-    await buy(shop, 'mcp');
+    await buy(shop, { mcp: true });
     assert.equal(await shop.earned(), PRICE_UNITS);
   });
 
@@ -168,7 +172,7 @@ describe('the examples of configurations, started as they are', () => {
 
   it('base-sepolia.yaml sells for test money', async () => {
     const shop = await running('base-sepolia.yaml', BASE_SEPOLIA);
-    await buy(shop, 'http');
+    await buy(shop);
     assert.equal(await shop.earned(), PRICE_UNITS);
   });
 
@@ -190,7 +194,7 @@ describe('the examples of configurations, started as they are', () => {
       environment: { REDIS_URL: redis.url },
       before: (facilitator) => behindLogin(facilitator, privateKey, asked),
     });
-    await buy(shop, 'http');
+    await buy(shop);
     assert.equal(await shop.earned(), PRICE_UNITS);
     assert.ok(asked.includes('/settle'), asked.join());
   });

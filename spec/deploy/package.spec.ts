@@ -14,8 +14,8 @@ import type { createGateway, GatewayOptions, OpenGateway } from '../../src/libra
 import { createRail, type X402Rail } from '../../src/payments/x402/create-rail.ts';
 import type { ConfigError } from '../../src/problems/problem.ts';
 import { openStore } from '../../src/store/open.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { type ConfigObject, worldConfig } from '../support/config.ts';
 import { freePorts } from '../support/ports.ts';
 import { askPrice, redeem } from '../support/purchase.ts';

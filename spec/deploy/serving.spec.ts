@@ -4,13 +4,13 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { terminate } from '../support/child.ts';
+import { terminate } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type GatewayProcess, startGateway } from '../support/gateway-process.ts';
 import { startHostileFacilitator } from '../support/hostile-facilitator.ts';
-import { leash } from '../support/leash.ts';
 import { freePorts } from '../support/ports.ts';
 import { startRedis } from '../support/redis.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { Development } from './rendered.ts';
 
 /** The ports of the overlay, for which this machine has others. */

@@ -9,8 +9,8 @@ import { componentFiles } from '../../src/sidecar/injection/component.ts';
 import { readManifests, writeYaml } from '../../src/sidecar/injection/manifest-text.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import { injectObject, type Manifest, titleOf } from '../../src/sidecar/injection/workloads.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { POD_FIXTURES } from '../sidecar/injection/fixtures.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { kustomize } from './kubectl.ts';
 
 const COMPONENT = fileURLToPath(new URL('../../deploy/components/sidecar', import.meta.url));

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { cpSync, globSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseDocument } from 'yaml';
-import { ended } from '../support/child.ts';
+import { ended } from '../../tools/local-world/child.ts';
 import type { Block } from './blocks.ts';
 import type { Ports } from './world.ts';
 

@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { rootCertificates } from 'node:tls';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { connectChain } from '../../tools/local-world/chain.ts';
+import { terminate } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { createBuyer } from '../support/buyer.ts';
-import { connectChain } from '../support/chain.ts';
-import { terminate } from '../support/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { startFacilitator } from '../support/facilitator.ts';
-import { leash } from '../support/leash.ts';
 import { freePorts } from '../support/ports.ts';
 import { askPrice, redeem } from '../support/purchase.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const RUN = join(import.meta.dirname, '../support/run.ts');
 const STOP_GRACE_MS = 15_000;
@@ -57,7 +57,7 @@ interface WorldConfig {
   readonly management: { readonly port: number };
   readonly backend: { readonly baseUrl: string };
   readonly protocols: { readonly acp: { readonly auth: { readonly token: string } } };
-  readonly payments: { readonly x402: { readonly rpcUrl: string; readonly asset: string } };
+  readonly payments: { readonly x402: { readonly rpcUrl: string } };
 }
 
 /**
@@ -85,8 +85,8 @@ export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalW
   const [, path] = /^Configuration +(\S+)$/m.exec(printed.join('\n')) ?? [];
   if (path === undefined) throw new Error(`make run names no configuration:\n${printed.join('\n')}`);
   const config = JSON.parse(readFileSync(path, 'utf8')) as WorldConfig;
-  const { rpcUrl, asset } = config.payments.x402;
-  const chain = connectChain(rpcUrl, asset);
+  const { rpcUrl } = config.payments.x402;
+  const chain = connectChain(rpcUrl);
   const facilitator = ends.adopt(await startFacilitator(chain), ({ stop }) => stop());
   const agentKey = generatePrivateKey();
   await chain.mint(privateKeyToAddress(agentKey), AGENT_FUNDS_UNITS);
@@ -99,7 +99,7 @@ export async function openLocalWorld(ends: AsyncDisposableStack): Promise<LocalW
   return {
     ports: { agents, management, merchant },
     rpcUrl,
-    token: asset,
+    token: chain.token.address,
     facilitatorUrl: facilitator.url,
     adminToken: config.server.adminToken,
     acpToken: config.protocols.acp.auth.token,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

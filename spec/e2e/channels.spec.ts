@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Chain, startChain } from '../support/chain.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { openGateway } from '../support/gateway.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { ask } from './ask.ts';

@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { relayerAddresses } from '../../src/payments/x402/evm/relayer-keys.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { type GatewayProcess, type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { proofFor } from '../support/testbed.ts';
 
 const RESOURCE = 'market_report';

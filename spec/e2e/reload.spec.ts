@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { readChallenge } from '../support/purchase.ts';
 import { startRedis } from '../support/redis.ts';
 import { startSampleBackend } from '../support/sample-backend.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type Published, type Replica, startReplica } from './reload-replicas.ts';
 
 /** Changes of the configuration under load; RELOADS in the environment asks for more. */

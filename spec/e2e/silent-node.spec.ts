@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { eventually } from '../support/records.ts';

@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Chain, startChain } from '../support/chain.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import type { ConfigObject } from '../support/config.ts';
 import { type GatewayProcess, prepareGateway } from '../support/gateway-process.ts';
 import { startRedis } from '../support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */
 export interface Replicas {

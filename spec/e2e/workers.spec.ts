@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MOST_DEATHS } from '../../src/workers/pool.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { type ConfigObject, NO_CHAIN, writeConfig } from '../support/config.ts';
 import { type GatewayProcess, type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
@@ -10,7 +11,6 @@ import { askHook } from '../support/hook.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { scrape } from '../telemetry/scrape.ts';
 
 const WORKERS = 2;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { leash } from '../support/leash.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 
 /**
  * How many claims each of two processes had accepted that began at once. `main`: the file that each

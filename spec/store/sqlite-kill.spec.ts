@@ -12,7 +12,7 @@ import { readStoredMandate } from '../../src/mandates/stored-mandate.ts';
 import type { Receipt, ReceiptQuery } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
-import { leash } from '../support/leash.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import { CARRIED, STATES, type Stage } from './purchases.ts';
 import { temporaryDirectory } from './temporary.ts';
 

@@ -5,7 +5,7 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentRequired, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import type { Address, PrivateKeyAccount } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import type { ChainAccess } from './chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** A buyer with the official client and a key of its own. */
 export interface Buyer {

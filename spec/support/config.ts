@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import type { Chain } from './chain.ts';
+import type { Chain } from '../../tools/local-world/chain.ts';
 import { sampleResources } from './resources.ts';
 
 /** An object in the shape of the configuration file; `undefined` in overrides removes a key. */

@@ -17,7 +17,7 @@ import {
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { turns } from '../../src/payments/x402/local/turns.ts';
-import type { ChainAccess } from './chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** A remote facilitator: POST /verify and /settle, GET /supported. */
 export interface Facilitator {

@@ -1,8 +1,8 @@
 /** Gateways that sell tools over MCP, with backend, chain and buyer. */
 
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { startChain } from '../../tools/local-world/chain.ts';
 import { type Buyer, createBuyer } from './buyer.ts';
-import { startChain } from './chain.ts';
 import { openGateway, type TestGatewayParts } from './gateway.ts';
 import { startToolBackend } from './mcp-backend.ts';
 import { toolGatewayConfig } from './mcp-config.ts';

@@ -1,14 +1,14 @@
 /** Makes the local chain look like Base Sepolia with its USDC. */
 
-import { type Hex, pad, stringToHex, toHex } from 'viem';
+import { getAddress, type Hex, pad, stringToHex, toHex } from 'viem';
 import { KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
-import { type Chain, type ChainAccess, connectChain } from './chain.ts';
+import { type Chain, type ChainAccess, connectChain } from '../../tools/local-world/chain.ts';
 import type { ConfigObject } from './config.ts';
 
 /** The network that the local chain claims to be. */
 export const NETWORK = 'eip155:84532';
 const BASE_SEPOLIA_ID = 84_532;
-/** Storage slots of `name` and `version` in spec/fixtures/token/Eip3009Token.sol. */
+/** Storage slots of `name` and `version` in tools/local-world/contracts/Eip3009Token.sol. */
 const NAME_SLOT = 0;
 const VERSION_SLOT = 1;
 
@@ -24,7 +24,7 @@ export async function poseAsBaseSepolia(chain: Chain): Promise<ChainAccess> {
   await chain.request('anvil_setStorageAt', [address, slot(NAME_SLOT), shortString(name)]);
   await chain.request('anvil_setStorageAt', [address, slot(VERSION_SLOT), shortString(version)]);
   await chain.request('anvil_setChainId', [BASE_SEPOLIA_ID]);
-  return connectChain(chain.rpcUrl, address);
+  return connectChain(chain.rpcUrl, { ...chain.token, address: getAddress(address), name, version });
 }
 
 /** Overrides of a gateway on that chain, as an operator writes them for Base Sepolia. */

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { terminate } from './child.ts';
+import { terminate } from '../../tools/local-world/child.ts';
 import { freePorts } from './ports.ts';
 import { spawnServer } from './redis.ts';
 import { until } from './redis-replicas.ts';

@@ -5,9 +5,9 @@ import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { ended, terminate } from './child.ts';
+import { ended, terminate } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import { type RedisServer, redisServer } from './install-redis.ts';
-import { leash } from './leash.ts';
 
 /** A real Redis of one test, on a unix socket of its own. */
 export interface TestRedis {

@@ -1,23 +1,34 @@
 /**
- * `make run`: chain, sample merchants and gateway on this machine until Ctrl-C. Receipts and events
- * lie in ./data. Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403), MERCHANT_PORT (any free
- * one), ADMIN_TOKEN (random), DATA_DIR (./data). LOG_LEVEL and OTEL_* go to the gateway, whose log
- * is gateway.log beside the data.
+ * `make run`: the local world of `acg dev` around sample merchants, until Ctrl-C. Receipts, events
+ * and the gateway's log lie in ./data. Overrides: GATEWAY_PORT (8402), MANAGEMENT_PORT (8403),
+ * RPC_PORT (8545), MERCHANT_PORT (any free one), ADMIN_TOKEN (random), DATA_DIR (./data). LOG_LEVEL
+ * and OTEL_* go to the gateway.
  */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { LOCAL_PAYEE } from '../../tools/local-world/localized.ts';
+import { type MovedBy, requireFreePort, WORLD_PORTS } from '../../tools/local-world/ports.ts';
+import { runUntilStopped } from '../../tools/local-world/session.ts';
+import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
+import { type LocalWorld, openLocalWorld } from '../../tools/local-world/world.ts';
 import { type CheckoutShowcase, startCheckoutShowcase } from './acp/showcase.ts';
-import { CURRENCY } from './config.ts';
+import { CURRENCY, NO_CHAIN, worldConfig } from './config.ts';
 import { membersReport, showcaseOnly } from './resources.ts';
+import { startSampleBackend } from './sample-backend.ts';
 import { trustTestKeys } from './test-mandates.ts';
-import { startWorld, type World } from './world.ts';
 
 const { env } = process;
 const DIRECTORY = resolve(env['DATA_DIR'] ?? 'data');
-const LOG_PATH = join(DIRECTORY, 'gateway.log');
+const ENTRY = env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 /** The variables of this environment for the gateway. */
-const PASSED_ON = /^(?:LOG_LEVEL|OTEL_\w+)$/;
+const PASSED_ON = /^(?:PATH|LOG_LEVEL|OTEL_\w+)$/;
+const PORT_NAMES = { agents: 'GATEWAY_PORT', management: 'MANAGEMENT_PORT', rpc: 'RPC_PORT' } as const;
+const MOVED_BY: MovedBy = {
+  agents: `Set ${PORT_NAMES.agents} to use another one.`,
+  management: `Set ${PORT_NAMES.management} to use another one.`,
+  rpc: `Set ${PORT_NAMES.rpc} to use another one.`,
+};
 
 /** A port from the environment, or the default. */
 function portFrom(name: string, fallback: number): number {
@@ -28,48 +39,42 @@ function portFrom(name: string, fallback: number): number {
   return port;
 }
 
-function agentsPort(): number {
-  return portFrom('GATEWAY_PORT', 8402);
-}
-
-/** @throws Error that names the variable which moves the port. */
-async function requireFree(port: number, variable: string): Promise<void> {
-  const server = createServer();
-  await new Promise<void>((done, reject) => {
-    server.once('error', () => reject(new Error(`Port ${port} is taken. Set ${variable} to use another one.`)));
-    server.listen(port, '127.0.0.1', () => server.close(() => done()));
-  });
-}
+const PORTS = {
+  agents: portFrom(PORT_NAMES.agents, WORLD_PORTS.agents),
+  management: portFrom(PORT_NAMES.management, WORLD_PORTS.management),
+  rpc: portFrom(PORT_NAMES.rpc, WORLD_PORTS.rpc),
+};
+// Files for each port: a second world beside the first must not take them away.
+const LOG_PATH = join(DIRECTORY, `gateway-${PORTS.agents}.log`);
+/** Only the gateway of this world trusts these keys, so they may stay. */
+const KEYS_FOLDER = join(DIRECTORY, `mandate-keys-${PORTS.agents}`);
 
 interface Stage {
-  readonly world: World;
+  readonly world: LocalWorld;
+  readonly merchantUrl: string;
   readonly checkout: CheckoutShowcase;
 }
 
-async function start(): Promise<Stage> {
-  const ports = { agents: agentsPort(), management: portFrom('MANAGEMENT_PORT', 8403) };
+async function open() {
+  await using ends = new AsyncDisposableStack();
   const merchantPort = portFrom('MERCHANT_PORT', 0);
-  await requireFree(ports.agents, 'GATEWAY_PORT');
-  await requireFree(ports.management, 'MANAGEMENT_PORT');
-  await requireFree(merchantPort, 'MERCHANT_PORT');
+  await requireFreePort(merchantPort, 'Set MERCHANT_PORT to use another one.');
   await mkdir(DIRECTORY, { recursive: true });
-  await writeFile(LOG_PATH, '', { mode: 0o600 });
-  // A file for each port: a second world beside the first must not take its database away.
-  const path = join(DIRECTORY, `local-world-${ports.agents}.db`);
-  // The chain starts new each time, so the payments of the last run lie on a chain that is gone.
-  for (const end of ['', '-wal', '-shm']) await rm(`${path}${end}`, { force: true });
+  const log = openLog(ends);
+  const checkout = ends.adopt(await startCheckoutShowcase(), ({ stop }) => stop());
+  const merchant = ends.adopt(await startSampleBackend({ port: merchantPort }), ({ stop }) => stop());
   const token = env['ADMIN_TOKEN'];
-  const checkout = await startCheckoutShowcase();
-  const world = await startWorld({
-    ports,
-    merchantPort,
-    storage: { sqlite: { path } },
-    logPath: LOG_PATH,
-    env: passedOn(),
+  const document = worldConfig({
+    backendUrl: merchant.url,
+    chain: NO_CHAIN,
+    storage: { sqlite: { path: '' } },
+    facilitator: { mode: 'local' },
+    ports: PORTS,
+    payTo: LOCAL_PAYEE,
+    ...(token === undefined || token === '' ? {} : { adminToken: token }),
     overrides: {
-      storage: { sealing: checkout.sealing },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true, continuation: true }, acp: checkout.protocol },
-      authorization: await trustTestKeys(keysFolder()),
+      authorization: await trustTestKeys(KEYS_FOLDER),
       backend: { passthrough: { enabled: true } },
       resources: {
         ...showcaseOnly(CURRENCY),
@@ -77,25 +82,33 @@ async function start(): Promise<Stage> {
         members_report: membersReport(CURRENCY),
       },
     },
-    ...(token === undefined || token === '' ? {} : { adminToken: token }),
-  }).catch(async (error: unknown) => {
-    await checkout.stop();
-    throw error;
   });
-  return { world, checkout };
+  const world = ends.adopt(
+    await openLocalWorld(document, {
+      entry: ENTRY,
+      env: Object.fromEntries(Object.entries(env).filter(([name, text]) => PASSED_ON.test(name) && text !== '')),
+      ports: PORTS,
+      movedBy: MOVED_BY,
+      dataDirectory: DIRECTORY,
+      onLine: (line) => log.stream.write(`${line}\n`),
+    }),
+    ({ stop }) => stop(),
+  );
+  console.log(introduce({ world, merchantUrl: merchant.url, checkout }));
+  const opened = ends.move();
+  return { failed: Promise.race([world.failed, log.failed]), stop: () => opened.disposeAsync() };
 }
 
-/**
- * The keys of mandates. A world on another port has its own; only the gateway of this world trusts
- * them, so they may stay.
- */
-function keysFolder(): string {
-  return join(DIRECTORY, `mandate-keys-${agentsPort()}`);
-}
-
-function passedOn(): Readonly<Record<string, string>> {
-  const given = Object.entries(env).filter(([name, text]) => PASSED_ON.test(name) && text !== undefined && text !== '');
-  return Object.fromEntries(given) as Record<string, string>;
+/** The file that gets the gateway's log. `failed`: one line when it cannot be written. */
+function openLog(ends: AsyncDisposableStack): { readonly stream: WriteStream; readonly failed: Promise<string> } {
+  const stream = createWriteStream(LOG_PATH, { mode: 0o600 });
+  ends.defer(() => void stream.end());
+  const failed = new Promise<string>((tell) => {
+    stream.on('error', ({ code, message }: NodeJS.ErrnoException) =>
+      tell(code === 'ENOSPC' ? `the disk is full: ${LOG_PATH}` : message),
+    );
+  });
+  return { stream, failed };
 }
 
 const MCP_CALL = JSON.stringify({
@@ -124,68 +137,70 @@ function deal(token: string): string {
  * Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a
  * comment as part of the command.
  */
-function introduce({ world, checkout }: Stage): string {
-  const { gateway, managementUrl, backend, chain, payTo, adminToken, configPath } = world;
-  const invoke = (id: string) => `'${gateway.baseUrl}/api/resources/${id}/invoke'`;
+function introduce({ world, merchantUrl, checkout }: Stage): string {
+  const { chain } = world;
+  const { baseUrl, managementUrl, adminToken, configPath } = world.gateway();
+  const invoke = (id: string) => `'${baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
-  const buy = `npm run -s buy -- '${gateway.baseUrl}' '${chain.rpcUrl}'`;
-  const atShop = (path: string) => `'${gateway.baseUrl}${path}'`;
+  const pay = 'npm run -s acg -- pay --yes';
+  const atShop = (path: string) => `'${baseUrl}${path}'`;
   const [city, challenge, made] = [
     `'{"city":"Berlin"}'`,
     `'${join(DIRECTORY, '402.json')}'`,
     `'${join(DIRECTORY, 'mandate')}'`,
   ];
-  const keys = `'${keysFolder()}'`;
+  const keys = `'${KEYS_FOLDER}'`;
   const operator = `-H 'Authorization: Bearer ${adminToken}'`;
   return `
-Gateway        ${gateway.baseUrl}
-Console        ${gateway.baseUrl}/console
+Gateway        ${baseUrl}
+Console        ${baseUrl}/console
 Management     ${managementUrl}
-Merchant       ${backend.url}, and ${checkout.url} for checkouts
+Merchant       ${merchantUrl}, and ${checkout.url} for checkouts
 Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address})
-Payee          ${payTo}
+Buyer          ${TEST_BUYER.address}  (TEST key ${TEST_BUYER.key}, refused on every other chain)
+Payee          ${LOCAL_PAYEE}
 Operator       ${adminToken}
 Configuration  ${configPath}
 Log            ${LOG_PATH}
 
 Try, in another terminal:
   What is for sale
-    curl -s '${gateway.baseUrl}/api/resources'
+    curl -s '${baseUrl}/api/resources'
   A free call
     curl -s ${invoke('cities')} ${post} '{}'
   A paid one without payment: 402, the challenge
     curl -si ${invoke('market_report')} ${post} ${city}
-  Paid; with mcp or a2a behind it, over that channel
-    ${buy} market_report ${city}
+  Paid by the buyer of this world; with --mcp or --a2a behind it, over that protocol
+    ${pay} ${invoke('market_report')} ${city}
   Ten of the token for an agent of your own: put its address in the place of ADDRESS
     curl -s '${chain.rpcUrl}' ${post} '${deal(chain.token.address)}'
   The merchant's own site behind the same door: a page for people, free data, a WebSocket that echoes
     curl -s ${atShop('/')}
     curl -s ${atShop('/weather/Berlin')}
     npm run -s echo -- ${atShop('/chat')} hello
-  And a priced address of it: 402, then bought there with the official client
+  And a priced address of it: 402, then bought there
     curl -si ${atShop('/reports/Berlin')}
-    npm run -s buy -- ${atShop('/reports/Berlin')} '${chain.rpcUrl}'
+    ${pay} ${atShop('/reports/Berlin')}
   Paid, and with a mandate that the TEST keys of this world make: ask, make one, buy
     curl -s ${invoke('members_report')} ${post} ${city} > ${challenge}
     npm run -s acg -- mandate direct --keys ${keys} --challenge ${challenge} > ${made}
-    ${buy} members_report ${city} mcp "$(cat ${made})"
+    ${pay} ${invoke('members_report')} ${city} --mcp --mandate ${made}
   The merchant fails, a thousand times: paid and not delivered, the first of these receipts
-    ${buy} flaky '{"failures":1000}'
-    curl -s ${operator} '${gateway.baseUrl}/api/receipts?delivered=false'
+    ${pay} ${invoke('flaky')} '{"failures":1000}' --wait 0
+    curl -s ${operator} '${baseUrl}/api/receipts?delivered=false'
   The same resources over MCP
-    curl -s '${gateway.baseUrl}/mcp' ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-    curl -s '${gateway.baseUrl}/mcp' ${post} '${MCP_CALL}'
+    curl -s '${baseUrl}/mcp' ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    curl -s '${baseUrl}/mcp' ${post} '${MCP_CALL}'
   And over A2A
-    curl -s '${gateway.baseUrl}/.well-known/agent-card.json'
-    curl -s '${gateway.baseUrl}/a2a' -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
+    curl -s '${baseUrl}/.well-known/agent-card.json'
+    curl -s '${baseUrl}/a2a' -H 'A2A-Version: 1.0' ${post} '${A2A_CALL}'
   A checkout (ACP): open a session, pay it, look at it. The same call again: the same answer, and idempotent-replayed: true
-${indented(checkout.commands(gateway.baseUrl))}
+${indented(checkout.commands(baseUrl))}
   What the operator sees
-    curl -s ${operator} '${gateway.baseUrl}/api/events?limit=10'
-    curl -s ${operator} '${gateway.baseUrl}/api/receipts?limit=10'
+    curl -s ${operator} '${baseUrl}/api/events?limit=10'
+    curl -s ${operator} '${baseUrl}/api/receipts?limit=10'
 
-GATEWAY_PORT, MANAGEMENT_PORT, MERCHANT_PORT, ADMIN_TOKEN, DATA_DIR, LOG_LEVEL and OTEL_* in the environment change this world.
+GATEWAY_PORT, MANAGEMENT_PORT, RPC_PORT, MERCHANT_PORT, ADMIN_TOKEN, DATA_DIR, LOG_LEVEL and OTEL_* in the environment change this world.
 Ctrl-C ends everything.
 `;
 }
@@ -194,37 +209,8 @@ function indented(commands: readonly string[]): string {
   return commands.map((command) => `    ${command}`).join('\n');
 }
 
-/** Resolves with 0 when a signal ends it, with 1 when the gateway ends by itself. */
-function untilStopped(world: World, stop: AbortSignal): Promise<number> {
-  return new Promise((done) => {
-    stop.addEventListener('abort', () => done(0), { once: true });
-    void world.gateway.ended.then(({ code, signal }) => {
-      if (stop.aborted) return;
-      console.error(`The gateway ended (${signal ?? code}).\n${world.gateway.output()}`);
-      done(1);
-    });
-  });
-}
-
-/**
- * The first signal ends everything in order. A signal before everything runs, or a second one, ends
- * it at once. The world leaves no key behind either way.
- */
-const stop = new AbortController();
-let running = false;
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-  process.on(signal, () => {
-    if (!running || stop.signal.aborted) process.exit(1);
-    stop.abort();
-  });
-
 try {
-  const stage = await start();
-  running = true;
-  console.log(introduce(stage));
-  process.exitCode = await untilStopped(stage.world, stop.signal);
-  await stage.world.stop();
-  await stage.checkout.stop();
+  await runUntilStopped(open);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -1,8 +1,8 @@
 /** The fixture of most end-to-end specs: chain, backend, gateway in this process, buyer. */
 
 import assert from 'node:assert/strict';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Buyer, createBuyer } from './buyer.ts';
-import { type Chain, startChain } from './chain.ts';
 import { type Facilitator, startFacilitator } from './facilitator.ts';
 import { openGateway, type TestGateway, type TestGatewayParts } from './gateway.ts';
 import { type HostileFacilitator, startHostileFacilitator } from './hostile-facilitator.ts';

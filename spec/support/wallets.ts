@@ -6,8 +6,8 @@ import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { type Address, concat, encodeDeployData, getContractAddress, type Hex, numberToHex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { serializeErc6492Signature } from 'viem/utils';
-import type { ChainAccess } from './chain.ts';
-import { CONTRACTS } from './contracts.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
+import { CONTRACTS } from '../../tools/local-world/contracts.ts';
 
 /**
  * The factory that anvil has at its known address: salt and creation code in, a contract by

@@ -2,12 +2,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { type Chain, startChain } from './chain.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import type { ConfigObject, WorldParts } from './config.ts';
 import { startFacilitator } from './facilitator.ts';
 import { type GatewayProcess, prepareGateway } from './gateway-process.ts';
 import { type SampleBackend, startSampleBackend } from './sample-backend.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 /** What runs, and what a spec needs to talk to it. */
 export interface World {
@@ -30,18 +30,11 @@ export interface WorldOptions {
   readonly facilitator?: 'local' | 'official';
   /** Default: a SQLite file in a temporary directory that goes away with the world. */
   readonly storage?: WorldParts['storage'];
-  /** Default: free ports. */
-  readonly ports?: WorldParts['ports'];
-  readonly merchantPort?: number;
-  /** Default: a random one. */
-  readonly adminToken?: string;
   readonly overrides?: ConfigObject;
   /** Entry file of the gateway; default src/main.ts. */
   readonly entry?: string;
   /** Variables for the gateway, which gets none of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** A file that gets what the gateway prints. */
-  readonly logPath?: string;
 }
 
 /** Starts a complete local world. What had started is ended again when a later part fails. */
@@ -49,16 +42,16 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   await using ends = new AsyncDisposableStack();
   const directory = await temporaryDirectory(ends, 'acg-world-');
   const chain = ends.adopt(await startChain(), ({ stop }) => stop());
-  const backend = ends.adopt(await startSampleBackend({ port: options.merchantPort ?? 0 }), ({ stop }) => stop());
-  const { overrides = {}, env = {}, entry, logPath, storage, ports } = options;
-  const adminToken = options.adminToken ?? randomBytes(24).toString('base64url');
+  const backend = ends.adopt(await startSampleBackend(), ({ stop }) => stop());
+  const { overrides = {}, env = {}, entry, storage } = options;
+  const adminToken = randomBytes(24).toString('base64url');
   const payTo = privateKeyToAddress(generatePrivateKey());
   const facilitator = await facilitatorFor(options, chain, ends);
-  const parts = { backendUrl: backend.url, chain, storage, facilitator, ports, adminToken, payTo, overrides };
+  const parts = { backendUrl: backend.url, chain, storage, facilitator, adminToken, payTo, overrides };
   const { start, managementUrl, config, configPath } = await prepareGateway(directory, parts);
   const gateways = ends.use(new AsyncDisposableStack());
   const launch = async (): Promise<GatewayProcess> =>
-    gateways.adopt(await start({ env, entry, logPath }), async ({ stop }) => void (await stop()));
+    gateways.adopt(await start({ env, entry }), async ({ stop }) => void (await stop()));
   const gateway = await launch();
   const started = ends.move();
   return {

@@ -4,7 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type AbiFunction, toEventSelector, toFunctionSelector } from 'viem';
-import { CONTRACTS, CONTRACTS_DIRECTORY, MULTICALL3_ABI, TOKEN_ABI } from '../support/contracts.ts';
+import { CONTRACTS, MULTICALL3_ABI, TOKEN_ABI } from '../../tools/local-world/contracts.ts';
+
+const CONTRACTS_DIRECTORY = join(import.meta.dirname, '../../tools/local-world/contracts');
 
 describe('the compiled contracts', () => {
   for (const [name, { source, sourceSha256 }] of Object.entries(CONTRACTS.contracts)) {

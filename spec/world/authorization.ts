@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Address, encodeFunctionData, type Hex, parseSignature, serializeSignature, toHex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { Chain } from '../support/chain.ts';
-import { TOKEN_ABI } from '../support/contracts.ts';
+import type { Chain } from '../../tools/local-world/chain.ts';
+import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 
 /** The order of secp256k1. */
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { HTTPFacilitatorClient } from '@x402/core/http';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
 import { type Facilitator, startFacilitator } from '../support/facilitator.ts';
 import {
   type HostileFacilitator,

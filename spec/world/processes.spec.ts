@@ -12,7 +12,7 @@ import { worldConfig, writeConfig } from '../support/config.ts';
 import { type GatewayOptions, startGateway } from '../support/gateway-process.ts';
 import { freePorts } from '../support/ports.ts';
 
-const CHAIN_SOURCE = join(import.meta.dirname, '../support/chain.ts');
+const CHAIN_SOURCE = join(import.meta.dirname, '../../tools/local-world/chain.ts');
 const TOKEN = { address: `0x${'1'.repeat(40)}`, name: 'Test USD', version: '2', decimals: 6 } as const;
 const CHAIN = {
   rpcUrl: 'http://127.0.0.1:1',

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended } from '../support/child.ts';
+import { ended } from '../../tools/local-world/child.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
 
@@ -41,10 +41,9 @@ function program(file: string, args: readonly string[], env: Readonly<Record<str
   return { child, printed: () => printed.join(''), errors: () => errors.join('') };
 }
 
-describe('make run', { timeout: 120_000 }, () => {
+describe('make run', { timeout: 240_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-run-'));
   const dataDir = join(folder, 'data');
-  const logPath = join(dataDir, 'gateway.log');
   let temporary: string;
   let run: Program | undefined;
   beforeEach(() => {
@@ -54,8 +53,8 @@ describe('make run', { timeout: 120_000 }, () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   const world = async (env: Readonly<Record<string, string>> = {}): Promise<Program & { readonly baseUrl: string }> => {
-    const [agents = 0, management = 0] = await freePorts(2);
-    const ports = { GATEWAY_PORT: String(agents), MANAGEMENT_PORT: String(management) };
+    const [agents = 0, management = 0, rpc = 0] = await freePorts(3);
+    const ports = { GATEWAY_PORT: String(agents), MANAGEMENT_PORT: String(management), RPC_PORT: String(rpc) };
     const started = program('run.ts', [], { ...ports, DATA_DIR: dataDir, TMPDIR: temporary, ...env });
     run = started;
     return { ...started, baseUrl: `http://127.0.0.1:${agents}` };
@@ -75,7 +74,8 @@ describe('make run', { timeout: 120_000 }, () => {
     const started = await introduced({ LOG_LEVEL: 'info', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
     assert.equal((await fetch(named(started, 'Console'))).status, 200);
     assert.equal(statSync(named(started, 'Configuration')).mode & 0o777, 0o600);
-    assert.equal(named(started, 'Log'), logPath);
+    const logPath = named(started, 'Log');
+    assert.equal(dirname(logPath), dataDir);
     await until('a line in the log', () => readFileSync(logPath, 'utf8').includes('"msg":"listening"'));
     await until('the trace of a call', () => /"path":"\/console".*"traceId"/.test(readFileSync(logPath, 'utf8')));
     for (const line of started.printed().split('\n'))
@@ -94,13 +94,15 @@ describe('make run', { timeout: 120_000 }, () => {
 
   it('a taken port is reported with the variable that moves it', async () => {
     const first = await introduced();
-    const { child, errors } = program('run.ts', [], {
-      GATEWAY_PORT: new URL(first.baseUrl).port,
-      DATA_DIR: dataDir,
-      TMPDIR: temporary,
-    });
-    assert.equal((await ended(child)).code, 1);
-    assert.match(errors(), /^Port \d+ is taken\. Set GATEWAY_PORT to use another one\.$/m);
+    for (const [variable, taken] of [
+      ['GATEWAY_PORT', new URL(first.baseUrl).port],
+      ['RPC_PORT', new URL(named(first, 'Chain')).port],
+    ] as const) {
+      const { child, errors } = await world({ [variable]: taken });
+      assert.equal((await ended(child)).code, 1);
+      assert.equal(errors(), `Port ${taken} is taken. Set ${variable} to use another one.\n`);
+    }
+    first.child.kill('SIGKILL');
   });
 
   it('ended while it starts, it leaves no key behind', async () => {
@@ -132,7 +134,7 @@ describe('make run', { timeout: 120_000 }, () => {
     const started = await introduced();
     const bought = await threeCommands(started, 'with a mandate');
     assert.equal(JSON.parse(bought.output).city, 'Berlin');
-    assert.match(bought.notes, /^delivered over mcp, settled by 0x[0-9a-f]{64}$/m);
+    assert.match(bought.notes, /^paid 0\.01 TUSD\ntransaction 0x[0-9a-f]{64}$/m);
     const { output } = await threeCommands(started, 'A checkout (ACP)');
     assert.match(output, /^HTTP\/1\.1 201 /);
     assert.match(output, /^HTTP\/1\.1 200 /m);
@@ -144,32 +146,26 @@ describe('make run', { timeout: 120_000 }, () => {
     assert.ok(again.output.includes(order));
   });
 
-  it("serves the merchant's site, a WebSocket and an address that is sold by the printed commands", async () => {
+  it("serves the merchant's site, a WebSocket, an address that is sold, and what stays owed by the printed commands", async () => {
     const started = await introduced();
     const site = await threeCommands(started, "The merchant's own site");
     assert.match(site.output, /<h1>Market shop<\/h1>.*"city":"Berlin","sky":"clear".*hello\n$/s);
     const sold = await commands(started, 'And a priced address of it', 2);
     assert.match(sold.output, /^HTTP\/1\.1 402 .*"city":"Berlin","currency":"EUR"/s);
-    assert.match(sold.notes, /^delivered in place, settled by 0x[0-9a-f]{64}$/m);
+    assert.match(sold.notes, /^paid 0\.01 TUSD\ntransaction 0x[0-9a-f]{64}$/m);
+    const owed = await commands(started, 'The merchant fails', 2, 'goes on');
+    assert.match(owed.output, /"code":"BACKEND_ERROR".*"delivered":false/s);
   });
 
-  it('buying what cannot be bought prints one line with the reason', async () => {
-    const started = await introduced();
-    const rpcUrl = named(started, 'Chain');
-    const REFUSALS = [
-      [['unknown', '{}'], /^unknown was not bought: .*RESOURCE_NOT_FOUND.*\n$/],
-      [['unknown', '{}', 'mcp'], /^unknown was not bought: .*no such tool.*\n$/],
-      [['unknown', '{}', 'a2a'], /^unknown was not bought: .*RESOURCE_NOT_FOUND.*\n$/],
-      [['cities', '{}'], /^cities was not bought: expected a challenge, got 200 .*\n$/],
-      [['members_report', '{"city":"Berlin"}'], /^members_report was not bought: .*AUTHORIZATION_REQUIRED.*\n$/],
-      [['market_report', '{city}'], /^market_report was not bought: the input must be a JSON object, not \{city\}\n$/],
-      [['market_report', '[]'], /^market_report was not bought: the input must be a JSON object, not \[\]\n$/],
-    ] as const;
-    for (const [args, expected] of REFUSALS) {
-      const { child, errors } = program('buy-main.ts', [started.baseUrl, rpcUrl, ...args]);
-      assert.equal((await ended(child)).code, 1);
-      assert.match(errors(), expected);
-    }
+  it('a disk that is full ends it with one line', async () => {
+    const full = join(folder, 'full');
+    mkdirSync(full);
+    const [agents = 0] = await freePorts(1);
+    symlinkSync('/dev/full', join(full, `gateway-${agents}.log`));
+    const { child, errors } = await world({ DATA_DIR: full, GATEWAY_PORT: String(agents) });
+    assert.equal((await ended(child)).code, 1);
+    assert.equal(errors(), `the disk is full: ${join(full, `gateway-${agents}.log`)}\n`);
+    assert.deepEqual(readdirSync(temporary), []);
   });
 });
 
@@ -184,11 +180,19 @@ function threeCommands(started: Program, heading: string): Promise<Printed> {
 }
 
 /** Runs the commands that are printed under a heading. */
-async function commands({ printed }: Program, heading: string, count: number): Promise<Printed> {
+async function commands(
+  { printed }: Program,
+  heading: string,
+  count: number,
+  onFailure: 'ends' | 'goes on' = 'ends',
+): Promise<Printed> {
   const lines = printed().split('\n');
   const at = lines.findIndex((line) => line.includes(heading));
   const script = lines.slice(at + 1, at + 1 + count).join('\n');
-  const shell = spawn('bash', ['-ec', script], { cwd: join(SUPPORT, '../..'), stdio: ['ignore', 'pipe', 'pipe'] });
+  const shell = spawn('bash', [onFailure === 'ends' ? '-ec' : '-c', script], {
+    cwd: join(SUPPORT, '../..'),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const [output, notes]: [string[], string[]] = [[], []];
   shell.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()));
   shell.stderr.on('data', (chunk: Buffer) => notes.push(chunk.toString()));

@@ -11,9 +11,9 @@ import {
   parseEventLogs,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { CONTRACTS, MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
-import { type Chain, startChain } from '../support/chain.ts';
-import { CONTRACTS, MULTICALL3_ABI, MULTICALL3_ADDRESS, TOKEN_ABI } from '../support/contracts.ts';
 import {
   type Authorization,
   authorization,

@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { clustersOfPolicies } from './clusters.ts';
 import { fixtureTable } from './fixture-table.ts';
 import { generatedPods } from './generated-pods.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { POD_FIXTURES } from '../../spec/sidecar/injection/fixtures.ts';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import * as names from '../../src/sidecar/injection/names.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type ClusterObject, mountParameters, optionsAt, rendered } from './manifests.ts';
 import { WEAKENINGS, weakened, without } from './weakened.ts';
 

@@ -5,8 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { kustomize } from '../../spec/deploy/kubectl.ts';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import type { NamedPod, Outcome } from './outcome.ts';
 
 const ACG = join(import.meta.dirname, '../../src/main.ts');

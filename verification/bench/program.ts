@@ -2,8 +2,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, terminate } from '../../spec/support/child.ts';
-import { leash } from '../../spec/support/leash.ts';
+import { ended, terminate } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import type { Program } from './contestant.ts';
 import { pinned } from './cores.ts';
 

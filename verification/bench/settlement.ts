@@ -5,9 +5,9 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { type Chain, startChain } from '../../spec/support/chain.ts';
 import { lowerHex } from '../../src/payments/x402/evm/abi-words.ts';
 import { transferCall } from '../../src/payments/x402/evm/calldata.ts';
+import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { type Contestant, NotAvailable, type Question } from './contestant.ts';
 import { pin } from './cores.ts';
 import { groundFor, type Measured, type MeasuringParts } from './ground.ts';

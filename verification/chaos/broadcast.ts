@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Hex, keccak256 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import type { Seed } from './seed.ts';
 
 /** A signed transaction that is not sent yet. */

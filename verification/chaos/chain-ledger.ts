@@ -1,6 +1,6 @@
 /** What the chain shows of the payments of a run. */
 
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** What the chain shows of one nonce. */
 export type Spent = 'paid' | 'elsewhere' | 'cancelled';

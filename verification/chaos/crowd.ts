@@ -1,7 +1,7 @@
 /** All buyers of a run. */
 
 import { privateKeyToAccount } from 'viem/accounts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import { PLAYS } from './adversary.ts';
 import { Buyer, type Market } from './buyer.ts';
 import { RESOURCES } from './fleet.ts';

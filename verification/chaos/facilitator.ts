@@ -2,7 +2,6 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
-import type { ChainAccess } from '../../spec/support/chain.ts';
 import {
   answerJson,
   type HttpExchange,
@@ -10,7 +9,8 @@ import {
   resetConnection,
   serveHttp,
 } from '../../spec/support/http-server.ts';
-import { RpcError } from '../../spec/support/rpc.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
+import { RpcError } from '../../tools/local-world/rpc.ts';
 import { prepareTransaction } from './broadcast.ts';
 import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';

@@ -3,7 +3,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import type { Chain } from '../../spec/support/chain.ts';
 import { CURRENCY } from '../../spec/support/config.ts';
 import {
   type GatewayProcess,
@@ -13,6 +12,7 @@ import {
 } from '../../spec/support/gateway-process.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
+import type { Chain } from '../../tools/local-world/chain.ts';
 
 /** What the configuration of the gateways refers to. */
 export interface Surroundings {

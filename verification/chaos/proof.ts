@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import type { Seed } from './seed.ts';
 import type { ProofStory } from './story.ts';
 import { type Authorization, signTransfer } from './token.ts';

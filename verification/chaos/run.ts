@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { type ChainAccess, startChain } from '../../spec/support/chain.ts';
+import { type ChainAccess, startChain } from '../../tools/local-world/chain.ts';
 import type { Market } from './buyer.ts';
 import { readChain } from './chain-ledger.ts';
 import { startController } from './controller.ts';

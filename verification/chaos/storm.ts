@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { terminate } from '../../spec/support/child.ts';
+import { terminate } from '../../tools/local-world/child.ts';
 import type { Report } from './report.ts';
 
 const MAIN = join(import.meta.dirname, 'main.ts');

@@ -2,9 +2,9 @@
 
 import { type Address, encodeFunctionData, type Hex } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
-import { TOKEN_ABI } from '../../spec/support/contracts.ts';
 import { TOKEN_TYPES } from '../../spec/world/authorization.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
+import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 
 /**
  * An EIP-3009 authorization. Units as decimal strings, times in Unix seconds as decimal strings.

@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../spec/support/buyer.ts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
 import { buy } from '../../spec/support/purchase.ts';
 import { scrape } from '../../spec/telemetry/scrape.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import { flood } from '../streams/flood.ts';
 import type { Row } from '../streams/row.ts';
 import { type Container, LIMIT_MIB, USER } from './container.ts';

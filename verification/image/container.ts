@@ -3,10 +3,10 @@
 import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Chain } from '../../spec/support/chain.ts';
-import { ended } from '../../spec/support/child.ts';
 import { worldConfig, writeConfig } from '../../spec/support/config.ts';
 import { freePorts } from '../../spec/support/ports.ts';
+import type { Chain } from '../../tools/local-world/chain.ts';
+import { ended } from '../../tools/local-world/child.ts';
 import type { Engine } from './engine.ts';
 
 /** The user of the Dockerfile and of the pods. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { foundIn } from './files.ts';
 import { memoryFolder } from './memory.ts';
 import { namespaced } from './tools.ts';

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { Agent } from 'undici';
 import { createBuyer } from '../../spec/support/buyer.ts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 
 /** How a call is made: the method of the merchant's operation, and where it is sold. */
 interface Manner {

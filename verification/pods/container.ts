@@ -1,10 +1,10 @@
 /** A container of an emulated pod: a process that is started again and again. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type Ending, ended } from '../../spec/support/child.ts';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
-import { leash } from '../../spec/support/leash.ts';
 import type { Container } from '../../src/sidecar/injection/pod.ts';
+import { type Ending, ended } from '../../tools/local-world/child.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import type { Image } from './node.ts';
 
 const OUTPUT_TAIL_CHARS = 16_384;

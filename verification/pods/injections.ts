@@ -2,10 +2,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { injectPod } from '../../src/sidecar/injection/inject-pod.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { clustersOfPolicies, FREE } from '../admission/clusters.ts';
 import { judge, judgeProgram } from '../admission/judge.ts';
 import { faultsOf, type Outcome, outcomeOf } from '../admission/outcome.ts';

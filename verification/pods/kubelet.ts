@@ -5,7 +5,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Ending } from '../../spec/support/child.ts';
+import type { Ending } from '../../tools/local-world/child.ts';
 import { type ContainerRun, containerRun } from './container.ts';
 import type { PlacedPod } from './node.ts';
 import { runHook, watchProbe } from './probe.ts';

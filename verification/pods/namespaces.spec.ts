@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
-import { terminate } from '../../spec/support/child.ts';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { HOOK_HEADER } from '../../src/sidecar/injection/names.ts';
+import { terminate } from '../../tools/local-world/child.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Namespaces, namespacesFault, openNamespaces } from './namespaces.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { leash } from '../../spec/support/leash.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 
 /** What stands in `PATH` of root, and not always in that of others. */
 const IP = existsSync('/usr/sbin/ip') ? '/usr/sbin/ip' : 'ip';

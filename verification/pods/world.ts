@@ -7,9 +7,9 @@ import { NO_CHAIN } from '../../spec/support/config.ts';
 import { OPERATOR_TOKEN } from '../../spec/support/gateway.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../spec/support/hostile-facilitator.ts';
 import { startRedis } from '../../spec/support/redis.ts';
-import { temporaryDirectory } from '../../spec/support/temporary-directory.ts';
 import { USUAL_OPTIONS } from '../../src/sidecar/injection/options.ts';
 import type { Pod } from '../../src/sidecar/injection/pod.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import type { Image, NodeParts } from './node.ts';
 import { type Service, startService } from './service.ts';
 

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Buyer, createBuyer } from '../../spec/support/buyer.ts';
-import type { ChainAccess } from '../../spec/support/chain.ts';
+import type { ChainAccess } from '../../tools/local-world/chain.ts';
 import type { Row } from './row.ts';
 
 const CONNECTIONS = 400;

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ended } from '../../support/child.ts';
-import { leash } from '../../support/leash.ts';
+import { ended } from '../../../tools/local-world/child.ts';
+import { leash } from '../../../tools/local-world/leash.ts';
 
 /** One check of the official suite, as its `checks.json` has it. */
 export interface Check {

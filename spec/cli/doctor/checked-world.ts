@@ -6,7 +6,8 @@ import { Redis } from 'ioredis';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import type { Finding } from '../../../src/cli/doctor/check.ts';
 import { diagnose } from '../../../src/cli/doctor.ts';
-import { type Chain, startChain } from '../../support/chain.ts';
+import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import {
   type ConfigObject,
   CURRENCY,
@@ -20,7 +21,6 @@ import { freePorts } from '../../support/ports.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
 import { sampleResources } from '../../support/resources.ts';
 import { type SampleBackend, startSampleBackend } from '../../support/sample-backend.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** The worst finding of each check, by its name. */
 type Statuses = Readonly<Record<string, Finding['status']>>;

@@ -5,7 +5,7 @@ import { createRail } from '../../../src/payments/x402/create-rail.ts';
 import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
-import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
+import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import { chainActors } from './chain/chain-actors.ts';
 import { type Fault, startFaultyNode } from './faulty-node.ts';

@@ -3,7 +3,7 @@ import { type Chain, createChain } from '../../../src/payments/x402/chain/chain.
 import { createRpc, type Rpc } from '../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
-import { type Chain as LocalChain, startChain } from '../../support/chain.ts';
+import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type ChainActors, chainActors } from './chain/chain-actors.ts';
 import { offerFor, type Terms, termsFor } from './signing.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { type Chain, startChain } from '../../support/chain.ts';
+import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { openGateway, type TestGateway } from '../../support/gateway.ts';
 
 const BUDGET_BYTES = 1_048_576;

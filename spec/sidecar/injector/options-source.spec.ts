@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type InjectionOptions, USUAL_OPTIONS } from '../../../src/sidecar/injection/options.ts';
 import { optionsSource } from '../../../src/sidecar/injector/options-source.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 
 /** The values that the ConfigMap of the admission policies has. */
 const PARAMETERS = {

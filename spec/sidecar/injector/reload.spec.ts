@@ -7,8 +7,8 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { mountedFiles } from '../../../src/sidecar/injector/mounted-files.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { createAuthority, type Identity, makeCertificate, namesExtension } from '../../support/certificates.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { reviewOf } from './reviews.ts';
 import { ask, Mount, type RunningInjector, secretOf, startInjector } from './running-injector.ts';
 

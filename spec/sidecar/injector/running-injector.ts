@@ -7,8 +7,8 @@ import https from 'node:https';
 import { join } from 'node:path';
 import { openInjector } from '../../../src/sidecar/injector/open-injector.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { type Authority, createAuthority, type Identity } from '../../support/certificates.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { bytesOf } from './reviews.ts';
 
 type Files = Readonly<Record<string, string>>;

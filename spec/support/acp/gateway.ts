@@ -1,12 +1,13 @@
 /** A gateway process that serves checkouts and nothing else. */
 
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 import { checkoutProtocol } from '../../adapters/acp/testbed.ts';
 import type { ConfigObject, WorldParts } from '../config.ts';
 import { NO_CHAIN } from '../config.ts';
 import { OPERATOR_TOKEN } from '../gateway.ts';
 import { type GatewayProcess, prepareGateway } from '../gateway-process.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** The process, and what a spec reads of it. */
 export interface CheckoutGateway {
@@ -46,7 +47,7 @@ export async function startCheckoutGateway(parts: CheckoutGatewayParts): Promise
     overrides: { payments: undefined, resources: undefined, protocols: { acp: checkoutProtocol(acp) }, ...overrides },
   });
   const logPath = join(directory, 'gateway.log');
-  const gateway = await prepared.start({ env, logPath });
+  const gateway = await prepared.start({ env, onLine: (line) => appendFileSync(logPath, `${line}\n`) });
   ends.defer(async () => void (await gateway.stop()));
   const { baseUrl: url, managementUrl } = prepared;
   const started = ends.move();

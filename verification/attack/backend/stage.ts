@@ -3,10 +3,10 @@
 import type { Socket } from 'node:net';
 import { type RawBackend, type RawRequest, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
-import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { CURRENCY } from '../../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
+import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { ALL_CHANNELS, buy, type Channel, type Seen } from '../payments/channels.ts';
 
 /** The answer of a backend: bytes to write, or an action. */

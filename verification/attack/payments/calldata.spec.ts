@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe } from 'node:test';
 import { decodeFunctionData, type Hex } from 'viem';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
-import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { receiptWhen } from '../../../spec/support/records.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
+import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Channel, type Purchase, type Seen } from './channels.ts';
 

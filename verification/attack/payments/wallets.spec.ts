@@ -5,8 +5,8 @@ import { type Address, concat, encodeAbiParameters, encodeFunctionData, type Hex
 import { privateKeyToAddress } from 'viem/accounts';
 import { decode, encode } from '../../../spec/e2e/proofs.ts';
 import { freshAddress } from '../../../spec/payments/x402/signing.ts';
-import { TOKEN_ABI } from '../../../spec/support/contracts.ts';
 import { openTestbed, type Testbed } from '../../../spec/support/testbed.ts';
+import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
 import { attack } from '../catalogue.ts';
 import { ALL_CHANNELS, buy, CHANNELS, type Seen } from './channels.ts';
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe } from 'node:test';
 import { answer, type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import { createBuyer } from '../../../spec/support/buyer.ts';
-import { BUYING_CHANNELS } from '../../../spec/support/buying-channels.ts';
+import type { Reply } from '../../../tools/pay/channel.ts';
+import { openChannel, type TargetOptions } from '../../../tools/pay/target.ts';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 import { type SharedCache, startSharedCache } from './shared-cache.ts';
@@ -119,14 +121,17 @@ describe('a backend that sends too many headers, and a cache that keeps too much
     assert.equal(cache.hits(), 1);
   });
 
-  attack('H7', 'a call without a proof gets a 402 through a shared cache, also after others have paid', async () => {
-    const client = BUYING_CHANNELS.get('http')?.(cache.url);
-    assert.ok(client !== undefined);
+  /** One purchase through the cache. */
+  async function bought(resource: string, over: Pick<TargetOptions, 'mcp' | 'a2a'>): Promise<Reply> {
+    const channel = await openChannel(cache.url, '{}', { resource, ...over });
+    const { challenge } = await channel.send();
     const buyer = await createBuyer(target.chain);
+    return channel.send({ proof: await buyer.pay(challenge?.document), idempotencyKey: randomUUID() });
+  }
+
+  attack('H7', 'a call without a proof gets a 402 through a shared cache, also after others have paid', async () => {
     const hits = cache.hits();
-    const asked = await client.ask('echo', {});
-    const bought = await client.pay('echo', {}, await buyer.pay(asked.paymentRequired));
-    assert.ok(bought.ok, 'the 402 was not kept either');
+    assert.ok((await bought('echo', {})).ok, 'the 402 was not kept either');
     const stranger = await invoke(cache.url, 'echo');
     assert.equal(stranger.status, 402);
     assert.ok(!(await stranger.text()).includes('delivered'));
@@ -136,14 +141,11 @@ describe('a backend that sends too many headers, and a cache that keeps too much
   });
 
   attack('H7', 'a paid answer over MCP and A2A is not kept either', async () => {
-    for (const channel of ['mcp', 'a2a']) {
-      const client = BUYING_CHANNELS.get(channel)?.(cache.url);
-      assert.ok(client !== undefined);
-      const buyer = await createBuyer(target.chain);
-      const { paymentRequired } = await client.ask('noisy', {});
-      const bought = await client.pay('noisy', {}, await buyer.pay(paymentRequired));
-      assert.ok(bought.ok && !cache.keeps(bought.transaction), channel);
-      assert.ok(bought.text.includes('delivered') && !cache.keeps(JSON.stringify(bought.text).slice(1, -1)), channel);
+    for (const channel of [{ mcp: true }, { a2a: true }] as const) {
+      const { ok, settlement, body } = await bought('noisy', channel);
+      const [name, text] = [Object.keys(channel).join(), Buffer.from(body).toString()];
+      assert.ok(ok && settlement !== undefined && !cache.keeps(settlement.transaction), name);
+      assert.ok(text.includes('delivered') && !cache.keeps(JSON.stringify(text).slice(1, -1)), name);
     }
   });
 

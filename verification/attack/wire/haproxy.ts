@@ -7,10 +7,10 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { terminate } from '../../../spec/support/child.ts';
 import { debianProgram } from '../../../spec/support/debian.ts';
-import { leash } from '../../../spec/support/leash.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
+import { terminate } from '../../../tools/local-world/child.ts';
+import { leash } from '../../../tools/local-world/leash.ts';
 
 /** A real HAProxy before a gateway. */
 export interface ReverseProxy {

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Chain } from '../../../spec/support/chain.ts';
+import type { Chain } from '../../../tools/local-world/chain.ts';
 import { BODY_SIZES, TEXT_SCHEMA, textQuestion } from '../bodies.ts';
 import { type Contestant, FROM_BACKEND, plainQuestion, type Question, type Surroundings } from '../contestant.ts';
 import { deployed } from '../deployed.ts';

@@ -7,7 +7,7 @@ import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { privateKeyToAddress } from 'viem/accounts';
-import type { Chain } from '../../../spec/support/chain.ts';
+import type { Chain } from '../../../tools/local-world/chain.ts';
 import { type Contestant, NotAvailable, PEER_QUESTION, plainQuestion, type Question } from '../contestant.ts';
 import { peerProgram } from '../serve-peer.ts';
 import { INPUT_SCHEMA } from '../tools.ts';

@@ -3,9 +3,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { ended } from '../../../spec/support/child.ts';
-import { leash } from '../../../spec/support/leash.ts';
 import { freePorts } from '../../../spec/support/ports.ts';
+import { ended } from '../../../tools/local-world/child.ts';
+import { leash } from '../../../tools/local-world/leash.ts';
 
 /**
  * `answers`; `closes` every connection it accepts; `cuts` each one when it has read the request.

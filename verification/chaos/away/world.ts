@@ -2,11 +2,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBuyer } from '../../../spec/support/buyer.ts';
-import type { ChainAccess } from '../../../spec/support/chain.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { INVENTED_TRANSACTION, startHostileFacilitator } from '../../../spec/support/hostile-facilitator.ts';
 import { proofFor } from '../../../spec/support/testbed.ts';
 import { scrape } from '../../../spec/telemetry/scrape.ts';
+import type { ChainAccess } from '../../../tools/local-world/chain.ts';
 import { type AwayMerchant, awayMerchant } from './merchant.ts';
 
 /** How long a settlement takes, milliseconds. */

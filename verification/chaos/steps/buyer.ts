@@ -3,10 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { decodePaymentSignatureHeader } from '@x402/core/http';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { LOCAL_CHAIN_ID } from '../../../spec/support/anvil.ts';
 import { askPrice } from '../../../spec/support/purchase.ts';
 import { cancelCall } from '../../../spec/world/authorization.ts';
 import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import { LOCAL_CHAIN_ID } from '../../../src/payments/x402/evm/published-keys.ts';
 import { replayKey } from '../../../src/payments/x402/wire/payload-schema.ts';
 import type { Ground } from './ground.ts';
 import type { Site } from './site.ts';

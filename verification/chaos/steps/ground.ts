@@ -1,11 +1,11 @@
 /** What the gateways of one file of deaths share: chain, backend, Redis, facilitator and buyer. */
 
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
-import { type Chain, startChain } from '../../../spec/support/chain.ts';
 import { startFacilitator } from '../../../spec/support/facilitator.ts';
 import { startRedis, type TestRedis } from '../../../spec/support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
-import { temporaryDirectory } from '../../../spec/support/temporary-directory.ts';
+import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
+import { temporaryDirectory } from '../../../tools/local-world/temporary-directory.ts';
 
 /**
  * All that the gateways share. Each site has its own payee and its own store, so they do not affect

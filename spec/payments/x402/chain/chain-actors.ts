@@ -2,8 +2,8 @@ import { encodeFunctionData, type Hex, parseSignature } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { transferCall } from '../../../../src/payments/x402/evm/calldata.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
-import type { ChainAccess } from '../../../support/chain.ts';
-import { TOKEN_ABI } from '../../../support/contracts.ts';
+import type { ChainAccess } from '../../../../tools/local-world/chain.ts';
+import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAccount, genuineProof, PRICE_UNITS, sign, type Terms } from '../signing.ts';
 
 /** What payers and third parties do on a chain without the gateway. */

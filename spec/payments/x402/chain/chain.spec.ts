@@ -6,8 +6,8 @@ import { type Chain, createChain, type EvidenceQuery } from '../../../../src/pay
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { Proof } from '../../../../src/payments/x402/wire/types.ts';
-import type { Chain as LocalChain } from '../../../support/chain.ts';
-import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../support/contracts.ts';
+import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
+import { CONTRACTS, MULTICALL3_ADDRESS } from '../../../../tools/local-world/contracts.ts';
 import { type Fault, throughFaultyNode } from '../faulty-node.ts';
 import {
   authorize,

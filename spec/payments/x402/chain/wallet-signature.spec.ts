@@ -11,8 +11,8 @@ import {
   type WalletSignatures,
 } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import type { Eip3009Authorization } from '../../../../src/payments/x402/wire/types.ts';
+import { type Chain, startChain } from '../../../../tools/local-world/chain.ts';
 import { decode } from '../../../e2e/proofs.ts';
-import { type Chain, startChain } from '../../../support/chain.ts';
 import { createWalletBuyer, type WalletBuyer, type WalletSignature } from '../../../support/wallets.ts';
 import { offerFor, PRICE_UNITS, RESOURCE_URL, termsFor, typedData } from '../signing.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { encodeFunctionData } from 'viem';
 import { marked, markOf, transferCall, validBeforeIn } from '../../../../src/payments/x402/evm/calldata.ts';
 import { aggregateCall } from '../../../../src/payments/x402/evm/multicall.ts';
-import { MULTICALL3_ABI } from '../../../support/contracts.ts';
+import { MULTICALL3_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAccount, payloadFor, termsFor } from '../signing.ts';
 
 const { signature, authorization } = (await payloadFor(freshAccount(), termsFor())).payload;

@@ -7,7 +7,7 @@ import { evidenceQuery } from '../../../../src/payments/x402/chain/payment-readi
 import type { Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createLocalRail, FAILED_PAYER_PAUSE_MS } from '../../../../src/payments/x402/local/local-rail.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
-import { TOKEN_ABI } from '../../../support/contracts.ts';
+import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import { freshAddress, genuineProof, PRICE_UNITS } from '../signing.ts';
 import { openStage, type Stage, settleThrough } from '../stage.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeAbiParameters, encodeEventTopics, type Hex, parseTransaction } from 'viem';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
-import { TOKEN_ABI } from '../../../support/contracts.ts';
+import { TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 import {
   EVERY_HASH_COUNTS,
   type LaneRule,

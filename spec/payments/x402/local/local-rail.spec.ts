@@ -13,7 +13,7 @@ import {
 } from '../../../../src/payments/x402/local/local-rail.ts';
 import { payersWithCode } from '../../../../src/payments/x402/local/payer-code.ts';
 import type { PaymentRail, Proof } from '../../../../src/payments/x402/wire/types.ts';
-import type { Chain as LocalChain } from '../../../support/chain.ts';
+import type { Chain as LocalChain } from '../../../../tools/local-world/chain.ts';
 import type { ChainActors } from '../chain/chain-actors.ts';
 import { throughFaultyNode } from '../faulty-node.ts';
 import { freshAccount, genuineProof, type offerFor, PRICE_UNITS, type Terms } from '../signing.ts';

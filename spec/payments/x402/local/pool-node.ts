@@ -11,7 +11,7 @@ import {
 } from 'viem';
 import { type Rpc, RpcRefusal } from '../../../../src/payments/x402/chain/rpc.ts';
 import { callsIn, MULTICALL3 } from '../../../../src/payments/x402/evm/multicall.ts';
-import { MULTICALL3_ABI, TOKEN_ABI } from '../../../support/contracts.ts';
+import { MULTICALL3_ABI, TOKEN_ABI } from '../../../../tools/local-world/contracts.ts';
 
 const BASE_FEE_WEI = 1_000_000_000n;
 const GENESIS_SECONDS = 1_700_000_000;

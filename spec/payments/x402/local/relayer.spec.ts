@@ -5,7 +5,7 @@ import { clientOver, readHead } from '../../../../src/payments/x402/chain/client
 import { createRpc, type Rpc } from '../../../../src/payments/x402/chain/rpc.ts';
 import { createRelayer, NumberTaken, type Relayer } from '../../../../src/payments/x402/local/relayer.ts';
 import { watchFees } from '../../../../src/payments/x402/local/relayer-fees.ts';
-import { type Chain, startChain } from '../../../support/chain.ts';
+import { type Chain, startChain } from '../../../../tools/local-world/chain.ts';
 
 const MINED_WITHIN_MS = 60_000;
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { hexBytes } from './abi-words.ts';
 
 /** The chain of `acg dev`, which is that of anvil and hardhat. */
-const LOCAL_CHAIN_ID = 31_337;
+export const LOCAL_CHAIN_ID = 31_337;
 
 /**
  * The account of each key and the SHA-256 of the key: first the TEST buyer of `acg dev`, then the

@@ -1,19 +1,14 @@
 /** The local chain: anvil with the token, Multicall3 and a relayer. */
 
 import { randomBytes } from 'node:crypto';
-import { type Address, encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
+import { encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { LOCAL_CHAIN_ID, startAnvil } from './anvil.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { startAnvil } from './anvil.ts';
+import type { Ending } from './child.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS, TOKEN_ABI } from './contracts.ts';
 import { rpc } from './rpc.ts';
-
-/** The EIP-3009 token of a chain, with the EIP-712 domain its authorizations are signed for. */
-export interface Token {
-  readonly address: Address;
-  readonly name: string;
-  readonly version: string;
-  readonly decimals: 6;
-}
+import { LOCAL_TOKEN, TOKEN_DEPLOYER, type Token } from './token.ts';
 
 /** What can be done with a running chain, also one of another process. */
 export interface ChainAccess {
@@ -40,66 +35,40 @@ export interface Chain extends ChainAccess {
   /** A fresh key that holds gas and nothing else. */
   readonly relayerKey: Hex;
   readonly pid: number;
+  /** Resolves when its process has ended, for whatever reason. */
+  readonly ended: Promise<Ending>;
   stop(): Promise<void>;
 }
 
-const TOKEN_NAME = 'Test USD';
-const TOKEN_VERSION = '2';
 const GAS_FUNDS_WEI = 10n ** 19n;
 /** Between two looks for a receipt; with instant mining the first one finds it. */
 const RECEIPT_POLL_MS = 25;
 const RECEIPT_TIMEOUT_MS = 15_000;
 
-/** A public network, of which the local chain takes the number and the token. */
-export interface PublicNetwork {
-  readonly chainId: number;
-  readonly asset: Address;
-  readonly name: string;
-  readonly version: string;
-}
-
-const LOCAL_NETWORK = { chainId: LOCAL_CHAIN_ID, asset: undefined, name: TOKEN_NAME, version: TOKEN_VERSION };
-
 /**
- * Starts a chain in some 200 ms: token deployed, Multicall3 at its canonical address, relayer
- * funded with gas. `network`: what it is in the place of.
+ * Starts a chain in some 200 ms: the token deployed at its address, Multicall3 at its canonical one,
+ * the relayer funded with gas. `port`: 0 takes any free one.
  */
-export async function startChain(network?: PublicNetwork): Promise<Chain> {
-  const { chainId, asset, name, version } = network ?? LOCAL_NETWORK;
-  const anvil = await startAnvil(chainId);
+export async function startChain(port = 0): Promise<Chain> {
+  const anvil = await startAnvil(port);
   try {
     const relayerKey = generatePrivateKey();
-    const deployer = privateKeyToAddress(generatePrivateKey());
     await rpc(anvil.rpcUrl, 'anvil_setCode', [MULTICALL3_ADDRESS, CONTRACTS.contracts.Multicall3.deployedBytecode]);
     await fundGas(anvil.rpcUrl, privateKeyToAddress(relayerKey));
-    await fundGas(anvil.rpcUrl, deployer);
+    await fundGas(anvil.rpcUrl, TOKEN_DEPLOYER);
     const { abi, bytecode } = CONTRACTS.contracts.Eip3009Token;
-    const creation = encodeDeployData({ abi, bytecode, args: [name, version] });
-    const receipt = await mined(anvil.rpcUrl, await sendAs(anvil.rpcUrl, deployer, undefined, creation));
-    const deployed = getAddress(receipt.contractAddress ?? '');
-    if (asset !== undefined) await copyToken(anvil.rpcUrl, deployed, asset);
-    const access = connectChain(anvil.rpcUrl, asset ?? deployed, { chainId, name, version });
-    return { ...access, relayerKey, pid: anvil.pid, stop: anvil.stop };
+    const creation = encodeDeployData({ abi, bytecode, args: [LOCAL_TOKEN.name, LOCAL_TOKEN.version] });
+    await mined(anvil.rpcUrl, await sendAs(anvil.rpcUrl, TOKEN_DEPLOYER, undefined, creation));
+    return { ...connectChain(anvil.rpcUrl), relayerKey, pid: anvil.pid, ended: anvil.ended, stop: anvil.stop };
   } catch (error) {
     await anvil.stop();
     throw error;
   }
 }
 
-/** Puts the token at another address: its code, and its name and version, the first two slots. */
-async function copyToken(rpcUrl: string, from: Address, to: Address): Promise<void> {
-  await rpc(rpcUrl, 'anvil_setCode', [to, await rpc(rpcUrl, 'eth_getCode', [from, 'latest'])]);
-  for (const slot of [toHex(0, { size: 32 }), toHex(1, { size: 32 })])
-    await rpc(rpcUrl, 'anvil_setStorageAt', [to, slot, await rpc(rpcUrl, 'eth_getStorageAt', [from, slot, 'latest'])]);
-}
-
-/** Joins a chain that `startChain` started, maybe in another process. */
-export function connectChain(
-  rpcUrl: string,
-  tokenAddress: string,
-  { chainId, name, version }: Omit<PublicNetwork, 'asset'> = LOCAL_NETWORK,
-): ChainAccess {
-  const address = getAddress(tokenAddress);
+/** Joins a chain that `startChain` started, maybe in another process; `token`: another than its own. */
+export function connectChain(rpcUrl: string, token: Token = LOCAL_TOKEN): ChainAccess {
+  const { address } = token;
   const send = async (from: string, to: string | undefined, call: Hex): Promise<Hex> => {
     const hash = await sendAs(rpcUrl, from, to, call);
     await mined(rpcUrl, hash);
@@ -107,8 +76,8 @@ export function connectChain(
   };
   return {
     rpcUrl,
-    chainId,
-    token: { address, name, version, decimals: 6 },
+    chainId: LOCAL_CHAIN_ID,
+    token,
     send,
     request: (method, params) => rpc(rpcUrl, method, params),
     fundGas: (account) => fundGas(rpcUrl, account),
@@ -138,14 +107,13 @@ async function sendAs(rpcUrl: string, from: string, to: string | undefined, call
 
 interface MinedReceipt {
   readonly status: Hex;
-  readonly contractAddress: string | null;
 }
 
-async function mined(rpcUrl: string, hash: Hex): Promise<MinedReceipt> {
+async function mined(rpcUrl: string, hash: Hex): Promise<void> {
   const deadline = Date.now() + RECEIPT_TIMEOUT_MS;
   for (;;) {
     const receipt = (await rpc(rpcUrl, 'eth_getTransactionReceipt', [hash])) as MinedReceipt | null;
-    if (receipt?.status === '0x1') return receipt;
+    if (receipt?.status === '0x1') return;
     if (receipt !== null) throw new Error(`transaction ${hash} reverted`);
     if (Date.now() > deadline) throw new Error(`transaction ${hash} was not mined in ${RECEIPT_TIMEOUT_MS} ms`);
     await new Promise((resolve) => setTimeout(resolve, RECEIPT_POLL_MS));

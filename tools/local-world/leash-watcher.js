@@ -1,14 +1,15 @@
 /**
- * The other end of `leash.ts`: reads `+<pid>` and `-<pid>` lines, and when the pipe closes, because
+ * The other end of leash.ts: reads `+<pid>` and `-<pid>` lines, and when the pipe closes, because
  * its owner ended in whatever way (kill -9 included), ends every process still listed. It runs in a
  * session of its own, so that a Ctrl-C or a kill of the owner's process group does not take it
  * along before it has done its work.
  */
-const pids = new Set<number>();
+/** @type {Set<number>} */
+const pids = new Set();
 let rest = '';
 
 process.stdin.setEncoding('latin1');
-process.stdin.on('data', (chunk: string) => {
+process.stdin.on('data', (chunk) => {
   const lines = `${rest}${chunk}`.split('\n');
   rest = lines.pop() ?? '';
   for (const line of lines) {

@@ -1,10 +1,9 @@
-/** The compiled contracts of `spec/fixtures/token`. */
+/** The compiled contracts of the local chain. */
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type Abi, type Hex, parseAbi } from 'viem';
+import artefacts from './contracts/contracts.json' with { type: 'json' };
 
-/** One compiled contract of spec/fixtures/token. */
+/** One compiled contract of the folder contracts. */
 export interface Artefact {
   /** File name of its source. */
   readonly source: string;
@@ -20,11 +19,8 @@ interface Artefacts {
   readonly contracts: Readonly<Record<'Eip3009Token' | 'Multicall3' | 'ContractWallet', Artefact>>;
 }
 
-/** Where the Solidity sources and their artefact live. */
-export const CONTRACTS_DIRECTORY = join(import.meta.dirname, '../fixtures/token');
-
 /** The committed artefact; a test holds it equal to its sources. */
-export const CONTRACTS = JSON.parse(readFileSync(join(CONTRACTS_DIRECTORY, 'contracts.json'), 'utf8')) as Artefacts;
+export const CONTRACTS = artefacts as Artefacts;
 
 /** Canonical address of Multicall3 on every EVM chain. */
 export const MULTICALL3_ADDRESS = '0xcA11bde05977b3631167028862bE2a173976CA11';

@@ -5,11 +5,9 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { terminate } from './child.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { type Ending, ended, terminate } from './child.ts';
 import { leash } from './leash.ts';
-
-/** CAIP-2 reference of the local chain. */
-export const LOCAL_CHAIN_ID = 31337;
 
 /** Until "Listening on" must have been printed, milliseconds. */
 const START_TIMEOUT_MS = 15_000;
@@ -22,41 +20,64 @@ const STOP_GRACE_MS = 2_000;
 export interface Anvil {
   readonly rpcUrl: string;
   readonly pid: number;
+  /** Resolves when it has ended, for whatever reason. */
+  readonly ended: Promise<Ending>;
   stop(): Promise<void>;
 }
 
-/** Starts anvil on a free port of 127.0.0.1, one block per transaction. */
-export async function startAnvil(chainId: number = LOCAL_CHAIN_ID): Promise<Anvil> {
-  const arguments_ = ['--port', '0', '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
-  const child = spawn(anvilBinary(), [...arguments_, '--chain-id', String(chainId)], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
-    // covers the rest.
-    detached: true,
-  });
+/**
+ * Starts anvil on 127.0.0.1, one block per transaction. `port`: 0 takes any free one.
+ * @throws Error in one line where there is no anvil
+ */
+export async function startAnvil(port: number): Promise<Anvil> {
+  const arguments_ = ['--port', String(port), '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
+  const child = spawn(
+    findAnvil([import.meta.url, join(process.cwd(), 'here')]),
+    [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
+      // covers the rest.
+      detached: true,
+    },
+  );
   leash(child);
   const rpcUrl = `http://${await listeningAddress(child)}`;
   return {
     rpcUrl,
     pid: child.pid ?? 0,
+    ended: ended(child),
     stop: async () => {
       await terminate(child, STOP_GRACE_MS);
     },
   };
 }
 
-function anvilBinary(): string {
-  try {
-    return createRequire(import.meta.url).resolve('@foundry-rs/anvil-linux-amd64/bin/anvil');
-  } catch {
-    // Another platform: a Foundry installation is as good.
+/** How the packages of anvil call a processor, where it is not as Node does. */
+const PROCESSORS: Readonly<Record<string, string>> = { x64: 'amd64' };
+
+/**
+ * The program: of the package for this machine, as modules at these places find it, else of PATH.
+ * @param from paths or file URLs of modules
+ * @throws Error that says what to install
+ */
+export function findAnvil(from: readonly string[], path = process.env['PATH'] ?? ''): string {
+  const packaged = `@foundry-rs/anvil-${process.platform}-${PROCESSORS[process.arch] ?? process.arch}`;
+  for (const place of from) {
+    try {
+      return createRequire(place).resolve(`${packaged}/bin/anvil`);
+    } catch {
+      // Another place may have it.
+    }
   }
-  const found = (process.env['PATH'] ?? '')
+  const found = path
     .split(delimiter)
     .map((directory) => join(directory, 'anvil'))
-    .find((path) => existsSync(path));
+    .find((file) => existsSync(file));
   if (found !== undefined) return found;
-  throw new Error('No local chain: install the optional package @foundry-rs/anvil-linux-amd64, or put anvil on PATH.');
+  throw new Error(
+    'there is no anvil for the local chain: npm install @foundry-rs/anvil in this folder, or install Foundry (getfoundry.sh) so that anvil is on PATH',
+  );
 }
 
 function listeningAddress(child: ChildProcess & { readonly stdout: NodeJS.ReadableStream | null }): Promise<string> {

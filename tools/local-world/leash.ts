@@ -1,8 +1,11 @@
 /** Ends the child processes of a process that ends in any way. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
+
+/** A text, because a bundle is one folder without the files beside this module. */
+const WATCHER = readFileSync(new URL('./leash-watcher.js', import.meta.url), 'utf8');
 
 let holder: Writable | undefined;
 
@@ -22,7 +25,7 @@ export function leash(child: ChildProcess): void {
 }
 
 function startWatcher(): Writable {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'leash-main.ts')], {
+  const child = spawn(process.execPath, ['--eval', WATCHER], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });

@@ -1,0 +1,129 @@
+/** `acg dev`: a local world around a merchant's own service, run again when its file changes. */
+
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { defineCommand } from '../../src/cli/program.ts';
+import { configPath, parseConfigText, readConfigFile } from '../../src/config/document/read.ts';
+import type { ConfigSource } from '../../src/config/load.ts';
+import { readSources } from '../../src/config/sources.ts';
+import { watchDirectories } from '../../src/config/watch.ts';
+import type { MovedBy } from '../local-world/ports.ts';
+import { runUntilStopped } from '../local-world/session.ts';
+import { type LocalWorld, openLocalWorld } from '../local-world/world.ts';
+import { introduction } from './introduction.ts';
+import { pricesOf, readableLine } from './log-lines.ts';
+import { sampleConfig, startSampleMerchant } from './sample-merchant.ts';
+
+interface DevOptions {
+  readonly config?: string;
+  readonly port?: number;
+  readonly managementPort?: number;
+  readonly rpcPort?: number;
+  readonly data?: string;
+  readonly json?: true;
+}
+
+const MOVED_BY: MovedBy = {
+  agents: 'Use --port for another one.',
+  management: 'Use --management-port for another one.',
+  rpc: 'Use --rpc-port for another one.',
+};
+
+export function devCommand(): Command {
+  const about = `Runs your configuration in a local world until Ctrl-C: a chain of its own with test money, a funded TEST buyer, the gateway before
+your service. What needs the real world (network, facilitator, store, public address) is replaced; the file is not changed. A change of it
+starts the gateway anew; one that is refused changes nothing. Without a configuration it sells a sample.`;
+  return defineCommand('dev', about, 'acg dev --config config.yaml')
+    .option('-c, --config <file>', 'yours; else AGENT_COMMERCE_CONFIG, else config.yaml, else a sample')
+    .option('--port <number>', 'of the gateway; else that of the configuration, else 8402', portNumber)
+    .option('--management-port <number>', 'of probes and metrics; else of the configuration, else 8403', portNumber)
+    .option('--rpc-port <number>', 'of the chain; else 8545', portNumber)
+    .option('--data <folder>', 'where the database stays; else it goes away with the world')
+    .option('--json', 'the log as the gateway writes it, and nothing else, on stdout')
+    .action((options: DevOptions) => runUntilStopped(() => open(options)));
+}
+
+function portNumber(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw new InvalidArgumentError('It must be a port, 0 to 65535.');
+}
+
+async function open(options: DevOptions) {
+  await using ends = new AsyncDisposableStack();
+  const source = sourceOf(options);
+  const document = source === undefined ? await sample(ends) : read(source);
+  const isRaw = options.json === true;
+  const colour = !isRaw && process.stdout.isTTY;
+  let world: LocalWorld | undefined;
+  const onLine = (line: string): void => {
+    const price = pricesOf(world?.gateway().config);
+    const shown = isRaw ? line : readableLine(line, { colour, price });
+    if (shown !== undefined) process.stdout.write(`${shown}\n`);
+  };
+  world = ends.adopt(
+    await openLocalWorld(document, {
+      entry: process.argv[1] ?? '',
+      env: process.env,
+      ports: { agents: options.port, management: options.managementPort, rpc: options.rpcPort },
+      movedBy: MOVED_BY,
+      dataDirectory: options.data === undefined ? undefined : resolve(options.data),
+      onLine,
+    }),
+    ({ stop }) => stop(),
+  );
+  const note = (text: string): void => void (isRaw ? process.stderr : process.stdout).write(`${text}\n`);
+  note(await introduction(world, { source: source && pathOf(source), colour }));
+  if (source !== undefined) ends.defer(follow(source, world, note));
+  const opened = ends.move();
+  return { failed: world.failed, stop: () => opened.disposeAsync() };
+}
+
+/** Undefined where there is none: then a sample is sold. */
+function sourceOf({ config }: DevOptions): ConfigSource | undefined {
+  const source = { path: config, env: process.env };
+  return existsSync(pathOf(source)) || config !== undefined || process.env['AGENT_COMMERCE_CONFIG']
+    ? source
+    : undefined;
+}
+
+function pathOf({ path, env }: ConfigSource): string {
+  return configPath(path, env);
+}
+
+/** @throws ConfigError */
+function read(source: ConfigSource): unknown {
+  return parseConfigText(readConfigFile(pathOf(source)));
+}
+
+async function sample(ends: AsyncDisposableStack): Promise<object> {
+  const merchant = ends.adopt(await startSampleMerchant(), ({ stop }) => stop());
+  return sampleConfig(merchant.url);
+}
+
+/** Runs the gateway anew when a file of the configuration changes. @returns what ends that */
+function follow(source: ConfigSource, world: LocalWorld, note: (text: string) => void): () => Promise<void> {
+  const name = join(pathOf(source));
+  let seen = readSources(source).digest;
+  let replaced: Promise<void> = Promise.resolve();
+  const replace = async (): Promise<void> => {
+    try {
+      if (await world.replace(read(source))) note(`${name} has changed: the gateway runs with it`);
+    } catch (error) {
+      note(`${name} has changed, and the gateway goes on as before: ${(error as Error).message}`);
+    }
+  };
+  const watch = watchDirectories(() => {
+    const { digest, files } = readSources(source);
+    if (digest === seen) return;
+    seen = digest;
+    watch.follow(files);
+    replaced = replaced.then(replace);
+  });
+  watch.follow(readSources(source).files);
+  return async () => {
+    watch.close();
+    await replaced;
+  };
+}

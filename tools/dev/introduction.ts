@@ -1,0 +1,86 @@
+/** What `acg dev` says when everything runs: addresses, the buyer, and commands to copy. */
+
+import { connect } from 'node:net';
+import { styleText } from 'node:util';
+import type { GatewayConfig } from '../../src/config/document/config.ts';
+import { TEST_BUYER } from '../local-world/test-buyer.ts';
+import type { LocalWorld } from '../local-world/world.ts';
+import { sampleInput } from './sample-input.ts';
+
+/** How long a merchant that is there may take to accept a connection, milliseconds. */
+const CONNECT_TIMEOUT_MS = 1_000;
+
+/** `source`: the file of the configuration; undefined for the sample. */
+interface Introduced {
+  readonly source: string | undefined;
+  readonly colour: boolean;
+}
+
+/** Each command stands alone on its line, its texts in quotes, so that any shell takes a copy. */
+export async function introduction(world: LocalWorld, { source, colour }: Introduced): Promise<string> {
+  const { baseUrl, adminToken, config } = world.gateway();
+  const { chain } = world;
+  const isThere = await accepts(config.backend.origin);
+  const money = config.x402 === undefined ? 'nothing has a price' : `prices in ${currencyOf(config)}`;
+  const strong = (text: string): string => (colour ? styleText('bold', text, { validateStream: false }) : text);
+  return `
+${strong(`${config.merchant.name}, in a local world`)}
+  Gateway        ${baseUrl}
+  Console        ${baseUrl}/console   token ${adminToken}
+  Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
+  Configuration  ${source ?? 'a sample; acg init writes one of your own'}
+  Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
+  Buyer          ${TEST_BUYER.address}
+                 TEST key ${TEST_BUYER.key}, refused on every other chain
+
+${strong('Try, in another terminal:')}
+${commands(world.gateway()).join('\n')}
+
+Ctrl-C ends everything.
+`;
+}
+
+function currencyOf({ resources }: GatewayConfig): string {
+  for (const { pricing } of resources) if (pricing.type === 'fixed') return pricing.currency;
+  return 'its own';
+}
+
+/** The price, a purchase, and what the operator sees of it. */
+function commands({ baseUrl, adminToken, config }: ReturnType<LocalWorld['gateway']>): readonly string[] {
+  const { resources } = config;
+  const sold = resources.filter(({ exposedVia }) => exposedVia.includes('http'));
+  const resource = sold.find(({ pricing }) => pricing.type === 'fixed') ?? sold[0];
+  const receipts = `  curl -s -H ${quoted(`Authorization: Bearer ${adminToken}`)} ${quoted(`${baseUrl}/api/receipts?limit=10`)}`;
+  if (resource === undefined) return [`  curl -s ${quoted(`${baseUrl}/api/resources`)}`, receipts];
+  const url = quoted(`${baseUrl}/api/resources/${resource.id}/invoke`);
+  const input = quoted(JSON.stringify(sampleInput(resource.inputSchema)));
+  const call = `  curl -i ${url} -H 'content-type: application/json' -d ${input}`;
+  return resource.pricing.type === 'fixed' ? [call, `  ${acg()} pay ${url} ${input}`, receipts] : [call, receipts];
+}
+
+/** How this program is called from a shell. */
+function acg(): string {
+  return process.argv[1]?.endsWith('.ts') ? 'npm run -s acg --' : 'acg';
+}
+
+/** A word for POSIX shells. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Whether something listens at this origin. */
+function accepts(origin: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(origin);
+  const number = Number(port || (protocol === 'https:' ? 443 : 80));
+  const socket = connect({ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: number, timeout: CONNECT_TIMEOUT_MS });
+  return new Promise((resolve) => {
+    const end = (isThere: boolean) => {
+      socket.destroy();
+      resolve(isThere);
+    };
+    socket
+      .once('connect', () => end(true))
+      .once('error', () => end(false))
+      .once('timeout', () => end(false));
+  });
+}

@@ -1,0 +1,105 @@
+/** How a resource is asked for and paid, whatever protocol carries it. */
+
+import type { PaymentRequired } from '@x402/core/types';
+
+/** One way to call one resource: each `send` is the same call, with a payment or without. */
+export interface Channel {
+  /** @throws Error when no answer came */
+  send(payment?: SignedPayment): Promise<Reply>;
+}
+
+/** A payment that moves money at most once, however often it is sent. */
+export interface SignedPayment {
+  /** Base64 of the JSON of a PaymentPayload. */
+  readonly proof: string;
+  /** With the proof it names one purchase (contract 4.4). */
+  readonly idempotencyKey: string;
+}
+
+/** An answer, in no protocol's words. */
+export interface Reply {
+  /** The resource was delivered. */
+  readonly ok: boolean;
+  /** Such as `200` or `TASK_STATE_COMPLETED`. */
+  readonly status: string;
+  readonly contentType: string | undefined;
+  readonly body: Uint8Array;
+  /** What is asked for; undefined where nothing is. */
+  readonly challenge: Challenge | undefined;
+  readonly settlement: Settlement | undefined;
+  /** How long to wait before the same call is sent again, milliseconds; undefined: it is final. */
+  readonly againInMs: number | undefined;
+}
+
+/** The terms of a payment. */
+export interface Challenge {
+  readonly document: PaymentRequired;
+  /** Why the last proof was refused, by its machine token or in words. */
+  readonly refusal: string | undefined;
+  readonly needsMandate: boolean;
+}
+
+/** What an answer says of the payment. */
+export interface Settlement {
+  readonly success: boolean;
+  readonly transaction: string;
+  readonly receiptId: string | undefined;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Retry after this long where an answer names no time, milliseconds. */
+const USUAL_WAIT_MS = 1_000;
+
+/** Empty for what is no object. */
+export function members(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+/** The value of a JSON text; undefined for any other text. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The value of base64 of a JSON text; undefined for any other text. */
+export function base64JsonOf(text: string): unknown {
+  return jsonOf(Buffer.from(text, 'base64').toString());
+}
+
+/**
+ * The challenge in a document, with what the gateway says beside it in `envelope`. Undefined where
+ * nothing can be paid under version 2 of x402.
+ */
+export function challengeOf(document: unknown, envelope: unknown): Challenge | undefined {
+  const { x402Version, accepts } = members(document);
+  if (x402Version !== 2 || !Array.isArray(accepts) || accepts.length === 0) return undefined;
+  const { error, refusal, authorization } = members(envelope);
+  const { reason, message } = members(refusal ?? error);
+  return {
+    document: document as PaymentRequired,
+    refusal: typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined,
+    needsMandate: members(authorization)['required'] !== undefined,
+  };
+}
+
+export function settlementOf(value: unknown): Settlement | undefined {
+  const { success, transaction, receiptId } = members(value);
+  if (typeof success !== 'boolean') return undefined;
+  return {
+    success,
+    transaction: typeof transaction === 'string' ? transaction : '',
+    receiptId: typeof receiptId === 'string' ? receiptId : undefined,
+  };
+}
+
+/** The gateway says of each failure whether the same call may come to something. */
+export function waitOf(envelope: unknown, retryAfter: string | undefined): number | undefined {
+  const { retryable } = members(envelope);
+  if (retryable !== true) return undefined;
+  const seconds = Number(retryAfter);
+  return seconds > 0 ? seconds * 1_000 : USUAL_WAIT_MS;
+}

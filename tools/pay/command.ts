@@ -1,0 +1,178 @@
+/** `acg pay`: buys one resource as an agent would, after asking a person. */
+
+import { createInterface } from 'node:readline/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import { UnavailableError, UsageError } from '../../src/cli/exit-code.ts';
+import { defineCommand } from '../../src/cli/program.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
+import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
+import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
+import { reasonOf, sendUntilAnswered } from './send.ts';
+import { openChannel, type TargetOptions } from './target.ts';
+import { openWallet } from './wallet.ts';
+
+interface PayOptions extends TargetOptions {
+  readonly keyFile?: string;
+  readonly yes?: true;
+  readonly max?: string;
+  readonly proof?: string;
+  readonly wait: number;
+  readonly json?: true;
+}
+
+export function payCommand(): Command {
+  const about = `Calls a URL, and where it asks for a payment (x402) shows price, payee and network, asks you, signs and sends it. The answer goes
+to stdout, what it cost to stderr. The key is ACG_PAY_KEY (0x…) or a file; on the chain of acg dev it is the TEST buyer's. When an answer is
+lost, the same payment is sent again, which moves no money twice.`;
+  return defineCommand('pay', about, `acg pay http://127.0.0.1:8402/api/resources/report/invoke '{"city":"Berlin"}'`)
+    .argument('<url>', 'what is sold there; with --resource the address of a gateway')
+    .argument('[input]', 'JSON, sent as the body')
+    .option('--resource <id>', 'the resource of the gateway, or the tool or skill')
+    .option('--mcp', 'over MCP')
+    .option('--a2a', 'over A2A')
+    .option('--data <file>', 'the body out of a file; - for stdin')
+    .option('--method <name>', 'else GET, or POST with a body')
+    .option('--header <line>', '"Name: value" of every request; may be repeated', (line, all: string[] = []) => [
+      ...all,
+      line,
+    ])
+    .option('--mandate <file>', 'the AP2 mandate that acg mandate wrote')
+    .option('--key-file <file>', 'the private key to pay with')
+    .option('--max <amount>', 'refuse a dearer price: 0.05 of the token, or 50000units')
+    .option('--yes', 'pay without asking')
+    .option('--proof <file>', 'keep the signed payment there; send again the one that is there')
+    .option('--wait <seconds>', 'how long to send it again where its answer is lost', seconds, 60)
+    .option('--json', 'answer and payment as one JSON object on stdout')
+    .action((url: string, input: string | undefined, options: PayOptions) => pay(url, input, options));
+}
+
+function seconds(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be whole seconds.');
+}
+
+async function pay(url: string, input: string | undefined, options: PayOptions): Promise<void> {
+  const channel = await openChannel(url, input, options);
+  const kept = options.proof === undefined ? undefined : keptPayment(options.proof);
+  if (kept !== undefined) return redeem(channel, kept, undefined, options);
+  const asked = await ask(channel, url);
+  const { challenge } = asked;
+  if (challenge === undefined) {
+    note(asked.ok ? 'nothing was asked for, so nothing was paid' : `not delivered: ${asked.status}; nothing was paid`);
+    return print(asked, undefined, options);
+  }
+  if (challenge.needsMandate && options.mandate === undefined)
+    throw new Error(
+      'a mandate is needed as well: make one for this challenge (acg mandate --help), then add --mandate FILE',
+    );
+  const offer = payableOffer(challenge.document);
+  const price = priceOf(offer);
+  if (options.max !== undefined && isAbove(offer, options.max))
+    throw new Error(`the price is ${price}, more than --max ${options.max}: nothing was paid`);
+  const wallet = openWallet(offer.chainId, options.keyFile, process.env);
+  const terms = termsOf(challenge, offer, price, wallet.address);
+  if (!options.yes) await agreed(terms);
+  else note(terms);
+  const payment = await wallet.sign(challenge, offer);
+  if (options.proof !== undefined) keepPayment(options.proof, payment);
+  await redeem(channel, payment, offer, options);
+}
+
+/** Sends the payment until it has an answer. @throws Error where none came, or it was refused */
+async function redeem(
+  channel: Channel,
+  payment: SignedPayment,
+  offer: Offer | undefined,
+  options: PayOptions,
+): Promise<void> {
+  const howToGoOn = (): string => {
+    // Test money is worth no file that a developer did not ask for.
+    const file = options.proof ?? (offer?.chainId === LOCAL_CHAIN_ID ? undefined : saveLost(payment));
+    return file === undefined
+      ? 'with --proof FILE the payment would be kept, to be sent again later'
+      : `the same command with --proof ${file} sends the same payment again, which moves no money twice`;
+  };
+  const stop = (): void => {
+    note(howToGoOn());
+    process.exit(1);
+  };
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const { reply, why, isOpen } = await sendUntilAnswered(channel, payment, options.wait * 1_000, note);
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  if (isOpen) note(howToGoOn());
+  if (reply === undefined) throw new UnavailableError(`no answer to the payment, which may have moved money: ${why}`);
+  if (reply.challenge !== undefined)
+    throw new Error(`${plain(reply.challenge.refusal ?? 'The payment was refused.')} Nothing was paid.`);
+  const { settlement } = reply;
+  if (settlement?.success === true) {
+    note(`paid ${offer === undefined ? 'by the kept payment' : priceOf(offer)}`);
+    note(`transaction ${plain(settlement.transaction)}`);
+    if (settlement.receiptId !== undefined) note(`receipt ${plain(settlement.receiptId)}`);
+  } else note('the answer names no settlement');
+  if (!reply.ok) note(`not delivered: ${plain(reply.status)}`);
+  print(reply, offer, options);
+}
+
+/** The first call, which costs nothing. @throws UnavailableError */
+async function ask(channel: Channel, url: string): Promise<Reply> {
+  try {
+    return await channel.send();
+  } catch (error) {
+    throw new UnavailableError(`${url} does not answer: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+function termsOf({ document }: Challenge, offer: Offer, price: string, payer: string): string {
+  const { payTo, maxTimeoutSeconds } = offer.requirements;
+  const { description, url } = document.resource;
+  return `${plain(description ?? url)}
+  price    ${price}
+  to       ${plain(payTo)}
+  network  ${networkName(offer)}
+  from     ${payer}
+  within   ${maxTimeoutSeconds} s`;
+}
+
+/** @throws UsageError where there is no terminal, Error where the person declines */
+async function agreed(terms: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new UsageError(`${terms}\nthere is no terminal to ask on: add --yes to pay`);
+  const questions = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await questions.question(`${terms}\nPay? [y/N] `);
+    if (!/^y(?:es)?$/i.test(answer.trim())) throw new Error('nothing was paid');
+  } finally {
+    questions.close();
+  }
+}
+
+/** Writes the answer and sets the exit code. */
+function print(reply: Reply, offer: Offer | undefined, { json }: PayOptions): void {
+  process.exitCode = reply.ok ? 0 : 1;
+  if (!json) {
+    process.stdout.write(reply.body);
+    return;
+  }
+  const { ok, status, contentType, settlement } = reply;
+  const { network, asset, amount, payTo } = offer?.requirements ?? {};
+  const payment = settlement && { ...settlement, network, asset, amount, payTo };
+  process.stdout.write(`${JSON.stringify({ ok, status, contentType, ...bodyOf(reply.body), payment })}\n`);
+}
+
+/** As JSON or text where it is such, else as base64. */
+function bodyOf(bytes: Uint8Array): { readonly body: unknown; readonly encoding?: 'base64' } {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    try {
+      return { body: JSON.parse(text) };
+    } catch {
+      return { body: text };
+    }
+  } catch {
+    return { body: Buffer.from(bytes).toString('base64'), encoding: 'base64' };
+  }
+}
+
+function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

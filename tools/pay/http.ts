@@ -1,0 +1,58 @@
+/** Calls a resource over HTTP: at its invoke URL, or in place at an address of its own. */
+
+import {
+  base64JsonOf,
+  type Channel,
+  challengeOf,
+  jsonOf,
+  members,
+  type Reply,
+  settlementOf,
+  waitOf,
+} from './channel.ts';
+
+/** A settlement may take a minute, milliseconds. */
+const ANSWER_TIMEOUT_MS = 120_000;
+/** These say for themselves that the same request may be sent again. */
+const BUSY: ReadonlySet<number> = new Set([429, 503]);
+
+/** What is sent each time. */
+export interface HttpCall {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | undefined;
+}
+
+export function httpChannel({ url, method, headers, body }: HttpCall): Channel {
+  return {
+    async send(payment) {
+      const paid = payment && { 'payment-signature': payment.proof, 'idempotency-key': payment.idempotencyKey };
+      const response = await fetch(url, {
+        method,
+        headers: { ...headers, ...paid },
+        ...(body === undefined ? {} : { body }),
+        // A proof goes to the server that asked for it alone.
+        redirect: 'manual',
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+      });
+      return replyOf(response, new Uint8Array(await response.arrayBuffer()));
+    },
+  };
+}
+
+function replyOf({ ok, status, headers }: Response, body: Uint8Array): Reply {
+  const envelope = ok ? undefined : jsonOf(Buffer.from(body).toString());
+  const asked = headers.get('payment-required');
+  const saysItself = members(envelope)['retryable'] !== undefined;
+  return {
+    ok,
+    status: String(status),
+    contentType: headers.get('content-type') ?? undefined,
+    body,
+    // Some servers have it in the body alone.
+    challenge: status === 402 ? challengeOf(asked === null ? envelope : base64JsonOf(asked), envelope) : undefined,
+    settlement: settlementOf(base64JsonOf(headers.get('payment-response') ?? '')),
+    againInMs: waitOf(saysItself ? envelope : { retryable: BUSY.has(status) }, headers.get('retry-after') ?? undefined),
+  };
+}

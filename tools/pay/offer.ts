@@ -1,0 +1,97 @@
+/** The offer of a challenge that can be paid, in words that a person can judge. */
+
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { eip155ChainId, KNOWN_NETWORKS } from '../../src/payments/pricing/networks.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { LOCAL_CURRENCY, LOCAL_TOKEN } from '../local-world/token.ts';
+
+/** An offer of scheme exact by EIP-3009, on a chain that keys of Ethereum sign for. */
+export interface Offer {
+  readonly requirements: PaymentRequirements;
+  readonly chainId: number;
+}
+
+/** A token whose units are known, not by the word of a seller. */
+interface KnownToken {
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** @throws Error when there is none that `acg pay` can pay */
+export function payableOffer({ accepts }: PaymentRequired): Offer {
+  for (const requirements of accepts) {
+    const chainId = eip155ChainId(requirements.network);
+    const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
+    const isPlain = requirements.scheme === 'exact' && /^\d{1,78}$/.test(requirements.amount);
+    if (chainId !== undefined && method === 'eip3009' && isPlain) return { requirements, chainId };
+  }
+  const offered = accepts.map(({ scheme, network }) => `${scheme} on ${network}`).join(', ');
+  throw new Error(
+    `nothing of what is offered can be paid here: ${plain(offered)}; acg pay signs exact on eip155 chains`,
+  );
+}
+
+/** The price: in units of a known token, else in base units and, as its word, what the seller says. */
+export function priceOf({ requirements }: Offer): string {
+  const { amount, asset, extra } = requirements;
+  const known = knownToken(requirements);
+  if (known !== undefined) return `${inUnits(amount, known.decimals)} ${known.symbol}`;
+  const { symbol, name, decimals } = extra ?? {};
+  const called = [symbol, name].find((word) => typeof word === 'string');
+  const base = `${amount} base units of the token ${plain(asset)}`;
+  const claim =
+    Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= 36
+      ? `, by the seller's word ${inUnits(amount, Number(decimals))}${called === undefined ? '' : ` ${plain(String(called))}`}`
+      : called === undefined
+        ? ''
+        : `, which the seller calls ${plain(String(called))}`;
+  return `${base}${claim}`;
+}
+
+export function networkName({ requirements: { network } }: Offer): string {
+  const title = KNOWN_NETWORKS.get(network)?.title;
+  return title === undefined ? network : `${title} (${network})`;
+}
+
+/**
+ * Whether the price is above what a person wants to pay. `most`: units of the token such as `0.05`,
+ * or base units such as `50000units`.
+ * @throws UsageError for another text, and for units of a token that only the seller knows
+ */
+export function isAbove(offer: Offer, most: string): boolean {
+  const { amount } = offer.requirements;
+  const [, base] = /^(\d{1,78})units$/.exec(most) ?? [];
+  if (base !== undefined) return BigInt(amount) > BigInt(base);
+  const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d{1,36}))?$/.exec(most) ?? [];
+  if (whole === undefined) throw new UsageError(`--max must be an amount such as 0.05 or 50000units, not ${most}`);
+  const known = knownToken(offer.requirements);
+  if (known === undefined)
+    throw new UsageError(
+      `the decimals of this token are known by the seller's word alone: give --max in base units, such as --max ${amount}units`,
+    );
+  // What is below one base unit is no money.
+  const digits = fraction.padEnd(known.decimals, '0').slice(0, known.decimals);
+  return BigInt(amount) > BigInt(`${whole}${digits}`);
+}
+
+/** Text of a server for a terminal, which obeys some characters. */
+export function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  return text.replaceAll(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, ' ').slice(0, 500);
+}
+
+function knownToken({ network, asset }: PaymentRequirements): KnownToken | undefined {
+  const is = (address: string | undefined) => address?.toLowerCase() === asset.toLowerCase();
+  if (network === `eip155:${LOCAL_CHAIN_ID}` && is(LOCAL_TOKEN.address))
+    return { symbol: LOCAL_CURRENCY, decimals: LOCAL_TOKEN.decimals };
+  const usdc = KNOWN_NETWORKS.get(network)?.usdc;
+  return is(usdc?.address) && usdc !== undefined ? { symbol: 'USDC', decimals: usdc.decimals } : undefined;
+}
+
+function inUnits(amount: string, decimals: number): string {
+  const digits = amount.replace(/^0+(?=\d)/, '').padStart(decimals + 1, '0');
+  const split = digits.length - decimals;
+  const fraction = digits.slice(split).replace(/0+$/, '');
+  return fraction === '' ? digits.slice(0, split) : `${digits.slice(0, split)}.${fraction}`;
+}
