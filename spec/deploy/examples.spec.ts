@@ -126,7 +126,7 @@ function invoke({ gateway }: Running, id: string, input: object): Promise<Respon
 
 describe('the list of examples', () => {
   it('names each, and each is started by a spec', () => {
-    const specs = globSync('spec/deploy/*.spec.ts').map((file) => readFileSync(file, 'utf8'));
+    const specs = globSync('spec/{deploy,documents}/*.spec.ts').map((file) => readFileSync(file, 'utf8'));
     const listed = [...readFileSync(`${EXAMPLES}/README.md`, 'utf8').matchAll(/^\| \[([^\]]+)\]/gm)].map(
       ([, name]) => name,
     );
@@ -134,7 +134,7 @@ describe('the list of examples', () => {
     assert.deepEqual(listed.sort(), there.sort());
     for (const name of there)
       assert.ok(
-        specs.some((spec) => spec.includes(`running('${name}`) || spec.includes(`'deploy/examples/${name}'`)),
+        specs.some((spec) => spec.includes(`running('${name}`) || spec.includes(`'deploy/examples/${name}/README.md'`)),
         name,
       );
   });

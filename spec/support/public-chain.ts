@@ -1,4 +1,6 @@
-/** A local chain in the place of a public network: with its number, and its token at its address. */
+/**
+ * A local chain in the place of a public network: with its number, and its token at its address.
+ */
 
 import { type Address, type Hex, toHex } from 'viem';
 import { type Chain, connectChain, startChain } from '../../tools/local-world/chain.ts';
