@@ -96,7 +96,9 @@ served() {
 `;
 
 /** A reader gives it a terminal of its own. */
-const SERVES = /^(?!.*&\s*(?:#.*)?$)(npm run -s acg -- serve\b[^#\n]*).*$/gm;
+const SERVES = /^(?!.*&\s*(?:#.*)?$)((?:npm run -s acg --|acg) (?:serve|dev)\b[^#\n]*).*$/gm;
+/** Listens on ports of its own. */
+const DEV = /\bacg dev\b/g;
 /** A stream that a reader ends: its first line is enough. */
 const STREAMS = /^curl -sN\b[^#\n]*/gm;
 /** A command that is refused says so in its comment, with the code that it exits with. */
@@ -105,6 +107,7 @@ const REFUSED = /^([^#\n]*?)\s*#.*\bexit code (\d+).*$/gm;
 function scriptOf({ language, detail, text }: Block, { ports, fill }: Place): string {
   if (language === 'sh')
     return fill(text)
+      .replaceAll(DEV, `acg dev --rpc-port 0 --port ${ports.agents} --management-port ${ports.management}`)
       .replaceAll(REFUSED, '{ $1; } && exit 1 || [ $? -eq $2 ]')
       .replaceAll(STREAMS, '{ $& || true; } | head -n 1')
       .replaceAll(SERVES, `$1 > serve.log 2>&1 & served ${ports.management}`);

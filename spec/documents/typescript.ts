@@ -14,10 +14,10 @@ const AWAITED = /^const (\w+)(?::[^=]+)? = await /gm;
 
 /**
  * The program of these blocks. A block stands inside the one before it, so that it may name again
- * what that one has named. `before`: what a document takes as given.
+ * what that one has named.
  */
-export function programOf(blocks: readonly Block[], before: string): string {
-  const texts = [before, ...blocks.map(({ text }) => text)];
+export function programOf(blocks: readonly Block[]): string {
+  const texts = blocks.map(({ text }) => text);
   const imports = new Set(texts.flatMap((text) => text.match(IMPORT) ?? []));
   const bodies = texts.map((text) => {
     const names = [...text.matchAll(AWAITED)].map(([, name = '']) => name);
