@@ -6,6 +6,11 @@ export const DEVELOPER_COMMANDS: CommandGroup = {
   title: 'Develop against it',
   commands: [
     {
+      name: 'init',
+      summary: 'write a first configuration, with comments',
+      load: async () => (await import('./init/command.ts')).initCommand(),
+    },
+    {
       name: 'dev',
       summary: 'run a configuration in a local world: test money, a funded buyer, your service',
       load: async () => (await import('./dev/command.ts')).devCommand(),

@@ -6,7 +6,7 @@ import { COMPILE_CACHE } from '../support/compile-cache.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 /** The entry of a checkout, with the commands that no image has. */
-const TOOLS = join(import.meta.dirname, '../../tools/acg.ts');
+export const TOOLS = join(import.meta.dirname, '../../tools/acg.ts');
 /** Node takes both outputs for terminals, which show colours unless the environment forbids it. */
 const TERMINAL = `for (const out of [process.stdout, process.stderr]) Object.assign(out, { isTTY: true, columns: 80, hasColors: () => true })`;
 
@@ -15,7 +15,9 @@ type Environment = Readonly<Record<string, string>>;
 /** The end of a run of the command line. */
 export interface CommandRun {
   readonly code: number | null;
-  /** Lines of stdout. */
+  /** All of stdout, as bytes. */
+  readonly output: Buffer;
+  /** Its lines. */
   readonly lines: readonly string[];
   readonly errors: string;
 }
@@ -39,9 +41,14 @@ export function acg(folder: string, args: readonly string[], env: Environment = 
   return started([MAIN, ...args], folder, env).ended;
 }
 
-/** The same for the commands of a checkout. */
-export function acgOfCheckout(folder: string, args: readonly string[], env: Environment = {}): Promise<CommandRun> {
-  return started([TOOLS, ...args], folder, env).ended;
+/** The same for the commands of a checkout. `input`: what stands at stdin. */
+export function acgOfCheckout(
+  folder: string,
+  args: readonly string[],
+  env: Environment = {},
+  input = '',
+): Promise<CommandRun> {
+  return started([TOOLS, ...args], folder, env, input).ended;
 }
 
 /** The same, with outputs that it takes for terminals. */
@@ -55,13 +62,15 @@ export function startAcg(folder: string, args: readonly string[], env: Environme
   return started([MAIN, ...args], folder, env);
 }
 
-function started(words: readonly string[], folder: string, env: Environment): RunningCommand {
+function started(words: readonly string[], folder: string, env: Environment, input = ''): RunningCommand {
   const child = spawn(process.execPath, words, {
     cwd: folder,
     env: { ...COMPILE_CACHE, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   leash(child);
+  // A command that does not read ends before.
+  child.stdin.on('error', () => undefined).end(input);
   const [out, err]: [Buffer[], Buffer[]] = [[], []];
   const closed = new Promise((resolve) => child.once('close', resolve));
   let printed = Promise.withResolvers<void>();
@@ -91,7 +100,7 @@ function started(words: readonly string[], folder: string, env: Environment): Ru
     ended: (async () => {
       const { code } = await ended(child);
       await closed;
-      return { code, lines: text().split('\n').filter(Boolean), errors: errors() };
+      return { code, output: Buffer.concat(out), lines: text().split('\n').filter(Boolean), errors: errors() };
     })(),
   };
 }

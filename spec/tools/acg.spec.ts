@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
 import { acg, acgOfCheckout } from '../cli/acg.ts';
 import { bundledGateway, codeBeside } from '../support/bundle.ts';
 
@@ -13,7 +14,7 @@ describe('the commands for developers', () => {
   it('are listed by the entry of a working copy, beside those of the gateway', async () => {
     const { code, lines } = await acgOfCheckout(folder, ['--help']);
     assert.equal(code, 0);
-    for (const command of ['mandate', 'vectors', 'serve', 'validate'])
+    for (const command of ['init', 'dev', 'pay', 'mandate', 'vectors', 'serve', 'validate'])
       assert.ok(
         lines.some((line) => line.startsWith(`  ${command}`)),
         command,
@@ -21,7 +22,7 @@ describe('the commands for developers', () => {
   });
 
   it('are named by the gateway alone, which does not have them', async () => {
-    for (const command of ['mandate', 'vectors']) {
+    for (const command of ['init', 'dev', 'pay', 'mandate', 'vectors']) {
       const { code, errors } = await acg(folder, [command, 'keys']);
       assert.equal(code, 64);
       assert.match(errors, new RegExp(`npm run acg -- ${command}`));
@@ -30,6 +31,7 @@ describe('the commands for developers', () => {
 
   it('are not in the bundle: no image makes test keys or mandates', async () => {
     const bundle = codeBeside(process.env['GATEWAY_ENTRY'] ?? (await bundledGateway()));
-    for (const text of ['TEST keys', 'acg vectors ap2 cases.json']) assert.ok(!bundle.includes(text), text);
+    for (const text of ['TEST keys', 'acg vectors ap2 cases.json', TEST_BUYER.key, 'anvil_setCode'])
+      assert.ok(!bundle.includes(text), text);
   });
 });

@@ -5,6 +5,7 @@ import { styleText } from 'node:util';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import { TEST_BUYER } from '../local-world/test-buyer.ts';
 import type { LocalWorld } from '../local-world/world.ts';
+import { PROGRAM } from '../program-name.ts';
 import { sampleInput } from './sample-input.ts';
 
 /** How long a merchant that is there may take to accept a connection, milliseconds. */
@@ -28,7 +29,7 @@ ${strong(`${config.merchant.name}, in a local world`)}
   Gateway        ${baseUrl}
   Console        ${baseUrl}/console   token ${adminToken}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
-  Configuration  ${source ?? 'a sample; acg init writes one of your own'}
+  Configuration  ${source ?? `a sample; ${PROGRAM} init writes one of your own`}
   Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
   Buyer          ${TEST_BUYER.address}
                  TEST key ${TEST_BUYER.key}, refused on every other chain
@@ -55,12 +56,7 @@ function commands({ baseUrl, adminToken, config }: ReturnType<LocalWorld['gatewa
   const url = quoted(`${baseUrl}/api/resources/${resource.id}/invoke`);
   const input = quoted(JSON.stringify(sampleInput(resource.inputSchema)));
   const call = `  curl -i ${url} -H 'content-type: application/json' -d ${input}`;
-  return resource.pricing.type === 'fixed' ? [call, `  ${acg()} pay ${url} ${input}`, receipts] : [call, receipts];
-}
-
-/** How this program is called from a shell. */
-function acg(): string {
-  return process.argv[1]?.endsWith('.ts') ? 'npm run -s acg --' : 'acg';
+  return resource.pricing.type === 'fixed' ? [call, `  ${PROGRAM} pay ${url} ${input}`, receipts] : [call, receipts];
 }
 
 /** A word for POSIX shells. */

@@ -59,6 +59,7 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
   const asked = await ask(channel, url);
   const { challenge } = asked;
   if (challenge === undefined) {
+    if (asked.status === '402') throw new Error('402 without an offer of x402 version 2: nothing that acg pay can pay');
     note(asked.ok ? 'nothing was asked for, so nothing was paid' : `not delivered: ${asked.status}; nothing was paid`);
     return print(asked, undefined, options);
   }

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
+import { generatePrivateKey } from 'viem/accounts';
+import { TEST_BUYER } from '../../../tools/local-world/test-buyer.ts';
+import { LOCAL_TOKEN } from '../../../tools/local-world/token.ts';
+import { acgOfCheckout } from '../../cli/acg.ts';
+import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
+
+const PAYEE = `0x${'2'.repeat(40)}`;
+
+function asking(changes: object = {}, resource: object = {}): PaymentRequired {
+  return {
+    x402Version: 2,
+    resource: { url: 'https://shop.example/x', ...resource },
+    accepts: [
+      {
+        ...{ scheme: 'exact', network: 'eip155:31337', amount: '10000', asset: LOCAL_TOKEN.address, payTo: PAYEE },
+        ...{ maxTimeoutSeconds: 120, extra: { name: 'Test USD', version: '2' } },
+        ...changes,
+      },
+    ],
+  } as PaymentRequired;
+}
+
+/** Sellers that are no gateway of ours. */
+describe('acg pay before a strange seller', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-pay-'));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** What `acg pay` does before a server that answers so; `proofs`: the payments that it got. */
+  async function before(
+    answer: (exchange: HttpExchange, proofs: readonly string[]) => void,
+    args: readonly string[] = ['--yes'],
+    env: Readonly<Record<string, string>> = {},
+  ) {
+    const proofs: string[] = [];
+    const keys = new Set<unknown>();
+    const server = await serveHttp((exchange) => {
+      const { headers } = exchange.request;
+      if (typeof headers['payment-signature'] === 'string') {
+        proofs.push(headers['payment-signature']);
+        keys.add(headers['idempotency-key']);
+      }
+      answer(exchange, proofs);
+    });
+    try {
+      const run = await acgOfCheckout(folder, ['pay', `${server.url}/x`, ...args], env);
+      return { ...run, proofs, keys };
+    } finally {
+      await server.stop();
+    }
+  }
+  const challenged =
+    (document: PaymentRequired, body: object = {}) =>
+    ({ response }: HttpExchange): void => {
+      response.setHeader('payment-required', encodePaymentRequiredHeader(document));
+      answerJson(response, 402, body);
+    };
+
+  it('signs what it has shown, and nothing else of the challenge', async () => {
+    const [first] = asking().accepts;
+    const dear = {
+      ...asking({ amount: '99000000' }),
+      accepts: [{ ...first, scheme: 'upto' }, first, ...asking({ amount: '1' }).accepts],
+    };
+    const { code, proofs, errors } = await before((exchange, got) => {
+      if (got.length === 0) challenged(dear as PaymentRequired)(exchange);
+      else answerJson(exchange.response, 200, {});
+    });
+    assert.equal(code, 0, errors);
+    assert.match(errors, /price {4}0\.01 TUSD/);
+    const { accepted, payload } = decodePaymentSignatureHeader(proofs[0] ?? '');
+    const { authorization } = payload as { readonly authorization: { readonly value: string; readonly to: string } };
+    assert.deepEqual([accepted.amount, authorization.value, authorization.to], ['10000', '10000', PAYEE]);
+  });
+
+  it('sends the same proof under the same key while the seller is busy', async () => {
+    const { code, proofs, keys } = await before((exchange, got) => {
+      if (got.length === 0) challenged(asking())(exchange);
+      else if (got.length < 3) answerJson(exchange.response, 503, {});
+      else answerJson(exchange.response, 200, {});
+    });
+    assert.equal(code, 0);
+    assert.equal(proofs.length, 3);
+    assert.equal(new Set(proofs).size, 1);
+    assert.equal(keys.size, 1);
+    assert.match(String([...keys][0]), /^[0-9a-f-]{36}$/);
+  });
+
+  it('follows no redirect with a proof', async () => {
+    const { code, proofs, errors } = await before((exchange, got) => {
+      if (got.length === 0) challenged(asking())(exchange);
+      else exchange.response.writeHead(307, { location: '/elsewhere' }).end();
+    });
+    assert.deepEqual([code, proofs.length], [1, 1]);
+    assert.match(errors, /the answer names no settlement\nnot delivered: 307\n$/);
+  });
+
+  it('pays with the TEST buyer on the local chain alone', async () => {
+    const real = asking({ network: 'eip155:84532', asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e' });
+    for (const [env, words] of [
+      [{}, /there is no key to pay with: set ACG_PAY_KEY, or name a file with --key-file\n$/],
+      [
+        { ACG_PAY_KEY: TEST_BUYER.key },
+        /ACG_PAY_KEY has a key that is public, for development on eip155:31337: it pays nowhere else\n$/,
+      ],
+    ] as const) {
+      const { code, proofs, errors } = await before(challenged(real), ['--yes'], env);
+      assert.deepEqual([code, proofs.length], [64, 0]);
+      assert.match(errors, words);
+    }
+  });
+
+  it('shows base units of a token that the seller alone knows, and refuses a --max in its units', async () => {
+    const token = `0x${'3'.repeat(40)}`;
+    const document = asking({
+      network: 'eip155:8453',
+      asset: token,
+      amount: '5000000000000000000',
+      extra: { name: 'USD Coin', version: '2', decimals: 18, symbol: 'USDC' },
+    });
+    const env = { ACG_PAY_KEY: generatePrivateKey() };
+    const shown = await before(challenged(document), [], env);
+    assert.match(
+      shown.errors,
+      new RegExp(`price    5000000000000000000 base units of the token ${token}, by the seller's word 5 USDC\n`),
+    );
+    const { code, proofs, errors } = await before(challenged(document), ['--yes', '--max', '10'], env);
+    assert.deepEqual([code, proofs.length], [64, 0]);
+    assert.match(errors, /give --max in base units, such as --max 5000000000000000000units/);
+  });
+
+  it('shows no control characters of the seller', async () => {
+    const document = asking({ payTo: `${PAYEE}\u001b[2K` }, { description: 'cheap\u001b[1A\r\nprice    0 USDC' });
+    const { errors } = await before(challenged(document), []);
+    assert.match(errors, /^cheap \[1A {2}price {4}0 USDC\n {2}price {4}0\.01 TUSD\n/);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+    assert.doesNotMatch(errors, /[\x00-\x09\x0b-\x1f]/);
+  });
+
+  it('says where a mandate is missing, before it pays', async () => {
+    const { code, proofs, errors } = await before(
+      challenged(asking(), { authorization: { required: [{ method: 'ap2' }] } }),
+    );
+    assert.deepEqual([code, proofs.length], [1, 0]);
+    assert.match(errors, /a mandate is needed as well: .*--mandate FILE\n$/);
+  });
+
+  it('does not pay by version 1 of x402, nor for a 402 without any offer', async () => {
+    for (const body of [{ x402Version: 1, accepts: [{}] }, { x402Version: 2, accepts: [] }, {}]) {
+      const { code, proofs, errors } = await before(({ response }) => answerJson(response, 402, body));
+      assert.deepEqual([code, proofs.length], [1, 0]);
+      assert.equal(errors, '402 without an offer of x402 version 2: nothing that acg pay can pay\n');
+    }
+  });
+
+  it('reads the offer of a body where there is no header', async () => {
+    const { code, proofs } = await before(({ response }, got) => {
+      answerJson(response, got.length === 0 ? 402 : 200, got.length === 0 ? asking() : {});
+    });
+    assert.deepEqual([code, proofs.length], [0, 1]);
+  });
+
+  it('sends headers that it is given with each request', async () => {
+    const seen: unknown[] = [];
+    await before(
+      (exchange, got) => {
+        seen.push(exchange.request.headers['x-shop']);
+        if (got.length === 0) challenged(asking())(exchange);
+        else answerJson(exchange.response, 200, {});
+      },
+      ['--yes', '--header', 'X-Shop: a: b'],
+    );
+    assert.deepEqual(seen, ['a: b', 'a: b']);
+  });
+});
