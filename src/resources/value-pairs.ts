@@ -4,8 +4,9 @@ import { isObject, type Json } from '../json/types.ts';
 import { encodeText, scalarText } from './url-template.ts';
 
 /**
- * How a list or an object is written. `comma`, `space`, `pipe`: a list in one pair. `deepObject`:
- * a pair for each value inside, `name[key][0]=value`. `json`: JSON text in one pair.
+ * How a list or an object is written. `comma`, `space`, `pipe`: a list in one pair. `deepObject`: a
+ * pair for each value inside, `name[key]=value`, items of a list as `name[]=value` or, when they
+ * are no scalars, `name[0][key]=value`. `json`: JSON text in one pair.
  */
 export type PairStyle = keyof typeof WRITERS;
 
@@ -40,7 +41,11 @@ function joined(name: string, value: Json, separator: string): Pairs {
 }
 
 function deepObject(name: string, value: Json): Pairs {
-  if (Array.isArray(value)) return together(value.map((item, index) => deepObject(`${name}[${index}]`, item)));
+  if (Array.isArray(value)) {
+    // An index tells the members of two objects apart, and some servers read it as a key.
+    const indexed = value.some((item) => scalarText(item) === undefined);
+    return together(value.map((item, index) => deepObject(`${name}[${indexed ? index : ''}]`, item)));
+  }
   if (isObject(value)) return together(Object.entries(value).map(([key, item]) => deepObject(`${name}[${key}]`, item)));
   return scalar(name, value);
 }

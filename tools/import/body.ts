@@ -35,9 +35,12 @@ export function bodyOf(
   const request = resolved(documents, { file, value: source }, 'a body');
   const stated = request.value['required'];
   const carries = method !== 'GET' && method !== 'DELETE';
-  const required = carries ? stated !== false : stated === true;
+  let required = carries ? stated !== false : stated === true;
   try {
-    if (!carries) throw new Inexpressible(`no resource of ${method} has`);
+    if (!carries) {
+      required ||= stated !== false && needsContent(readBody(request, false, reader).schema);
+      throw new Inexpressible(`no resource of ${method} has`);
+    }
     const body = readBody(request, required, reader);
     return { body, leftOut: body.leftOut };
   } catch (error) {
@@ -45,6 +48,15 @@ export function bodyOf(
     if (required) throw new Inexpressible(`needs a body, which ${error.message}`);
     return { body: undefined, leftOut: [{ path: 'the body', reason: error.message }] };
   }
+}
+
+/** Whether no empty object fits: such a body is hardly optional, whatever the document says. */
+function needsContent(schema: Json): boolean {
+  if (!isObject(schema)) return false;
+  const { required, oneOf, anyOf } = schema;
+  const choice = oneOf ?? anyOf;
+  if (Array.isArray(choice)) return (choice as readonly Json[]).every(needsContent);
+  return Array.isArray(required) || (schema['type'] !== undefined && !mayBe(schema, 'object'));
 }
 
 function readBody(

@@ -11,14 +11,16 @@ import { jsonReport, textReport } from './report.ts';
 import type { ResourceOptions } from './resource.ts';
 import { readDocuments } from './source.ts';
 
-interface ImportArguments {
+export interface ImportArguments {
+  /** The document: a path, an https URL, or an http URL on loopback. */
+  readonly source: string;
   /** Price of operations without `x-price`, in display units; default: free. */
   readonly price?: string | undefined;
   /** What prices are in; default: that of the configuration of `into`, else USDC. */
   readonly currency?: string | undefined;
-  readonly tag?: readonly string[] | undefined;
+  readonly tags?: readonly string[] | undefined;
   /** `operationId` or `METHOD /path`. */
-  readonly operation?: readonly string[] | undefined;
+  readonly operations?: readonly string[] | undefined;
   readonly ignoreSecurity?: boolean | undefined;
   /** Instead of the path of the document's server. */
   readonly basePath?: string | undefined;
@@ -32,8 +34,20 @@ interface ImportArguments {
   readonly json?: boolean | undefined;
 }
 
+/** Where a command writes: the process. */
+interface Streams {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number };
+}
+
 const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
 const USUAL_CURRENCY = 'USDC';
+
+/** The arguments as the command line names them. */
+type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
+  readonly tag?: readonly string[];
+  readonly operation?: readonly string[];
+};
 
 export function importCommand(): Command {
   const about = `Makes resources of an OpenAPI 3.0 or 3.1 document: parameters and body become one input. Prints them, or writes them; stderr
@@ -52,8 +66,8 @@ tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
     .option('--into <file>', 'add them to a configuration')
     .option('--force', 'replace the file, or resources of the same id')
     .option('--json', 'the report as JSON')
-    .action(async (source: string, args: ImportArguments) => {
-      process.exitCode = await runImport(source, args);
+    .action(async (source: string, { tag: tags, operation: operations, ...args }: ImportOptions) => {
+      process.exitCode = await runImport({ source, tags, operations, ...args });
     });
 }
 
@@ -61,15 +75,15 @@ tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
  * Exit code 0 when anything became a resource, 1 when nothing did.
  * @throws UsageError; Error of one line for a document that cannot be read
  */
-async function runImport(source: string, args: ImportArguments): Promise<number> {
-  const { out, into, force = false, json = false } = args;
+export async function runImport(args: ImportArguments, { stdout, stderr }: Streams = process): Promise<number> {
+  const { source, out, into, force = false, json = false } = args;
   if (out !== undefined && into !== undefined) throw new UsageError('--out and --into exclude each other');
   const before = into === undefined ? undefined : existing(into);
   const options = resourceOptions(args, before?.currency);
   const documents = await readDocuments(source);
   const made = importOpenApi(documents, {
     ...options,
-    choice: { tags: args.tag ?? [], operations: args.operation ?? [] },
+    choice: { tags: args.tags ?? [], operations: args.operations ?? [] },
   });
   const count = Object.keys(made.resources).length;
   if (count > 0) {
@@ -77,14 +91,12 @@ async function runImport(source: string, args: ImportArguments): Promise<number>
     else if (into !== undefined) writeInto(into, made.resources, force);
     else {
       const text = yamlSection(made.resources);
-      process.stdout.write(text);
+      stdout.write(text);
       if (Buffer.byteLength(text) > MAX_YAML_BYTES)
-        process.stderr.write(`a configuration in YAML has at most ${MAX_YAML_BYTES} bytes: use --out resources.json\n`);
+        stderr.write(`a configuration in YAML has at most ${MAX_YAML_BYTES} bytes: use --out resources.json\n`);
     }
   }
-  process.stderr.write(
-    json ? jsonReport(made) : textReport(made, process.stderr.isTTY ? process.stderr.columns : undefined),
-  );
+  stderr.write(json ? jsonReport(made) : textReport(made, stderr.isTTY === true ? stderr.columns : undefined));
   return count > 0 ? 0 : 1;
 }
 

@@ -4,7 +4,7 @@
  * Schemas inside are left as they are.
  */
 
-import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import type { Json, JsonObject } from '../../src/json/types.ts';
 import { patternFault } from '../../src/resources/patterns/linear.ts';
 import { isKnownFormat } from '../../src/resources/schemas/ajv.ts';
 import { IN_PLACE, KEYWORDS } from '../../src/resources/schemas/keywords.ts';
@@ -17,6 +17,11 @@ const DROPPED: ReadonlySet<string> = new Set([
   ...['title', 'description', 'examples', 'default', 'readOnly', 'writeOnly', '$comment', '$anchor', '$schema'],
   ...['$ref', '$defs', 'type', 'enum', 'exclusiveMinimum', 'exclusiveMaximum', 'format', 'pattern'],
 ]);
+/** What says which members an object has. */
+const MEMBERS: readonly string[] = [
+  ...['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties', 'required'],
+  ...['dependentRequired', ...IN_PLACE],
+];
 const CLASSES = ['object', 'array', 'string', 'number'] as const;
 const COMBINING: readonly string[] = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
 const INT32 = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 } as const;
@@ -81,9 +86,24 @@ function textRules({ format, pattern }: JsonObject, types: readonly string[] | u
   if (isText && typeof pattern === 'string') {
     const fault = patternFault(pattern);
     if (fault !== undefined) throw new Inexpressible(`has the pattern ${JSON.stringify(pattern)}, which ${fault}`);
-    found['pattern'] = pattern;
+    found['pattern'] = withoutNeedlessEscapes(pattern);
   }
   return found;
+}
+
+/** Agents compile patterns with the flag `u`, which refuses `\\:` and its likes. */
+function withoutNeedlessEscapes(pattern: string): string {
+  if (compiles(pattern)) return pattern;
+  const plain = pattern.replaceAll(/\\([^\w\s^$\\.*+?()[\]{}|/-])/g, '$1');
+  return compiles(plain) ? plain : pattern;
+}
+
+function compiles(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, 'u') !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** The type that the keywords of a schema without type are for. */
@@ -126,12 +146,6 @@ function allowedValues({ enum: values }: JsonObject, types: readonly string[] | 
 
 /** An object of which nothing is said is open in OpenAPI, and closed here unless it says so. */
 function openObject(source: JsonObject, types: readonly string[] | undefined): JsonObject {
-  const says = ['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties', ...IN_PLACE];
-  if (types?.includes('object') !== true || says.some((keyword) => source[keyword] !== undefined)) return {};
+  if (types?.includes('object') !== true || MEMBERS.some((keyword) => source[keyword] !== undefined)) return {};
   return { additionalProperties: true };
-}
-
-/** Whether a schema says that the value is the server's alone. */
-export function isReadOnly(schema: Json): boolean {
-  return isObject(schema) && schema['readOnly'] === true;
 }

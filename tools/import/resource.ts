@@ -76,7 +76,7 @@ export function resourceMaker(
     const mimeType = answerOf(documents, operation);
     const { inputs, headers, leftOut } = parametersOf(documents, operation, reader, options.ignoreSecurity);
     const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
-    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + operation.path;
+    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(operation.path);
     const { schema, bindings } = oneInput(inputs, body, method);
     const resource: ResourceDocument = {
       ...textsOf(operation),
@@ -95,6 +95,13 @@ export function resourceMaker(
     check(resource, compile);
     return { resource, leftOut: [...leftOut, ...ofBody] };
   };
+}
+
+/** What a URL does not have as it stands is percent-encoded, but for the names of parameters. */
+function encoded(path: string): string {
+  return path.replaceAll(/\{[^{}]*\}|[^\x21-\x7e]+/g, (part) =>
+    part.startsWith('{') ? part : encodeURIComponent(part),
+  );
 }
 
 function isMethod(method: string): method is BackendRequest['method'] {

@@ -6,10 +6,10 @@
 
 import { FORBIDDEN_NAMES } from '../../src/json/limits.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
-import { IN_PLACE } from '../../src/resources/schemas/keywords.ts';
+import { IN_PLACE, subschemas } from '../../src/resources/schemas/keywords.ts';
 import { RESERVED_NAMES } from '../../src/resources/schemas/reserved-members.ts';
 import { textFault } from '../../src/resources/schemas/text.ts';
-import { inDialect, isReadOnly } from './dialect.ts';
+import { inDialect } from './dialect.ts';
 import { type Documents, Inexpressible, type Place, target } from './references.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
 
@@ -31,8 +31,10 @@ export interface ReadSchema {
 export const MAX_SCHEMAS = 2_000;
 /** How often a schema may stand within itself: deeper ones are left out. */
 const MAX_NESTED = 2;
-/** Deepest nesting of schemas, which bounds the stack. */
-const MAX_DEPTH = 100;
+/** Schemas that are looked at for one input: circles of many are left out everywhere otherwise. */
+const MAX_LOOKS = 10 * MAX_SCHEMAS;
+/** Deepest nesting of schemas: each takes up to two of the 64 levels of a configuration. */
+const MAX_DEPTH = 26;
 const ANNOTATIONS: ReadonlySet<string> = new Set([
   '$ref',
   'description',
@@ -53,16 +55,34 @@ export interface SchemaReader {
 /** `siblings`: whether keywords beside a reference count, as from OpenAPI 3.1 on. */
 export function schemaReader(documents: Documents, { siblings }: { readonly siblings: boolean }): SchemaReader {
   const names = new Map<JsonObject, string>();
-  const known = new Map<string, ReadSchema | Inexpressible>();
+  const known = new Map<string, ReadSchema>();
   /** References that are being followed, outermost first. */
   const open: string[] = [];
   /** Those of them that were met again: what is read meanwhile depends on where it stands. */
   const met = new Set<string>();
 
-  function read({ file, value }: Place, depth = 0): ReadSchema {
+  let looks = 0;
+  /** Whether a bound was met, which lies elsewhere for the same schema in another place. */
+  let isBounded = false;
+
+  function readWhole(place: Place): ReadSchema {
+    looks = 0;
+    isBounded = false;
+    return read(place, 0);
+  }
+
+  function read({ file, value }: Place, depth: number): ReadSchema {
+    looks += 1;
+    if (looks > MAX_LOOKS || depth > MAX_DEPTH) {
+      isBounded = true;
+      throw new Inexpressible(
+        depth > MAX_DEPTH
+          ? `is nested deeper than ${MAX_DEPTH} schemas`
+          : 'is one of many schemas that refer to each other',
+      );
+    }
     if (value === true) return { schema: {}, leftOut: [], size: 1 };
     if (!isObject(value)) throw new Inexpressible('has a schema that is no object');
-    if (depth > MAX_DEPTH) throw new Inexpressible(`is nested deeper than ${MAX_DEPTH} schemas`);
     const reference = value['$ref'];
     if (reference === undefined) return readObject(file, value, depth);
     const more = Object.keys(value).some((keyword) => !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'));
@@ -78,19 +98,15 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     const place = target(documents, reference, file);
     const { key } = place;
     const before = known.get(key);
-    if (before instanceof Inexpressible) throw before;
     if (before !== undefined) return before;
     if (open.includes(key)) met.add(key);
     if (open.filter((other) => other === key).length >= MAX_NESTED) throw new Inexpressible('is recursive');
     open.push(key);
     try {
-      const made = read(place, depth + 1);
+      const made = read(place, depth);
       names.set(made.schema, key.split('/').at(-1) ?? '');
-      if (met.size === 0) known.set(key, made);
+      if (met.size === 0 && !isBounded) known.set(key, made);
       return made;
-    } catch (error) {
-      if (met.size === 0 && error instanceof Inexpressible) known.set(key, error);
-      throw error;
     } finally {
       open.pop();
       if (!open.includes(key)) met.delete(key);
@@ -188,8 +204,7 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     const required = requiredNames(source);
     const properties: [string, Json][] = [];
     for (const [name, property] of Object.entries(isObject(value) ? value : {})) {
-      // The server alone sets it.
-      if (isReadOnly(property) || isReadOnly(targetOf(property, file))) continue;
+      if (isReadOnly(property, file)) continue;
       try {
         const fault = nameFault(name);
         if (fault !== undefined) throw new Inexpressible(fault);
@@ -204,17 +219,24 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     return { properties: Object.fromEntries(properties) };
   }
 
-  function targetOf(property: Json, file: string): Json {
-    if (!isObject(property) || property['$ref'] === undefined) return null;
+  /** Whether the server alone sets a value, as the schema, its target or a part of it says. */
+  function isReadOnly(schema: Json, file: string, hops = 0): boolean {
+    if (!isObject(schema) || hops > MAX_DEPTH) return false;
+    if (schema['readOnly'] === true) return true;
+    const { $ref: reference, allOf } = schema;
+    if (Array.isArray(allOf) && (allOf as readonly Json[]).some((part) => isReadOnly(part, file, hops + 1)))
+      return true;
+    if (reference === undefined) return false;
     try {
-      return target(documents, property['$ref'], file).value;
+      const place = target(documents, reference, file);
+      return isReadOnly(place.value, place.file, hops + 1);
     } catch {
       // Reading it tells why.
-      return null;
+      return false;
     }
   }
 
-  return { read, names };
+  return { read: readWhole, names };
 }
 
 /** Why the gateway takes no input with a property of this name; undefined where it does. */
@@ -242,23 +264,40 @@ function described(read: ReadSchema, description: Json | undefined): ReadSchema 
     : { ...read, schema: { ...read.schema, description: text } };
 }
 
-/** The gateway closes objects, so what is required must be declared. */
+/** The gateway closes objects, so what is required must be declared, in one of their parts. */
 function declareRequired(made: JsonObject, source: JsonObject): JsonObject {
-  const { required: _required, ...schema } = made;
-  if (!('required' in made)) return schema;
   const read = isObject(made['properties']) ? made['properties'] : {};
   const all = isObject(source['properties']) ? source['properties'] : {};
-  const names = requiredNames(source).filter((name) => Object.hasOwn(read, name) || !Object.hasOwn(all, name));
-  if (names.length === 0) return schema;
-  const open = ['additionalProperties', 'patternProperties', ...IN_PLACE].some((keyword) => keyword in made);
-  const undeclared = open || !('properties' in made) ? [] : names.filter((name) => !Object.hasOwn(read, name));
-  return {
-    ...schema,
-    ...(undeclared.length === 0
-      ? {}
-      : { properties: { ...read, ...Object.fromEntries(undeclared.map((name) => [name, {}])) } }),
-    required: names,
-  };
+  const { required: _required, ...rest } = made;
+  // A member that was left out, because the server alone sets it, cannot be required.
+  const own = requiredNames(source).filter((name) => Object.hasOwn(read, name) || !Object.hasOwn(all, name));
+  const schema = 'required' in made && own.length > 0 ? { ...rest, required: own } : rest;
+  const parts = partsOf(schema);
+  const describes = parts.length === 1 ? 'required' in schema : parts.some((part) => 'properties' in part);
+  if (!describes || parts.some(isOpen)) return schema;
+  const declared = new Set(parts.flatMap(({ properties }) => (isObject(properties) ? Object.keys(properties) : [])));
+  const missing = allOfParts(schema)
+    .flatMap(requiredNames)
+    .filter((name) => !declared.has(name));
+  if (missing.length === 0) return schema;
+  return { ...schema, properties: { ...read, ...Object.fromEntries(missing.map((name) => [name, {}])) } };
+}
+
+/** The schema and all others for the same value. */
+function partsOf(schema: JsonObject): readonly JsonObject[] {
+  const parts = subschemas(schema).filter(({ applies, keyword }) => applies === 'same' || keyword === 'if');
+  return [schema, ...parts.flatMap((part) => (isObject(part.schema) ? partsOf(part.schema) : []))];
+}
+
+/** Those of them that hold for each value. */
+function allOfParts(schema: JsonObject): readonly JsonObject[] {
+  const { allOf } = schema;
+  const parts = Array.isArray(allOf) ? (allOf as readonly Json[]).filter((part) => isObject(part)) : [];
+  return [schema, ...parts.flatMap(allOfParts)];
+}
+
+function isOpen({ additionalProperties = false, patternProperties }: JsonObject): boolean {
+  return additionalProperties !== false || patternProperties !== undefined;
 }
 
 function requiredNames({ required }: JsonObject): readonly string[] {

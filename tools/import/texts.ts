@@ -23,5 +23,6 @@ export function plainText(text: string, longest: number): string {
     .join(' ');
   if (shown.length <= longest) return shown;
   const cut = shown.slice(0, longest - 1).toWellFormed();
-  return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), longest / 2))}…`;
+  const space = cut.lastIndexOf(' ');
+  return `${space > longest / 2 ? cut.slice(0, space) : cut}…`;
 }

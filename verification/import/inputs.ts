@@ -104,6 +104,8 @@ export function inputFor(schema: JsonObject, amount: Amount, choice: number): Js
     if (flat['uniqueItems'] !== true) return items;
     const { enum: values } = isObject(flat['items']) ? flattened(flat['items']) : {};
     if (Array.isArray(values)) return (values as readonly Json[]).slice(0, Math.max(count, least));
+    if (items.some((item) => typeof item === 'object' || typeof item === 'boolean'))
+      return items.slice(0, Math.max(1, least));
     return items.map((item, index) =>
       index === 0
         ? item
@@ -155,7 +157,13 @@ function textOf({ format, pattern, minLength, maxLength }: JsonObject): string {
   const least = typeof minLength === 'number' ? minLength : 1;
   const most = typeof maxLength === 'number' ? maxLength : Number.POSITIVE_INFINITY;
   if (typeof pattern === 'string') {
-    const texts = fc.sample(fc.stringMatching(new RegExp(pattern), { size: 'small' }), { numRuns: 40, seed: 7 });
+    const expression = new RegExp(pattern);
+    // The generator of texts knows no word boundary; without them the text is checked all the same.
+    const simpler = new RegExp(pattern.replaceAll('\\b', ''));
+    const texts = fc
+      .sample(fc.stringMatching(simpler, { size: 'small' }), { numRuns: 40, seed: 7 })
+      .flatMap((text) => [text, text.repeat(Math.ceil(least / (text.length || 1))).slice(0, Math.max(least, 1))])
+      .filter((text) => expression.test(text));
     const plain = texts.filter((text) => text.length >= least && text.length <= most && text !== '');
     return plain.find((text) => /^[\x21-\x7e]+$/.test(text)) ?? plain[0] ?? texts[0] ?? '';
   }

@@ -10,21 +10,32 @@ import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type Express } from 'express';
 import { middleware } from 'express-openapi-validator';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { isKnownFormat } from '../../src/resources/schemas/ajv.ts';
+
+/** Their members have names of the document, not of OpenAPI. */
+const NAME_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'schemas', 'paths']);
+const NUMBERS: ReadonlySet<string> = new Set(['int32', 'int64', 'float', 'double']);
 
 export interface Merchant {
   readonly url: string;
+  /** Why it refused the last request that it refused. */
+  lastRefusal(): string;
   close(): Promise<void>;
 }
 
 /** `form`: whether bodies are forms, of which every value is a text. */
 export async function startMerchant(document: JsonObject, { form }: { readonly form: boolean }): Promise<Merchant> {
-  const apps = routesOf(document, form);
+  let refusal = '';
+  const apps = routesOf(document, form, (why) => {
+    refusal = why;
+  });
   const server = createServer((req, res) => answer(apps, req, res));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
+    lastRefusal: () => refusal,
     async close() {
       server.closeAllConnections();
       server.close();
@@ -46,7 +57,7 @@ function answer(routes: readonly Route[], req: IncomingMessage, res: ServerRespo
 }
 
 /** A path without parameters goes before one with them, as OpenAPI says. */
-function routesOf(document: JsonObject, form: boolean): readonly Route[] {
+function routesOf(document: JsonObject, form: boolean, onRefused: (why: string) => void): readonly Route[] {
   const paths = isObject(document['paths']) ? document['paths'] : {};
   const base = basePath(document);
   return Object.entries(paths)
@@ -58,7 +69,7 @@ function routesOf(document: JsonObject, form: boolean): readonly Route[] {
           .map(RegExp.escape)
           .join('[^/]+')}$`,
       ),
-      app: onDemand(() => appOf(partOf(document, path, item), form)),
+      app: onDemand(() => appOf(partOf(document, path, item), form, onRefused)),
     }))
     .toSorted((a, b) => a.parameters - b.parameters);
 }
@@ -69,34 +80,60 @@ function basePath({ servers }: JsonObject): string {
   return new URL(url, 'http://merchant.invalid').pathname.replace(/\/$/, '');
 }
 
-/** The library hashes the whole document for each operation, so each path has one of its own. */
+/**
+ * The library hashes the whole document for each operation, so each path has one of its own, with
+ * what requests refer to. Answers are not judged.
+ */
 function partOf(document: JsonObject, path: string, item: Json): JsonObject {
-  const { openapi, info, servers = [{ url: '/' }], components } = document;
+  const { openapi, info, components } = document;
+  const standing = withoutPathReferences(item, document);
+  const requests = Object.fromEntries(
+    Object.entries(isObject(standing) ? standing : {}).map(([name, operation]) => [
+      name,
+      isObject(operation) ? { ...operation, responses: { 200: { description: '' } }, callbacks: {} } : operation,
+    ]),
+  );
   const kept: Record<string, Record<string, Json>> = {};
-  const waiting: Json[] = [item];
+  const waiting: Json[] = [requests];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
     if (value === null || typeof value !== 'object') continue;
-    const reference = isObject(value) ? value['$ref'] : undefined;
-    const [, kind = '', name = ''] =
-      (typeof reference === 'string' && /^#\/components\/([^/]+)\/([^/]+)/.exec(reference)) || [];
-    const all = isObject(components) ? components[kind] : undefined;
-    const target = isObject(all) ? all[decodeURIComponent(name)] : undefined;
-    if (target !== undefined && kept[kind]?.[name] === undefined) {
-      kept[kind] = { ...kept[kind], [decodeURIComponent(name)]: target };
-      waiting.push(target);
-    }
     waiting.push(...(Object.values(value) as readonly Json[]));
+    const reference = isObject(value) ? value['$ref'] : undefined;
+    const [kind = '', name = ''] =
+      typeof reference === 'string' ? reference.split('/').slice(2).map(decodeURIComponent) : [];
+    const all = isObject(components) ? components[kind] : undefined;
+    const target = isObject(all) ? all[name] : undefined;
+    if (target === undefined || kept[kind]?.[name] !== undefined) continue;
+    kept[kind] = { ...kept[kind], [name]: target };
+    waiting.push(target);
   }
-  const schemes = isObject(components) ? components['securitySchemes'] : undefined;
+  const securitySchemes = (isObject(components) ? components['securitySchemes'] : undefined) ?? {};
   return {
-    ...{ openapi: openapi ?? '', info: info ?? {}, servers },
-    paths: { [path]: item },
-    components: { ...kept, ...(schemes === undefined ? {} : { securitySchemes: schemes }) },
+    ...{ openapi: openapi ?? '', info: info ?? {}, servers: [{ url: basePath(document) || '/' }] },
+    paths: { [path]: requests },
+    components: { ...kept, securitySchemes },
   };
 }
 
-function appOf(part: JsonObject, form: boolean): Express {
+/** What stands in other paths is written out: a part does not have them. */
+function withoutPathReferences(value: Json, document: JsonObject): Json {
+  if (Array.isArray(value)) return value.map((item) => withoutPathReferences(item as Json, document));
+  if (!isObject(value)) return value;
+  const reference = value['$ref'];
+  if (typeof reference === 'string' && reference.startsWith('#/paths/')) {
+    const tokens = reference.split('/').slice(1);
+    const names = tokens.map((token) => decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~'));
+    const target = names.reduce<Json>((node, name) => (node as JsonObject | null)?.[name] ?? null, document);
+    return withoutPathReferences(target, document);
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, withoutPathReferences(inner, document)]),
+  );
+}
+
+function appOf(part: JsonObject, form: boolean, onRefused: (why: string) => void): Express {
   const app = express();
+  app.set('query parser', 'extended');
   app.use(express.json({ strict: false, type: ['application/json', 'application/*+json'], limit: '10mb' }));
   app.use(express.urlencoded({ extended: true, limit: '10mb', arrayLimit: 100 } as object));
   app.use(
@@ -109,27 +146,69 @@ function appOf(part: JsonObject, form: boolean): Express {
     }),
   );
   app.use((req, res) => {
-    res.json({
-      query: req.query,
-      params: (req as { openapi?: { pathParams?: object } }).openapi?.pathParams ?? {},
-      body: req.body ?? null,
-    });
+    const { openapi } = req as { readonly openapi?: { readonly pathParams?: object } };
+    // Without it the library has judged nothing.
+    if (openapi === undefined) res.status(500).json({ message: 'the request was not judged' });
+    else res.json({ query: req.query, params: openapi.pathParams ?? {}, body: req.body ?? null });
   });
   const refuse: ErrorRequestHandler = (error, _req, res, _next) => {
     const { status = 500, message } = error as { readonly status?: number; readonly message: string };
-    res.status(status).json({ message: message.slice(0, 1_000) });
+    onRefused(`${status} ${message.slice(0, 500)}`);
+    res.status(status).json({ message: message.slice(0, 500) });
   };
   app.use(refuse);
   return app;
 }
 
-/** `nullable` without a type means nothing (3.0.3), and the library cannot read it. */
-function normalized(value: unknown): unknown {
-  if (value === null || typeof value !== 'object') return value;
-  const object = value as Record<string, unknown>;
-  if (typeof object['nullable'] === 'boolean' && typeof object['type'] !== 'string') delete object['nullable'];
-  for (const inner of Object.values(object)) normalized(inner);
-  return value;
+/**
+ * The same document without what this library makes more of than OpenAPI does: `nullable` without a
+ * type and `readOnly` of a parameter mean nothing, a body is optional unless it is said, a format
+ * may be unknown, a pattern need not compile with the flag `u`, and a default (which it would insert
+ * unseen) need not fit.
+ */
+function normalized(part: unknown): unknown {
+  const readOnlyParameters = new Set<string>();
+  const writable = (schema: unknown): void => {
+    if (schema === null || typeof schema !== 'object') return;
+    const { $ref: reference, allOf, anyOf, oneOf } = schema as Record<string, unknown>;
+    if (typeof reference === 'string') readOnlyParameters.add(reference);
+    delete (schema as { readOnly?: unknown }).readOnly;
+    for (const part of [allOf, anyOf, oneOf].flat()) writable(part);
+  };
+  const walk = (value: unknown, isSchema: boolean): void => {
+    if (value === null || typeof value !== 'object') return;
+    const object = value as Record<string, unknown>;
+    if (isSchema) {
+      if (typeof object['nullable'] === 'boolean' && typeof object['type'] !== 'string') delete object['nullable'];
+      const { format } = object;
+      if (typeof format === 'string' && !isKnownFormat(format) && !NUMBERS.has(format)) delete object['format'];
+      delete object['default'];
+      if (typeof object['pattern'] === 'string' && !compilesWithUnicode(object['pattern'])) delete object['pattern'];
+    }
+    const { in: place, schema, requestBody } = object as Record<string, Record<string, unknown> | undefined>;
+    if (typeof place === 'string') writable(schema);
+    if (requestBody && requestBody['$ref'] === undefined) requestBody['required'] ??= false;
+    for (const [name, inner] of Object.entries(object)) walk(inner, !NAME_MAPS.has(name));
+  };
+  walk(part, true);
+  const { components } = part as { readonly components: Components };
+  for (const body of Object.values(components.requestBodies ?? {})) body.required ??= false;
+  for (const [name, schema] of Object.entries(components.schemas ?? {}))
+    if (readOnlyParameters.has(`#/components/schemas/${name}`)) delete schema.readOnly;
+  return part;
+}
+
+function compilesWithUnicode(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, 'u') !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+interface Components {
+  readonly schemas?: Readonly<Record<string, { readOnly?: boolean }>>;
+  readonly requestBodies?: Readonly<Record<string, { required?: boolean }>>;
 }
 
 function onDemand<Made>(make: () => Made): () => Made {

@@ -1,14 +1,14 @@
 /** Imports a document, sells every operation through a gateway, and calls each of them. */
 
 import { type ConfigObject, NO_CHAIN } from '../../spec/support/config.ts';
-import { openGateway } from '../../spec/support/gateway.ts';
+import { openGateway, type TestGateway } from '../../spec/support/gateway.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import { importOpenApi } from '../../tools/import/import.ts';
 import { type Amount, inputFor } from './inputs.ts';
-import { startMerchant } from './merchant.ts';
+import { type Merchant, startMerchant } from './merchant.ts';
 
 export interface Outcome {
   /** Operations of the document. */
@@ -49,7 +49,7 @@ export async function runDocument(document: JsonObject, { ignoreSecurity, every 
   try {
     for (const [id, resource] of wanted)
       for (const amount of ['least', 'most'] as const) {
-        const why = await failure(gateway, id, resource, amount);
+        const why = await failure({ gateway, merchant }, id, resource, amount);
         if (why === undefined) continue;
         failures.push({ resource: `${id} (${resource.backend.method} ${resource.backend.path}, ${amount})`, why });
         break;
@@ -73,11 +73,9 @@ function only(resources: Readonly<Record<string, ResourceDocument>>): ConfigObje
   return { ...Object.fromEntries(Object.keys(sampleResources('')).map((id) => [id, undefined])), ...resources };
 }
 
-type Gateway = Awaited<ReturnType<typeof openGateway>>;
-
 /** Why no input of this amount is answered as it should; undefined when one is. */
 async function failure(
-  gateway: Gateway,
+  { gateway, merchant }: { readonly gateway: TestGateway; readonly merchant: Merchant },
   id: string,
   resource: ResourceDocument,
   amount: Amount,
@@ -86,12 +84,13 @@ async function failure(
   for (let choice = 0; choice < CHOICES; choice += 1) {
     const input = inputFor(resource.inputSchema ?? {}, amount, choice);
     const response = await gateway.invoke(id, input);
-    const text = await response.text();
+    const answer = await response.text();
     if (response.ok) {
-      const lost = lostValue(input, resource, JSON.parse(text));
+      const lost = lostValue(input, resource, JSON.parse(answer));
       if (lost === undefined) return undefined;
       why ||= `${lost}; input ${JSON.stringify(input).slice(0, 300)}`;
-    } else why ||= `${response.status} ${text.slice(0, 400)}; input ${JSON.stringify(input).slice(0, 300)}`;
+    } else
+      why ||= `${response.status === 502 ? `the merchant: ${merchant.lastRefusal()}` : answer.slice(0, 400)}; input ${JSON.stringify(input).slice(0, 300)}`;
   }
   return why;
 }
