@@ -15,6 +15,7 @@ import { createRail, type X402Rail } from '../../src/payments/x402/create-rail.t
 import type { ConfigError } from '../../src/problems/problem.ts';
 import { openStore } from '../../src/store/open.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
+import { blocksOf } from '../documents/blocks.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { type ConfigObject, worldConfig } from '../support/config.ts';
 import { freePorts } from '../support/ports.ts';
@@ -211,6 +212,24 @@ describe('the package', () => {
       assert.ok(lines.length > 0);
       assert.ok(lines.some((line) => line.includes('/[secret]')));
       assert.ok(!lines.join('').includes(TOKEN));
+    });
+
+    it('runs as docs/embedding.md shows', async () => {
+      const [block = assert.fail('the document shows no program')] = blocksOf('docs/embedding.md');
+      const [port = 0] = await freePorts(1);
+      const url = `http://127.0.0.1:${port}`;
+      const asked = `console.log(await Promise.all(['/health', '/api/resources'].map(async (path) => (await fetch('${url}' + path)).status)));`;
+      const program = block.text.replace('8402', String(port)).replace(/^\/\/ later.*$/m, asked);
+      assert.ok(program.includes(asked));
+      writeFileSync(join(work, 'install/embedding.ts'), program);
+      writeFileSync(join(work, 'install/config.yaml'), shop());
+      symlinkSync(join(ROOT, 'node_modules/express'), join(work, 'install/node_modules/express'));
+      const { stdout, stderr, status } = spawnSync(process.execPath, ['embedding.ts'], {
+        cwd: join(work, 'install'),
+        encoding: 'utf8',
+      });
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /\[ 200, 200 \]/);
     });
 
     it('has types that a strict program compiles against', () => {
