@@ -4,13 +4,15 @@ import type { CommerceEvent } from '../../src/events/event.ts';
 import { event } from '../payments/ledger/samples.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
-import { acg, acgOnTerminal, type RunningCommand, startAcg } from './acg.ts';
+import { type RunningCommand, startAcg } from './acg.ts';
 import { type OperatorBed, openOperatorBed } from './operator-bed.ts';
+import { openShell } from './shell.ts';
 
 /** The least that a store keeps. */
 const RING = 100;
 const TOKEN = { ACG_ADMIN_TOKEN: OPERATOR_TOKEN };
 const ends = new AsyncDisposableStack();
+const shell = openShell(ends);
 let bed: OperatorBed;
 before(async () => {
   bed = await openOperatorBed(ends, { storage: { eventsMaxLength: RING } });
@@ -33,7 +35,7 @@ describe('acg events', () => {
   it('prints the document of the API, newest first, and says that there is more', async () => {
     await happen(named('list', 3));
     await happen(['rejected'], 'payment.rejected');
-    const { code, lines, errors } = await acg(bed.folder, ['events', '--limit', '2']);
+    const { code, lines, errors } = await shell.run(bed.folder, ['events', '--limit', '2']);
     assert.equal(code, 0, errors);
     const { events, nextCursor } = JSON.parse(lines.join('\n'));
     assert.deepEqual(
@@ -46,18 +48,18 @@ describe('acg events', () => {
 
   it('has the filters of the API, and refuses a type that there is not', async () => {
     const [byType, byRequest] = await Promise.all([
-      acg(bed.folder, ['events', '--type', 'payment.rejected', '--csv']),
-      acg(bed.folder, ['events', '--request-id', 'list-1', '--resource', 'market_report', '--csv']),
+      shell.run(bed.folder, ['events', '--type', 'payment.rejected', '--csv']),
+      shell.run(bed.folder, ['events', '--request-id', 'list-1', '--resource', 'market_report', '--csv']),
     ]);
     assert.equal(byType.lines.length, 2);
     assert.match(byType.lines[1] ?? '', /,payment\.rejected,.*"\{""status"":200\}"\r$/);
     assert.match(byRequest.lines[1] ?? '', /,list-1,/);
-    const { code, errors } = await acg(bed.folder, ['events', '--type', 'payment.setled']);
+    const { code, errors } = await shell.run(bed.folder, ['events', '--type', 'payment.setled']);
     assert.deepEqual([code, errors], [64, '--type has no payment.setled; did you mean payment.settled?\n']);
   });
 
   it('is a table on a terminal', async () => {
-    const { lines } = await acgOnTerminal(bed.folder, ['events', '--limit', '1'], { NO_COLOR: '1' });
+    const { lines } = await shell.run(bed.folder, ['events', '--limit', '1'], { isTerminal: true });
     assert.deepEqual(
       lines.map((line) => line.replaceAll(/ {2,}/g, '|')),
       [
@@ -152,10 +154,14 @@ describe('acg events --follow', () => {
   });
 
   it('one line where it cannot begin: 69 without a gateway, 1 with a wrong token', async () => {
-    const away = await acg(bed.folder, ['events', '--follow', '--url', 'http://127.0.0.1:1'], TOKEN);
+    const away = await shell.run(bed.folder, ['events', '--follow', '--url', 'http://127.0.0.1:1'], {
+      env: TOKEN,
+    });
     assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
     const { url } = bed.gateway;
-    const wrong = await acg(bed.folder, ['events', '--follow', '--url', url], { ADMIN_TOKEN: 'wrong' });
+    const wrong = await shell.run(bed.folder, ['events', '--follow', '--url', url], {
+      env: { ADMIN_TOKEN: 'wrong' },
+    });
     assert.deepEqual([wrong.code, wrong.errors], [1, `${url} refuses the operator token of ADMIN_TOKEN\n`]);
   });
 

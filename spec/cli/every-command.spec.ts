@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import type { Command } from 'commander';
 import { GATEWAY_COMMANDS } from '../../src/cli/commands.ts';
 import { DEVELOPER_COMMANDS } from '../../tools/commands.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { NO_CHAIN, worldConfig, writeConfig } from '../support/config.ts';
-import type { LineRun } from './run-lines.ts';
+import { type LineRun, openShell } from './shell.ts';
 
 /** A screen that shows a help as a whole. */
 const SCREEN = { lines: 24, columns: 80 } as const;
@@ -96,7 +93,12 @@ const UNREACHABLE: Readonly<Record<string, Expected | undefined>> = {
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'acg-commands-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const ends = new AsyncDisposableStack();
+const shell = openShell(ends);
+after(async () => {
+  await ends.disposeAsync();
+  rmSync(folder, { recursive: true, force: true });
+});
 const commands = await definitions();
 const names = [...commands.keys()];
 
@@ -111,25 +113,10 @@ async function definitions(): Promise<ReadonlyMap<string, Command>> {
   return found;
 }
 
-/** Runs all these lines in one process, in a folder of their own. */
-async function runAll(lines: readonly string[]): Promise<readonly LineRun[]> {
-  const child = fork(join(import.meta.dirname, 'run-lines.ts'), {
-    cwd: folder,
-    env: { ...COMPILE_CACHE, ACG_ADMIN_TOKEN: 'any', LOG_LEVEL: 'silent' },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
-  child.send(lines.map((line) => line.split(' ').filter(Boolean)));
-  const [runs] = (await once(child, 'message')) as [readonly LineRun[]];
-  return runs;
-}
-
-/** The lines of the tests of one table, run before them; each finds its own. */
-function runsOf(lines: ReadonlyMap<string, string>): (name: string) => LineRun {
-  let runs: readonly LineRun[] = [];
-  before(async () => {
-    runs = await runAll([...lines.values()]);
-  });
-  return (name) => runs[[...lines.keys()].indexOf(name)] ?? assert.fail(name);
+/** Runs a line in a folder that holds nothing but `away.yaml`. */
+function run(line: string): Promise<LineRun> {
+  const env = { ACG_ADMIN_TOKEN: 'any', LOG_LEVEL: 'silent' };
+  return shell.run(folder, line.split(' ').filter(Boolean), { env });
 }
 
 function optionsOf(command: Command): readonly string[] {
@@ -139,15 +126,14 @@ function optionsOf(command: Command): readonly string[] {
 }
 
 describe('the help of every command', () => {
-  const runOf = runsOf(new Map(names.map((name) => [name, `${name} --help`])));
   for (const name of names)
-    it(`${name}: fits a screen, and has an example that it takes`, () => {
-      const { code, out, errors } = runOf(name);
+    it(`${name}: fits a screen, and has an example that it takes`, async () => {
+      const { code, text, errors } = await run(`${name} --help`);
       assert.deepEqual([code, errors], [0, '']);
-      const lines = out.trimEnd().split('\n');
+      const lines = text.trimEnd().split('\n');
       assert.ok(lines.length <= SCREEN.lines, `${lines.length} lines`);
       for (const line of lines) assert.ok(line.length <= SCREEN.columns, line);
-      const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(out) ?? [];
+      const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(text) ?? [];
       const [, words = ''] = new RegExp(`\\bacg ${name}((?: [^|<>]*)?)`).exec(example) ?? assert.fail(example);
       for (const [flag] of words.matchAll(/(?<= )--?[a-z][a-z-]*/g))
         assert.ok(takes(name, flag, words), `${flag} in ${example}`);
@@ -160,9 +146,9 @@ describe('the help of every command', () => {
   }
 
   it('of all together: every command in one line, and the exit codes', async () => {
-    const [{ code, out } = assert.fail()] = await runAll(['--help']);
+    const { code, text } = await run('--help');
     assert.equal(code, 0);
-    const lines = out.trimEnd().split('\n');
+    const lines = text.trimEnd().split('\n');
     assert.ok(lines.length <= MOST_OVERVIEW_LINES, `${lines.length} lines`);
     for (const line of lines) assert.ok(line.length <= SCREEN.columns, line);
     for (const name of names.filter((words) => !words.includes(' ')))
@@ -170,7 +156,7 @@ describe('the help of every command', () => {
         lines.some((line) => line.startsWith(`  ${name} `)),
         name,
       );
-    for (const exitCode of [0, 1, 64, 66, 69, 78]) assert.match(out, new RegExp(`\\b${exitCode}\\b`));
+    for (const exitCode of [0, 1, 64, 66, 69, 78]) assert.match(text, new RegExp(`\\b${exitCode}\\b`));
   });
 });
 
@@ -179,11 +165,10 @@ describe('a mistyped option of every command', () => {
   const mistyped = (flag: string) => `--${flag.slice(2, 3)}${flag.slice(4)}`;
   const meant = (name: string) =>
     optionsOf(commands.get(name) ?? assert.fail(name)).findLast((flag) => flag.length > 5);
-  const runOf = runsOf(new Map(names.map((name) => [name, `${name} ${mistyped(meant(name) ?? '')}`])));
   for (const name of names)
-    it(`${name}: one line with the likely one, and exit code 64`, () => {
-      const { code, out, errors } = runOf(name);
-      assert.deepEqual([code, out], [64, '']);
+    it(`${name}: one line with the likely one, and exit code 64`, async () => {
+      const { code, text, errors } = await run(`${name} ${mistyped(meant(name) ?? '')}`);
+      assert.deepEqual([code, text], [64, '']);
       assert.match(
         errors,
         new RegExp(`^unknown option '--.*' \\(did you mean ${meant(name)}\\?\\); acg ${name} --help .*\\n$`),
@@ -191,10 +176,14 @@ describe('a mistyped option of every command', () => {
     });
 
   it('and a mistyped command: the same', async () => {
-    const [unknown, near, sub] = await runAll(['sell', 'reciepts', 'refunds lost']);
-    assert.deepEqual([unknown?.code, unknown?.errors], [64, 'unknown command sell; acg --help lists the commands\n']);
-    assert.deepEqual([near?.code, near?.errors], [64, 'unknown command reciepts; did you mean receipts?\n']);
-    assert.deepEqual([sub?.code, sub?.errors], [64, 'unknown command refunds lost; did you mean list?\n']);
+    for (const [line, says] of [
+      ['sell', 'unknown command sell; acg --help lists the commands\n'],
+      ['reciepts', 'unknown command reciepts; did you mean receipts?\n'],
+      ['refunds lost', 'unknown command refunds lost; did you mean list?\n'],
+    ] as const) {
+      const { code, errors } = await run(line);
+      assert.deepEqual([code, errors], [64, says]);
+    }
   });
 });
 
@@ -203,27 +192,25 @@ for (const [what, table] of [
   ['a server that is away', UNREACHABLE],
 ] as const)
   describe(`${what}, for every command`, () => {
-    const lines = new Map(
-      Object.entries(table).flatMap(([name, expected]) => (expected === undefined ? [] : [[name, expected]])),
-    );
-    const runOf = runsOf(new Map([...lines].map(([name, { words }]) => [name, words])));
-
     it('has a row here: a new command needs one', () => assert.deepEqual(names.toSorted(), Object.keys(table).sort()));
 
-    for (const [name, { words, code, says }] of lines)
-      it(`${words}: one line, and exit code ${code}`, () => {
-        const run = runOf(name);
-        assert.equal(run.code, code, run.errors);
+    for (const [name, expected] of Object.entries(table)) {
+      if (expected === undefined) continue;
+      const { words, code, says } = expected;
+      it(`${words}: one line, and exit code ${code}`, async () => {
+        const { text, errors, ...ended } = await run(words);
+        assert.equal(ended.code, code, errors);
         if (name === 'doctor') {
-          assert.match(run.out, says);
+          assert.match(text, says);
           return;
         }
         // The problems of a configuration stand below a heading.
-        const said = run.errors.replace(/^the configuration is refused:\n {2}/, '').trimEnd();
+        const said = errors.replace(/^the configuration is refused:\n {2}/, '').trimEnd();
         assert.match(said, says);
         assert.equal(said.split('\n').length, 1, said);
-        assert.equal(run.out, '');
+        assert.equal(text, '');
       });
+    }
   });
 
 /** Names servers that are away, and none that is there. */

@@ -6,15 +6,18 @@ import { type Receipt, receiptId } from '../../src/receipts/receipt.ts';
 import { PAYMENT, receipt } from '../payments/ledger/samples.ts';
 import { OPERATOR_TOKEN } from '../support/gateway.ts';
 import { answerJson, serveHttp } from '../support/http-server.ts';
-import { acg, acgOnTerminal } from './acg.ts';
+import { acgOnTerminal } from './acg.ts';
 import { type OperatorBed, openOperatorBed } from './operator-bed.ts';
+import { openShell } from './shell.ts';
 
 const MINUTE_MS = 60_000;
+/** The tests run some time after this. */
+const BEGAN_MS = Date.now();
 /** More than a page of the API. */
 const MANY = 620;
 
 function aged(minutes: number, name: string, more: Partial<Receipt> = {}): Receipt {
-  return receipt(receiptId(Date.now() - minutes * MINUTE_MS), name, more);
+  return receipt(receiptId(BEGAN_MS - minutes * MINUTE_MS), name, more);
 }
 
 const UNDELIVERED = aged(2, 'undelivered', {
@@ -30,6 +33,7 @@ const HOSTILE = aged(5, 'hostile', { resourceId: 'rare', delivered: true, metada
 const OLD = Array.from({ length: MANY }, (_, index) => aged(120 + index, `old-${index}`, { delivered: true }));
 
 const ends = new AsyncDisposableStack();
+const shell = openShell(ends);
 let bed: OperatorBed;
 before(async () => {
   bed = await openOperatorBed(ends);
@@ -37,7 +41,8 @@ before(async () => {
 });
 after(() => ends.disposeAsync());
 
-const run = (...args: readonly string[]) => acg(bed.folder, ['receipts', ...args]);
+const run = (...args: readonly string[]) => shell.run(bed.folder, ['receipts', ...args]);
+const onTerminal = (...args: readonly string[]) => shell.run(bed.folder, ['receipts', ...args], { isTerminal: true });
 const shown = async (...args: readonly string[]) => {
   const { code, lines, errors } = await run(...args);
   assert.equal(code, 0, errors);
@@ -75,7 +80,7 @@ describe('acg receipts', () => {
         [UNDELIVERED, DUE, UNKNOWN, HOSTILE],
       ],
       [
-        ['--since', new Date(Date.now() - 3.5 * MINUTE_MS).toISOString()],
+        ['--since', new Date(BEGAN_MS - 3.5 * MINUTE_MS).toISOString()],
         [UNDELIVERED, DUE],
       ],
     ];
@@ -88,7 +93,7 @@ describe('acg receipts', () => {
   });
 
   it('is a table on a terminal, with what became of each', async () => {
-    const { lines } = await acgOnTerminal(bed.folder, ['receipts', '--limit', '4'], { NO_COLOR: '1' });
+    const { lines } = await onTerminal('--limit', '4');
     assert.deepEqual(
       lines.map((line) => line.replaceAll(/ {2,}/g, '|').replace(/receipt_.*/, 'ID')),
       [
@@ -101,7 +106,7 @@ describe('acg receipts', () => {
     );
     const coloured = await acgOnTerminal(bed.folder, ['receipts', '--limit', '1']);
     assert.ok(coloured.lines[1]?.includes('\u001b[33mundelivered\u001b[39m'));
-    const none = await acgOnTerminal(bed.folder, ['receipts', '--request-id', 'nothing']);
+    const none = await onTerminal('--request-id', 'nothing');
     assert.deepEqual(none.lines, ['no receipts']);
   });
 
@@ -129,7 +134,7 @@ describe('acg receipts', () => {
       const { lines } = await run(wanted.id);
       assert.deepEqual(JSON.parse(lines.join('\n')), wanted);
     }
-    const { lines } = await acgOnTerminal(bed.folder, ['receipts', HOSTILE.id], { NO_COLOR: '1' });
+    const { lines } = await onTerminal(HOSTILE.id);
     assert.ok(lines.some((line) => /^metadata\.operation +\\u\{1b\}\[2J$/.test(line)));
     assert.equal((await run(DUE.id, '--csv')).lines.length, 2);
     const missing = await run(receiptId());
@@ -143,7 +148,7 @@ describe('acg receipts', () => {
 describe('the way to a running gateway', () => {
   const token = { ACG_ADMIN_TOKEN: OPERATOR_TOKEN };
   const elsewhere = (env: Readonly<Record<string, string>>, ...args: readonly string[]) =>
-    acg(bed.folder, ['receipts', '--url', bed.gateway.url, '--limit', '1', ...args], env);
+    shell.run(bed.folder, ['receipts', '--url', bed.gateway.url, '--limit', '1', ...args], { env });
 
   it('is --url with a token from the environment or a file', async () => {
     const file = join(bed.folder, 'token');
@@ -179,18 +184,18 @@ describe('the way to a running gateway', () => {
   it('goes to a host that the gateway serves', async () => {
     await using own = new AsyncDisposableStack();
     const { folder } = await openOperatorBed(own, { server: { allowedHosts: ['shop.example'] } });
-    assert.equal((await acg(folder, ['receipts'])).code, 0);
+    assert.equal((await shell.run(folder, ['receipts'])).code, 0);
   });
 
   it('one line and exit code 69 where nothing listens, or something else answers', async () => {
-    const away = await acg(bed.folder, ['receipts', '--url', 'http://127.0.0.1:1'], token);
+    const away = await shell.run(bed.folder, ['receipts', '--url', 'http://127.0.0.1:1'], { env: token });
     assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
     await using own = new AsyncDisposableStack();
     const stranger = own.adopt(
       await serveHttp(({ response }) => answerJson(response, 418, { error: '\u001b[2J' })),
       ({ stop }) => stop(),
     );
-    const { code, errors } = await acg(bed.folder, ['receipts', '--url', stranger.url], token);
+    const { code, errors } = await shell.run(bed.folder, ['receipts', '--url', stranger.url], { env: token });
     assert.deepEqual([code, errors], [69, `${stranger.url} answers 418 and is no gateway\n`]);
   });
 
@@ -198,7 +203,7 @@ describe('the way to a running gateway', () => {
     await using own = new AsyncDisposableStack();
     const { gateway, folder } = await openOperatorBed(own);
     gateway.reload({ server: { adminToken: undefined } });
-    const { code, errors } = await acg(folder, ['receipts']);
+    const { code, errors } = await shell.run(folder, ['receipts']);
     assert.deepEqual(
       [code, errors],
       [1, `${gateway.url} has no routes for operators: it runs without server.adminToken\n`],

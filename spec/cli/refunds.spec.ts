@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Receipt, type ReceiptPayment, receiptId } from '../../src/receipts/receipt.ts';
 import { PAYMENT, receipt, sha256 } from '../payments/ledger/samples.ts';
-import { acg, acgOnTerminal } from './acg.ts';
 import { type OperatorBed, openOperatorBed } from './operator-bed.ts';
+import { openShell } from './shell.ts';
 
 const ends = new AsyncDisposableStack();
+const shell = openShell(ends);
 let bed: OperatorBed;
 
 function owed(
@@ -38,13 +39,13 @@ after(() => ends.disposeAsync());
 
 describe('acg refunds list', () => {
   it('says when nothing is due', async () => {
-    const { code, lines, errors } = await acgOnTerminal(bed.folder, ['refunds', 'list']);
+    const { code, lines, errors } = await shell.run(bed.folder, ['refunds', 'list'], { isTerminal: true });
     assert.deepEqual([code, lines, errors], [0, ['no refund is due'], '']);
   });
 
   it('prints whom to pay what and why, the oldest first, with exact sums of each asset', async () => {
     await bed.gateway.store.receipts.write([NEWER, OLDER, EURO, COLLECTABLE, DELIVERED]);
-    const { code, lines, errors } = await acg(bed.folder, ['refunds', 'list']);
+    const { code, lines, errors } = await shell.run(bed.folder, ['refunds', 'list']);
     assert.equal(code, 0);
     const { refunds, sums } = JSON.parse(lines.join('\n'));
     const { network, asset, settledAt, externalReference: transaction } = PAYMENT;
@@ -80,8 +81,8 @@ describe('acg refunds list', () => {
 
   it('is a table on a terminal with the whole address, and CSV', async () => {
     const [table, csv] = await Promise.all([
-      acgOnTerminal(bed.folder, ['refunds', 'list'], { NO_COLOR: '1' }),
-      acg(bed.folder, ['refunds', 'list', '--csv']),
+      shell.run(bed.folder, ['refunds', 'list'], { isTerminal: true }),
+      shell.run(bed.folder, ['refunds', 'list', '--csv']),
     ]);
     assert.deepEqual(
       table.lines.slice(0, 2).map((line) => line.replaceAll(/ {2,}/g, '|')),
@@ -95,9 +96,11 @@ describe('acg refunds list', () => {
   });
 
   it('is one line where the gateway is away, and where no such command is', async () => {
-    const away = await acg(bed.folder, ['refunds', 'list', '--url', 'http://127.0.0.1:1'], { ADMIN_TOKEN: 'any' });
+    const away = await shell.run(bed.folder, ['refunds', 'list', '--url', 'http://127.0.0.1:1'], {
+      env: { ADMIN_TOKEN: 'any' },
+    });
     assert.deepEqual([away.code, away.errors], [69, 'http://127.0.0.1:1 does not answer: nothing listens there\n']);
-    const mistyped = await acg(bed.folder, ['refunds', 'lits']);
+    const mistyped = await shell.run(bed.folder, ['refunds', 'lits']);
     assert.deepEqual([mistyped.code, mistyped.errors], [64, 'unknown command refunds lits; did you mean list?\n']);
   });
 });

@@ -120,13 +120,15 @@ function formatOf({ json, csv }: FormatArgs, { isTTY }: Output): 'table' | 'json
   return json === true || isTTY !== true ? 'json' : 'table';
 }
 
-/** A reader that has enough, such as `head`, closes the pipe: that is no failure. */
 function standardOutput(): Output {
-  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit();
-  });
+  process.stdout.off('error', closedPipe).on('error', closedPipe);
   return process.stdout;
+}
+
+/** A reader that has enough, such as `head`, closes the pipe: that is no failure. */
+function closedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
 }
 
 function jsonText(document: object): string {

@@ -89,7 +89,7 @@ export async function openCheckedWorld(
         WORST_FIRST.find((wanted) => some.some(({ status }) => status === wanted)) ?? 'PASS';
       const statuses = Object.fromEntries([...byCheck].map(([check, some]) => [check, worst(some)]));
       const lines = findings.map(
-        ({ status, check, message, remedy = '' }) => `${status} ${check}: ${message}; ${remedy}`,
+        ({ status, check, message, remedy }) => `${status} ${check}: ${[message, remedy].filter(Boolean).join('; ')}`,
       );
       return { statuses, text: lines.join('\n') };
     },

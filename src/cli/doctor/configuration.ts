@@ -9,7 +9,7 @@ import { configWarnings } from '../../config/warnings.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { compileCatalogue } from '../../resources/catalogue.ts';
 import { checkedDrain, processSettings } from '../process-settings.ts';
-import { type Finding, failed, type NamedFinding, passed, warned } from './check.ts';
+import { type Finding, failed, type NamedFinding, passed } from './check.ts';
 
 /** Undefined when it is refused: then nothing else can be looked at. */
 interface CheckedConfiguration {
@@ -25,7 +25,8 @@ export function checkConfiguration(path: string | undefined, env: NodeJS.Process
     checkedDrain(config, processSettings(env));
     compileCatalogue(config);
     const warnings = [...configWarnings(config), ...routeWarnings(config)];
-    const findings = warnings.map((warning) => warned(...inTwo(warning)));
+    // Each says what to do itself.
+    const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));
     return { config, findings: named(findings.length === 0 ? [passed(sold(file, config))] : findings) };
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
@@ -36,12 +37,6 @@ export function checkConfiguration(path: string | undefined, env: NodeJS.Process
 
 function named(findings: readonly Finding[]): readonly NamedFinding[] {
   return findings.map((finding) => ({ check: 'configuration', ...finding }));
-}
-
-/** A warning says what is so and, behind a semicolon, what to do. */
-function inTwo(warning: string): [message: string, remedy: string] {
-  const [message = '', ...rest] = warning.split('; ');
-  return [message, rest.join('; ') || 'correct it, or take it as it is'];
 }
 
 function sold(file: string, { resources, x402 }: GatewayConfig): string {

@@ -1,0 +1,42 @@
+/** The process of `shell.ts`: runs each command line that comes, and tells how it ended. */
+
+import { GATEWAY_COMMANDS } from '../../src/cli/commands.ts';
+import { exitWith } from '../../src/cli/exit-code.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import { DEVELOPER_COMMANDS } from '../../tools/commands.ts';
+import type { Line, LineEnd } from './shell.ts';
+
+process.on('message', async (line: Line) => process.send?.(await runOf(line)));
+
+async function runOf({ words, env, folder, isTerminal }: Line): Promise<LineEnd> {
+  process.chdir(folder);
+  process.env = { ...env };
+  Object.assign(process.stdout, { isTTY: isTerminal });
+  let text = '';
+  let errors = '';
+  const releases = [
+    capture(process.stdout, (chunk) => {
+      text += chunk;
+    }),
+    capture(process.stderr, (chunk) => {
+      errors += chunk;
+    }),
+  ];
+  process.exitCode = 0;
+  await exitWith(() => runProgram(words, [DEVELOPER_COMMANDS, ...GATEWAY_COMMANDS]));
+  for (const release of releases) release();
+  const code = Number(process.exitCode);
+  process.exitCode = 0;
+  return { code, text, errors };
+}
+
+function capture(stream: NodeJS.WriteStream, take: (text: string) => void): () => void {
+  const { write } = stream;
+  stream.write = (chunk: string | Uint8Array) => {
+    take(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString());
+    return true;
+  };
+  return () => {
+    stream.write = write;
+  };
+}
