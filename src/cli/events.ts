@@ -1,5 +1,6 @@
 /** `acg events`: the audit trail of a running gateway, as a list or as it grows. */
 
+import { once } from 'node:events';
 import type { Command } from 'commander';
 import { type CommerceEvent, EVENT_TYPES } from '../events/event.ts';
 import { comparePositions } from '../events/position.ts';
@@ -62,7 +63,11 @@ async function follow(args: EventsArgs): Promise<void> {
   // What came between the two readings comes with the stream.
   for (const event of past.filter(({ id }) => comparePositions(id, position) <= 0).reverse()) print(event);
   await followEvents<CommerceEvent>(client, position, {
-    take: (event) => isWanted(event, args) && print(event),
+    async take(event) {
+      if (isWanted(event, args)) print(event);
+      // The gateway cuts a stream that is not read, and it goes on behind what was printed.
+      if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain', { signal: ends.signal });
+    },
     note: (text) => process.stderr.write(`${text}\n`),
     signal: ends.signal,
   });

@@ -17,7 +17,8 @@ interface FollowedEvent {
 }
 
 interface Following<Event> {
-  readonly take: (event: Event) => void;
+  /** The next one is read when it is done with this. */
+  readonly take: (event: Event) => Promise<void>;
   /** Told once when the stream breaks, when it goes on, and when events are missing. */
   readonly note: (text: string) => void;
   /** Ends it. */
@@ -59,7 +60,7 @@ export async function followEvents<Event extends FollowedEvent>(
           const event = eventOf<Event>(frame.data);
           if (event === undefined) continue;
           last = event.id;
-          take(event);
+          await take(event);
         }
       }
     } catch (error) {

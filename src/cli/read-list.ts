@@ -1,6 +1,5 @@
 /** Reads a list of a gateway page by page, newest first. */
 
-import { isObject } from '../json/types.ts';
 import { UnavailableError } from './exit-code.ts';
 import type { GatewayClient } from './gateway-client.ts';
 
@@ -39,6 +38,7 @@ export async function readList<Entry extends { readonly id: string }>(
     const old = listed.findIndex((entry) => !isWanted(entry));
     entries.push(...(old === -1 ? listed : listed.slice(0, old)));
     const next = page['nextCursor'];
+    if (next === cursor && next !== undefined) throw new UnavailableError(`${path} leads back to where it was`);
     cursor = old === -1 && typeof next === 'string' ? next : undefined;
   } while (cursor !== undefined && entries.length < limit);
   return { entries, ...(cursor === undefined ? {} : { nextCursor: cursor }) };
@@ -47,7 +47,7 @@ export async function readList<Entry extends { readonly id: string }>(
 /** Of each entry only its id is certain: a gateway of another release may leave members out. */
 function entriesOf<Entry>(listed: unknown, path: string): readonly Entry[] {
   const isEntry = (entry: unknown): entry is Entry =>
-    isObject(entry as never) && typeof (entry as { id?: unknown }).id === 'string';
+    typeof entry === 'object' && entry !== null && 'id' in entry && typeof entry.id === 'string';
   if (Array.isArray(listed) && listed.every(isEntry)) return listed;
   throw new UnavailableError(`${path} is not answered as a gateway does`);
 }
