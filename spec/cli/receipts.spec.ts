@@ -197,6 +197,12 @@ describe('the way to a running gateway', () => {
     );
     const { code, errors } = await shell.run(bed.folder, ['receipts', '--url', stranger.url], { env: token });
     assert.deepEqual([code, errors], [69, `${stranger.url} answers 418 and is no gateway\n`]);
+    const circle = own.adopt(
+      await serveHttp(({ response }) => answerJson(response, 200, { receipts: [], nextCursor: 'same' })),
+      ({ stop }) => stop(),
+    );
+    const endless = await shell.run(bed.folder, ['receipts', '--url', circle.url], { env: token });
+    assert.deepEqual([endless.code, endless.errors], [69, '/api/receipts leads back to where it was\n']);
   });
 
   it('without an operator token the gateway has no such routes', async () => {
