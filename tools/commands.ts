@@ -12,12 +12,12 @@ export const DEVELOPER_COMMANDS: CommandGroup = {
     },
     {
       name: 'dev',
-      summary: 'run a configuration in a local world: test money, a funded buyer, your service',
+      summary: 'run a configuration in a local world, with test money',
       load: async () => (await import('./dev/command.ts')).devCommand(),
     },
     {
       name: 'pay',
-      summary: 'call a URL and pay what it asks for (x402), over HTTP, MCP or A2A',
+      summary: 'call a URL and pay what it asks for (x402)',
       load: async () => (await import('./pay/command.ts')).payCommand(),
     },
     {

@@ -6,8 +6,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { leash } from '../../tools/local-world/leash.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { leash } from '../support/leash.ts';
 import type { CommandRun } from './acg.ts';
 
 /** What is run. */
@@ -27,7 +27,7 @@ export interface LineEnd {
 }
 
 /** The end of a line, with its output as a whole too. */
-export interface LineRun extends CommandRun {
+export interface LineRun extends Omit<CommandRun, 'output'> {
   readonly text: string;
 }
 

@@ -50,11 +50,11 @@ type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
 };
 
 export function importCommand(): Command {
-  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document: parameters and body become one input. Prints them, or writes them; stderr
+  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints them, or writes them; stderr
 tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
   const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('import', about, 'acg import openapi.yaml --tag reports --price 0.01 --into config.yaml')
-    .argument('<source>', 'a file, an https URL, or an http URL of this machine')
+    .argument('<source>')
     .option('--price <amount>', 'of operations without x-price; else they are free')
     .option('--currency <code>', `else that of the configuration of --into, or ${USUAL_CURRENCY}`)
     .option('--tag <name>', 'operations with this tag; may be repeated', listed)

@@ -3,6 +3,7 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import { parse } from 'yaml';
+import { UnavailableError } from '../../src/cli/exit-code.ts';
 import type { Json } from '../../src/json/types.ts';
 import { DocumentError } from './operations.ts';
 import { type Documents, fileOf } from './references.ts';
@@ -57,16 +58,10 @@ function inside(folder: string, file: string): string | undefined {
 }
 
 function contentOf(path: string): string {
-  try {
-    const stat = statSync(path);
-    if (!stat.isFile()) throw new DocumentError(`${path} is not a regular file`);
-    if (stat.size > MAX_BYTES) throw new DocumentError(`${path} is larger than ${MAX_BYTES} bytes`);
-    return utf8(readFileSync(path), path);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && typeof error.code === 'string')
-      throw new DocumentError(`${path} cannot be read (${error.code})`);
-    throw error;
-  }
+  const stat = statSync(path);
+  if (!stat.isFile()) throw new DocumentError(`${path} is not a regular file`);
+  if (stat.size > MAX_BYTES) throw new DocumentError(`${path} is larger than ${MAX_BYTES} bytes`);
+  return utf8(readFileSync(path), path);
 }
 
 async function download(url: URL): Promise<string> {
@@ -95,7 +90,7 @@ async function download(url: URL): Promise<string> {
     if (error instanceof DocumentError) throw error;
     const { cause } = error instanceof Error ? error : {};
     const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
-    throw new DocumentError(`${url.href} cannot be read${code}`);
+    throw new UnavailableError(`${url.href} cannot be read${code}`);
   }
   return utf8(Buffer.concat(parts), url.href);
 }

@@ -22,13 +22,12 @@ interface PayOptions extends TargetOptions {
 }
 
 export function payCommand(): Command {
-  const about = `Calls a URL, and where it asks for a payment (x402) shows price, payee and network, asks you, signs and sends it. The answer goes
-to stdout, what it cost to stderr. The key is ACG_PAY_KEY (0x…) or a file; on the chain of acg dev it is the TEST buyer's. When an answer is
-lost, the same payment is sent again, which moves no money twice.`;
+  const about = `Calls URL with INPUT (JSON); where it asks for a payment (x402) shows the price, asks you, signs and sends it. A lost answer
+is asked for with the same payment. The key: --key-file, ACG_PAY_KEY (0x…), or under acg dev its TEST buyer's.`;
   return defineCommand('pay', about, `acg pay http://127.0.0.1:8402/api/resources/report/invoke '{"city":"Berlin"}'`)
-    .argument('<url>', 'what is sold there; with --resource the address of a gateway')
-    .argument('[input]', 'JSON, sent as the body')
-    .option('--resource <id>', 'the resource of the gateway, or the tool or skill')
+    .argument('<url>')
+    .argument('[input]')
+    .option('--resource <id>', 'a resource of the gateway at URL, or its tool or skill')
     .option('--mcp', 'over MCP')
     .option('--a2a', 'over A2A')
     .option('--data <file>', 'the body out of a file; - for stdin')
@@ -41,8 +40,8 @@ lost, the same payment is sent again, which moves no money twice.`;
     .option('--key-file <file>', 'the private key to pay with')
     .option('--max <amount>', 'refuse a dearer price: 0.05 of the token, or 50000units')
     .option('--yes', 'pay without asking')
-    .option('--proof <file>', 'keep the signed payment there; send again the one that is there')
-    .option('--wait <seconds>', 'how long to send it again where its answer is lost', seconds, 60)
+    .option('--proof <file>', 'keep the signed payment there, or send the one there again')
+    .option('--wait <seconds>', 'for a lost answer', seconds, 60)
     .option('--json', 'answer and payment as one JSON object on stdout')
     .action((url: string, input: string | undefined, options: PayOptions) => pay(url, input, options));
 }
