@@ -63,7 +63,7 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'docs/agents.md': ['"state":"TASK_STATE_FAILED"', '"status":"ready_for_payment"'],
   'docs/configuration.md': ['valid: 1 resources, 1 of them paid; x402 on eip155:84532 (testnet)'],
-  'docs/operators.md': ['"events":[', ': connected', '"receipts":['],
+  'docs/operators.md': ['"status": "PASS"', '"delivered": false', '"payment.settled"', '"events":[', ': connected', '"receipts":['],
   'docs/runbook.md': [
     '"ready":',
     'acg_component_status{',
@@ -186,11 +186,13 @@ describe('the documents', { concurrency: 3, timeout: DEADLINE_MS }, () => {
     const [agents = 0, management = 0, merchant = 0] = await freePorts(3);
     // The service of a reader is that of the world, unless the commands start one.
     const starts = /\b3000\b/.test(commands) && !/\bacg init\b/.test(commands);
-    const ports: Ports = /\bacg(?: --)? (?:serve|dev)\b/.test(commands)
+    const ports: Ports = /\b(?:serve|acg dev)\b/.test(commands)
       ? { agents, management, merchant: starts ? merchant : world.ports.merchant }
       : world.ports;
     const env = {
       ...process.env,
+      // An operator has the configuration of the gateway that runs.
+      ...(/\bacg doctor\b/.test(commands) ? { AGENT_COMMERCE_CONFIG: world.configPath } : {}),
       PATH: `${dirname(kubectl())}:${process.env['PATH']}`,
       // No endpoints are taken from it, so it need not wait before it ends.
       GATEWAY_DRAIN_SECONDS: '0',
