@@ -106,10 +106,15 @@ describe('what is owed', () => {
 
   for (const { what, receipt, listed } of [
     { what: 'a call that still runs', receipt: at(1, RUNNING_MS - 5_000, { backendStatus: 0 }), listed: 0 },
+    {
+      what: 'a call of which the receipt names the call and how it came',
+      receipt: at(1, RUNNING_MS - 5_000, { backendStatus: 0, metadata: { callId: 'call_1', channel: 'origin' } }),
+      listed: 0,
+    },
     { what: 'a call that should have ended', receipt: at(1, RUNNING_MS + 5_000, { backendStatus: 0 }), listed: 1 },
     {
       what: 'a call that has just failed',
-      receipt: at(1, 0, { backendStatus: 0, metadata: { backendErrorCode: 'BACKEND_ERROR' } }),
+      receipt: at(1, 0, { backendStatus: 0, metadata: { callId: 'call_1', backendErrorCode: 'BACKEND_ERROR' } }),
       listed: 1,
     },
     { what: 'a call that was answered', receipt: at(1, 0, { backendStatus: 500 }), listed: 1 },

@@ -12,6 +12,8 @@
 
 /** How long a buyer may collect a delivery, milliseconds (contract 4.3). */
 const COLLECT_MS = 24 * 60 * 60 * 1_000;
+/** Members of the metadata that a receipt has from the settlement on, whatever comes of the call. */
+const FROM_THE_START = new Set(['callId', 'channel']);
 /** Longest run of a call after its settlement: the longest deadline and 30 s, milliseconds. */
 export const RUNNING_MS = 150_000;
 
@@ -37,7 +39,7 @@ export function owed(undelivered, now) {
  * @param {number} now
  */
 function running({ payment, metadata = {}, backendStatus }, now) {
-  const withoutOutcome = Object.keys(metadata).length === 0 && backendStatus === 0;
+  const withoutOutcome = backendStatus === 0 && Object.keys(metadata).every((name) => FROM_THE_START.has(name));
   return withoutOutcome && now - Date.parse(payment.settledAt) < RUNNING_MS;
 }
 
