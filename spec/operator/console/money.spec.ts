@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { commonDecimals, decimal, inDigits, plus, ZERO } from '../../../src/operator/console/money.js';
+import {
+  commonDecimals,
+  decimal,
+  digits,
+  inDigits,
+  larger,
+  percent,
+  plus,
+  roundUp,
+  whole,
+  ZERO,
+} from '../../../src/operator/console/money.js';
 
 function sum(amounts: readonly string[]): string {
   return inDigits(amounts.map((text) => decimal(text) ?? ZERO).reduce(plus, ZERO), 0);
@@ -73,5 +84,39 @@ describe('amounts as they are shown', () => {
   it('a column has as many decimals as its longest amount, at least two', () => {
     const of = (...texts: readonly string[]) => commonDecimals(texts.map((text) => decimal(text) ?? ZERO));
     assert.deepEqual([of(), of('1', '0.5'), of('0.02', '0.001'), of('0.02000')], [2, 2, 3, 2]);
+  });
+});
+
+describe('amounts in a chart', () => {
+  const of = (text: string) => decimal(text) ?? assert.fail(text);
+
+  for (const [amount, round] of [
+    ['0', '0'],
+    ['0.001', '0.001'],
+    ['0.0011', '0.002'],
+    ['2', '2'],
+    ['3', '4'],
+    ['4.000000000000000001', '6'],
+    ['81', '100'],
+    ['9007199254740993', '10000000000000000'],
+  ] as const)
+    it(`${amount} is below a top of ${round}`, () => assert.equal(digits(roundUp(of(amount))), round));
+
+  it('are a part of the top in percent, however many digits they have', () => {
+    assert.deepEqual(
+      [
+        percent(of('1'), of('3')),
+        percent(of('0.000000000000000001'), of('0.000000000000000004')),
+        percent(of('9007199254740993'), of('9007199254740993.0')),
+        percent(whole(0), of('5')),
+        percent(ZERO, ZERO),
+      ],
+      [33.33, 25, 100, 0, 0],
+    );
+  });
+
+  it('are compared as numbers, not as digits', () => {
+    assert.equal(digits(larger(of('0.9'), of('0.10'))), '0.9');
+    assert.equal(digits(larger(of('2'), of('10.000'))), '10');
   });
 });

@@ -108,7 +108,7 @@ function grouped(events, before) {
 }
 
 /** @param {CommerceEvent} event */
-function keyOf({ callId, requestId }) {
+export function keyOf({ callId, requestId }) {
   return callId ?? requestId;
 }
 
@@ -117,7 +117,7 @@ function keyOf({ callId, requestId }) {
  * @param {readonly CommerceEvent[]} events
  * @returns {Call}
  */
-function callOf(key, events) {
+export function callOf(key, events) {
   const begun = events.findLastIndex(({ type }) => type === 'resource.requested');
   const run = events.slice(Math.max(begun, 0));
   const settled = events.findLast(({ type }) => type === 'payment.settled');

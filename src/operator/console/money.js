@@ -58,6 +58,56 @@ export function inDigits(amount, decimals = LEAST_DECIMALS) {
 }
 
 /**
+ * The exact amount as a program reads it: `1234.5`.
+ *
+ * @param {Decimal} amount
+ */
+export function digits(amount) {
+  return inDigits(amount, 0).replaceAll('\u202f', '');
+}
+
+/**
+ * The next round amount, which is not below it: 1, 2, 4, 6 or 8 and zeros.
+ *
+ * @param {Decimal} amount
+ * @returns {Decimal}
+ */
+export function roundUp({ units, scale }) {
+  const digit = 10n ** BigInt(units.toString().length - 1);
+  const least = [1n, 2n, 4n, 6n, 8n, 10n].find((leading) => leading * digit >= units) ?? 10n;
+  return { units: units === 0n ? 0n : least * digit, scale };
+}
+
+/**
+ * A part of an amount in percent, for the length of a bar.
+ *
+ * @param {Decimal} part
+ * @param {Decimal} amount
+ */
+export function percent(part, amount) {
+  const scale = Math.max(part.scale, amount.scale);
+  const all = unitsAt(amount, scale);
+  return all === 0n ? 0 : Number((unitsAt(part, scale) * 10_000n) / all) / 100;
+}
+
+/**
+ * @param {Decimal} one
+ * @param {Decimal} other
+ */
+export function larger(one, other) {
+  const scale = Math.max(one.scale, other.scale);
+  return unitsAt(one, scale) < unitsAt(other, scale) ? other : one;
+}
+
+/**
+ * @param {number} count
+ * @returns {Decimal}
+ */
+export function whole(count) {
+  return { units: BigInt(count), scale: 0 };
+}
+
+/**
  * @param {Decimal} amount
  * @param {number} scale
  */

@@ -12,7 +12,7 @@
 
 /** How long a buyer may collect a delivery, milliseconds (contract 4.3). */
 const COLLECT_MS = 24 * 60 * 60 * 1_000;
-/** Members of the metadata that a receipt has from the settlement on, whatever comes of the call. */
+/** Members of the metadata that a receipt may have before its call has ended. */
 const FROM_THE_START = new Set(['callId', 'channel']);
 /** Longest run of a call after its settlement: the longest deadline and 30 s, milliseconds. */
 export const RUNNING_MS = 150_000;
@@ -26,7 +26,7 @@ export const RUNNING_MS = 150_000;
  */
 export function owed(undelivered, now) {
   return undelivered
-    .filter((receipt) => !running(receipt, now))
+    .filter((receipt) => !isRunning(receipt, now))
     .map((receipt) => {
       const until = Date.parse(receipt.payment.settledAt) + COLLECT_MS;
       return { receipt, standing: standing(receipt, until, now), until };
@@ -35,10 +35,12 @@ export function owed(undelivered, now) {
 }
 
 /**
+ * Whether the call of a receipt may still run.
+ *
  * @param {PaidReceipt} receipt
  * @param {number} now
  */
-function running({ payment, metadata = {}, backendStatus }, now) {
+export function isRunning({ payment, metadata = {}, backendStatus }, now) {
   const withoutOutcome = backendStatus === 0 && Object.keys(metadata).every((name) => FROM_THE_START.has(name));
   return withoutOutcome && now - Date.parse(payment.settledAt) < RUNNING_MS;
 }

@@ -63,12 +63,14 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
   file('money.js', SCRIPT, readFileSync(new URL('./money.js', import.meta.url), 'utf8')),
   file('owed-view.js', SCRIPT, readFileSync(new URL('./owed-view.js', import.meta.url), 'utf8')),
   file('owed.js', SCRIPT, readFileSync(new URL('./owed.js', import.meta.url), 'utf8')),
+  file('ranges.js', SCRIPT, readFileSync(new URL('./ranges.js', import.meta.url), 'utf8')),
   file('readiness-view.js', SCRIPT, readFileSync(new URL('./readiness-view.js', import.meta.url), 'utf8')),
   file('receipts.js', SCRIPT, readFileSync(new URL('./receipts.js', import.meta.url), 'utf8')),
   file('refund-view.js', SCRIPT, readFileSync(new URL('./refund-view.js', import.meta.url), 'utf8')),
   file('revenue-view.js', SCRIPT, readFileSync(new URL('./revenue-view.js', import.meta.url), 'utf8')),
   file('revenue.js', SCRIPT, readFileSync(new URL('./revenue.js', import.meta.url), 'utf8')),
   file('session.js', SCRIPT, readFileSync(new URL('./session.js', import.meta.url), 'utf8')),
+  file('tally.js', SCRIPT, readFileSync(new URL('./tally.js', import.meta.url), 'utf8')),
   file('watch.js', SCRIPT, readFileSync(new URL('./watch.js', import.meta.url), 'utf8')),
 ];
 
