@@ -3,6 +3,7 @@
 import { createCalls } from './calls.js';
 import { catchUp, cursorAt } from './feed.js';
 import { Refusal } from './gateway.js';
+import { readHistory } from './history.js';
 import { createReceipts, isUndelivered } from './receipts.js';
 
 /**
@@ -144,6 +145,13 @@ export function createSession(gateway) {
       first = false;
       await readUndelivered();
     },
+    /**
+     * Reads a range back from now. Nothing of it is kept here.
+     *
+     * @param {import('./ranges.js').Range} range
+     * @param {import('./history.js').Progress} progress
+     */
+    readHistory: (range, progress) => readHistory(gateway, range, { ...progress, now: Date.now() }),
     /** Reads the next older receipts. @throws Refusal */
     async readOlder() {
       if (older === undefined) return;
