@@ -71,11 +71,21 @@ describe('what merchants and agents write', () => {
     }
   });
 
+  it('stands over the charts as text, and is in no sum', async () => {
+    const { page } = opened;
+    await page.getByRole('button', { name: '7 days' }).click();
+    await page.getByText(`In no sum: ${HOSTILE.length} payments without a readable amount.`, { exact: true }).waitFor();
+    for (const text of HOSTILE)
+      await page.getByRole('heading', { name: `Revenue ${text} · ${text}`, exact: true }).waitFor();
+  });
+
   it('makes no element, asks for nothing, runs nothing, and does not widen the page', async () => {
     const { page } = opened;
     assert.equal(
       await page
-        .locator('#console :is(img:not([alt=""]), svg, script, iframe, b), #details :is(img, svg, script, iframe, b)')
+        .locator(
+          '#console :is(img:not([alt=""]), svg:not(.plot, .plot *), script, iframe, b), #details :is(img, svg, script, iframe, b)',
+        )
         .count(),
       0,
     );

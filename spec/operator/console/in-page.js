@@ -121,3 +121,8 @@ export function reportedAll(directives) {
 export function leave() {
   window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }));
 }
+
+/** How far a bar of progress is, 0 to 1. @param {Element} bar */
+export function progressShown(bar) {
+  return /** @type {HTMLProgressElement} */ (bar).value;
+}

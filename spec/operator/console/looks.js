@@ -88,3 +88,25 @@ export function uncovered(element) {
 export function animationOf(element) {
   return getComputedStyle(element).animationName;
 }
+
+/**
+ * The paint of every part of the drawings that has a meaning, and of the panel behind it.
+ *
+ * @returns {readonly { readonly part: string, readonly paint: string, readonly behind: string }[]}
+ */
+export function paints() {
+  const panel = document.querySelector('#history') ?? document.body;
+  const behind = getComputedStyle(panel).backgroundColor;
+  /** @type {readonly (readonly [string, 'fill' | 'stroke' | 'backgroundColor'])[]} */
+  const parts = [
+    ['.bar', 'fill'],
+    ['.line line', 'stroke'],
+    ['.line circle', 'fill'],
+    ['.ground', 'stroke'],
+    ['.since', 'stroke'],
+    ['.swatch', 'backgroundColor'],
+  ];
+  return parts.flatMap(([part, property]) =>
+    [...panel.querySelectorAll(part)].map((node) => ({ part, paint: getComputedStyle(node)[property], behind })),
+  );
+}

@@ -86,7 +86,8 @@ export function tones({ rgb }: Picture): {
   return { darkest: Math.min(...luminances), lightest: Math.max(...luminances), colors: colors.size };
 }
 
-function luminance(color: number): number {
+/** The relative luminance of WCAG 2 of a colour, 0xRRGGBB. */
+export function luminance(color: number): number {
   const [red = 0, green = 0, blue = 0] = [color >> 16, (color >> 8) & 255, color & 255].map((value) => {
     const part = value / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;

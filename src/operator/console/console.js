@@ -11,6 +11,7 @@ import { byId, say } from './dom.js';
 import { figuresView } from './figures-view.js';
 import { clock, counted, span } from './format.js';
 import { openGateway, Refusal, TOKEN } from './gateway.js';
+import { historyView } from './history-view.js';
 import { owed } from './owed.js';
 import { owedView } from './owed-view.js';
 import { readinessView } from './readiness-view.js';
@@ -36,6 +37,7 @@ const older = byId('older', HTMLButtonElement);
 
 const details = detailsView();
 const refund = refundView(announce);
+const history = historyView(announce);
 const views = [
   readinessView(),
   figuresView(),
@@ -87,6 +89,7 @@ function show(from, state) {
       return;
     }
     reveal();
+    history.begin(from.session);
   }
   tellWatching(state);
   render(from.session);
@@ -140,6 +143,7 @@ function forget(why = '') {
   // The page shows what was read with the token.
   details.clear();
   refund.clear();
+  history.clear();
   render(createSession(openGateway('', { base: BASE })));
   page.hidden = true;
   signIn.hidden = false;

@@ -18,6 +18,24 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+const SVG = 'http://www.w3.org/2000/svg';
+
+/**
+ * A part of a drawing.
+ *
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Readonly<Record<string, string | number>>} [attributes]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function drawing(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
+}
+
 /**
  * An element of the page by its id. @throws Error a bug of the page
  *
@@ -60,7 +78,7 @@ const ROLES = { table: 'table', thead: 'rowgroup', tbody: 'rowgroup', tr: 'row',
  *
  * @param {HTMLElement} part A table, or a part of one.
  */
-function nameRoles(part) {
+export function nameRoles(part) {
   for (const [tag, role] of Object.entries(ROLES)) {
     if (part.localName === tag) part.setAttribute('role', role);
     for (const node of part.querySelectorAll(tag)) node.setAttribute('role', role);
