@@ -1,7 +1,8 @@
 /**
  * A merchant that answers each operation of an OpenAPI document, if `express-openapi-validator`
  * finds that the request fits it: path, query with style and explode, media type and body. The
- * answer tells what was read, as that library parsed it.
+ * answer tells what was read, as that library parsed it. The library lets one thing pass that
+ * OpenAPI does not: a pair for each item where a list belongs into one pair.
  */
 
 import { once } from 'node:events';

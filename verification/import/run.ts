@@ -6,7 +6,7 @@ import { sampleResources } from '../../spec/support/resources.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
-import { importOpenApi } from '../../tools/import/import.ts';
+import { type Import, importOpenApi } from '../../tools/import/import.ts';
 import { type Amount, inputFor } from './inputs.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
 
@@ -14,40 +14,59 @@ export interface Outcome {
   /** Operations of the document. */
   readonly operations: number;
   readonly imported: number;
+  readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
   /** Resources that were called: all, or a part of them. */
   readonly called: number;
-  /** Those that answered 2xx, with the values that were sent. */
-  readonly answered: number;
-  readonly failures: readonly { readonly resource: string; readonly why: string }[];
-  readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
+  /** Those of them that did not answer 2xx, or whose values arrived otherwise. */
+  readonly failures: readonly Failure[];
 }
 
-export interface RunOptions {
-  readonly ignoreSecurity: boolean;
-  /** Calls every n-th resource only. */
-  readonly every: number;
+export interface Failure {
+  readonly resource: string;
+  readonly why: string;
 }
+
+type Resources = Readonly<Record<string, ResourceDocument>>;
 
 /** Branches of anyOf and oneOf that are tried before a schema counts as one without an input. */
 const CHOICES = 4;
 
-export async function runDocument(document: JsonObject, { ignoreSecurity, every }: RunOptions): Promise<Outcome> {
-  const documents = { root: 'openapi.json', files: new Map([['openapi.json', document]]) };
-  const { resources, skipped } = importOpenApi(documents, {
-    ...{ price: undefined, currency: 'USDC', ignoreSecurity, basePath: undefined, expose: [] },
-    choice: { tags: [], operations: [] },
-  });
+export function importDocument(document: JsonObject, ignoreSecurity: boolean): Import {
+  return importOpenApi(
+    { root: 'openapi.json', files: new Map([['openapi.json', document]]) },
+    {
+      ...{ price: undefined, currency: 'USDC', ignoreSecurity, basePath: undefined, expose: [] },
+      choice: { tags: [], operations: [] },
+    },
+  );
+}
+
+/** `most`: how many resources are called, at equal distances over the document. */
+export async function runDocument(
+  document: JsonObject,
+  { ignoreSecurity, most }: { readonly ignoreSecurity: boolean; readonly most: number },
+): Promise<Outcome> {
+  const { resources, skipped } = importDocument(document, ignoreSecurity);
   const all = Object.entries(resources);
-  const wanted = all.filter((_entry, index) => index % every === 0);
-  const form = wanted.some(([, { backend }]) => backend.contentType === FORM_TYPE);
+  const step = Math.max(1, all.length / most);
+  const called = all.filter((_entry, index) => Math.floor(index / step) !== Math.floor((index - 1) / step));
+  return {
+    ...{ operations: all.length + skipped.length, imported: all.length, skipped, called: called.length },
+    failures: await failuresOf(document, Object.fromEntries(called)),
+  };
+}
+
+/** Sells resources of a document and calls each with the least input and with the most. */
+export async function failuresOf(document: JsonObject, resources: Resources): Promise<readonly Failure[]> {
+  const form = Object.values(resources).some(({ backend }) => backend.contentType === FORM_TYPE);
   const merchant = await startMerchant(document, { form });
   const gateway = await openGateway({
     ...{ backendUrl: merchant.url, chain: NO_CHAIN, facilitator: { mode: 'local' } },
-    overrides: { payments: undefined, resources: only(Object.fromEntries(wanted)) },
+    overrides: { payments: undefined, resources: only(resources) },
   });
-  const failures: { readonly resource: string; readonly why: string }[] = [];
+  const failures: Failure[] = [];
   try {
-    for (const [id, resource] of wanted)
+    for (const [id, resource] of Object.entries(resources))
       for (const amount of ['least', 'most'] as const) {
         const why = await failure({ gateway, merchant }, id, resource, amount);
         if (why === undefined) continue;
@@ -58,18 +77,11 @@ export async function runDocument(document: JsonObject, { ignoreSecurity, every 
     await gateway.close();
     await merchant.close();
   }
-  return {
-    operations: all.length + skipped.length,
-    imported: all.length,
-    called: wanted.length,
-    answered: wanted.length - failures.length,
-    failures,
-    skipped,
-  };
+  return failures;
 }
 
 /** Without the sample resources of the local world. */
-function only(resources: Readonly<Record<string, ResourceDocument>>): ConfigObject {
+function only(resources: Resources): ConfigObject {
   return { ...Object.fromEntries(Object.keys(sampleResources('')).map((id) => [id, undefined])), ...resources };
 }
 

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { parseConfig } from '../../../src/config/load.ts';
+import { type ImportArguments, runImport } from '../../../tools/import/command.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'acg-import-command-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+let files = 0;
+
+function file(text: string, ending = 'yaml'): string {
+  files += 1;
+  const path = join(folder, `${files}.${ending}`);
+  writeFileSync(path, text);
+  return path;
+}
+
+const read = (path: string): string => readFileSync(path, 'utf8');
+
+const DOCUMENT = file(`
+openapi: 3.1.0
+info: { title: Market, version: "1" }
+servers: [{ url: /v1 }]
+paths:
+  /reports/{city}:
+    get:
+      operationId: report
+      summary: Market report
+      tags: [reports]
+      x-price: "0.01"
+      parameters:
+        - { name: city, in: path, required: true, schema: { type: string, maxLength: 64 } }
+        - { name: days, in: query, schema: { type: array, items: { type: integer } }, explode: false }
+        - { name: X-Trace, in: header, schema: { type: string } }
+  /cities:
+    get: { operationId: cities, tags: [cities] }
+  /upload:
+    post: { operationId: upload, requestBody: { content: { multipart/form-data: {} } } }
+`);
+
+const CONFIGURATION = `# My shop
+version: 1
+merchant: { id: shop, name: Shop, publicBaseUrl: http://127.0.0.1:8402 }
+backend: { baseUrl: http://127.0.0.1:3000 } # mine
+storage: { sqlite: { path: ":memory:" } }
+payments:
+  x402:
+    network: eip155:84532
+    asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
+    assetName: USDC
+    currency: TUSD
+    assetVersion: "2"
+    assetDecimals: 6
+    payTo: "0x1111111111111111111111111111111111111111"
+    rpcUrl: https://sepolia.base.org
+    facilitator: { mode: remote, url: https://x402.org/facilitator }
+resources:
+  # The first one
+  greeting: { name: Greeting, backend: { method: GET, path: /greeting }, pricing: { type: free } }
+`;
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly errors: string;
+}
+
+async function run(args: Partial<ImportArguments>, terminal: { isTTY?: boolean; columns?: number } = {}): Promise<Ran> {
+  const out: string[] = [];
+  const errors: string[] = [];
+  const code = await runImport(
+    { source: DOCUMENT, ...args },
+    {
+      stdout: { write: (text) => out.push(text) },
+      stderr: { ...terminal, write: (text) => errors.push(text) },
+    },
+  );
+  return { code, out: out.join(''), errors: errors.join('') };
+}
+
+describe('acg import', () => {
+  it('prints a section that a configuration takes, and tells what it left out', async () => {
+    const { code, out, errors } = await run({});
+    assert.equal(code, 0);
+    const { resources } = parse(out);
+    assert.deepEqual(Object.keys(resources), ['report', 'cities']);
+    assert.deepEqual(resources.report.pricing, { type: 'fixed', amount: '0.01', currency: 'USDC' });
+    assert.deepEqual(resources.report.backend, {
+      ...{ method: 'GET', path: '/v1/reports/{city}' },
+      inputBindings: { query: ['days'], styles: { days: 'comma' } },
+    });
+    assert.match(errors, /^2 of 3 operations became resources$/m);
+    assert.match(errors, /^POST \/upload +needs a body, which is multipart\/form-data/m);
+    assert.match(errors, /^report: X-Trace +is a header$/m);
+  });
+
+  it('reports as JSON where that is asked for', async () => {
+    const { errors } = await run({ json: true });
+    const report = JSON.parse(errors);
+    assert.deepEqual(report.resources, ['report', 'cities']);
+    assert.deepEqual([report.skipped.length, report.narrowed.length, report.notChosen], [1, 1, 0]);
+  });
+
+  it('reports in the width of a terminal', async () => {
+    const { errors } = await run({}, { isTTY: true, columns: 60 });
+    for (const line of errors.split('\n')) assert.ok(line.length <= 60, line);
+    assert.match(errors, /…$/m);
+  });
+
+  it('takes a choice, a price and the ways in', async () => {
+    const { out, errors } = await run({ tags: ['cities'], price: '0.5', currency: 'EUR', expose: ['http', 'mcp'] });
+    assert.deepEqual(parse(out).resources, {
+      cities: {
+        name: 'cities',
+        backend: { method: 'GET', path: '/v1/cities' },
+        pricing: { type: 'fixed', amount: '0.5', currency: 'EUR' },
+        expose: ['http', 'mcp'],
+      },
+    });
+    assert.match(errors, /^1 of 1 operations became resources; 2 were not chosen$/m);
+  });
+
+  it('exits with 1 when nothing became a resource, and writes nothing', async () => {
+    const out = join(folder, 'none.yaml');
+    const { code } = await run({ operations: ['upload'], out });
+    assert.equal(code, 1);
+    assert.throws(() => statSync(out));
+  });
+
+  for (const [title, args, message] of [
+    ['a price that is none', { price: '1e3' }, /^--price: the amount is not a decimal number/],
+    ['an unknown way in', { expose: ['mpc'] }, /^--expose mpc: there are http, mcp, a2a, origin$/],
+    ['a base path without a slash', { basePath: 'v1' }, /^--base-path must begin with \//],
+    ['a base path with a parameter', { basePath: '/{v}' }, /^--base-path must begin with \//],
+    ['an unknown tag', { tags: ['report'] }, /no tag "report"; did you mean reports\?/],
+    ['two places to write to', { out: 'a', into: 'b' }, /^--out and --into exclude each other$/],
+    ['a configuration that is not there', { into: join(folder, 'gone.yaml') }, /gone\.yaml cannot be read \(ENOENT\)/],
+    ['a configuration that is none', { into: file('- a\n') }, /is no configuration: it is no mapping/],
+    ['a configuration that is no JSON', { into: file('{', 'json') }, /is no configuration: it is no JSON object/],
+  ] as const)
+    it(`refuses ${title} in one line`, () =>
+      assert.rejects(run(args), (error: Error) => message.test(error.message) && !error.message.includes('\n')));
+});
+
+describe('acg import --out', () => {
+  for (const ending of ['yaml', 'json'])
+    it(`writes ${ending}, and replaces a file only if forced`, async () => {
+      const out = join(folder, `new.${ending}`);
+      assert.equal((await run({ out })).out, '');
+      assert.deepEqual(Object.keys(parse(read(out)).resources), ['report', 'cities']);
+      assert.equal(read(out).startsWith('{'), ending === 'json');
+      await assert.rejects(run({ out, tags: ['cities'] }), /exists; --force replaces it, --into adds to it/);
+      await run({ out, tags: ['cities'], force: true });
+      assert.deepEqual(Object.keys(parse(read(out)).resources), ['cities']);
+    });
+
+  it('refuses more YAML than a configuration may have, before it writes', async () => {
+    const paths = Object.fromEntries(
+      Array.from({ length: 700 }, (_, at) => [`/${at}`, { get: { description: 'word '.repeat(400) } }]),
+    );
+    const source = file(JSON.stringify({ openapi: '3.1.0', paths }), 'json');
+    const out = join(folder, 'large.yaml');
+    await assert.rejects(run({ source, out }), /a configuration in YAML has at most 1048576: write JSON/);
+    assert.throws(() => statSync(out));
+    await run({ source, out: join(folder, 'large.json') });
+    assert.match((await run({ source })).errors, /use --out resources\.json/);
+  });
+});
+
+describe('acg import --into', () => {
+  it('adds to a configuration, which is then in force with its comments and its currency', async () => {
+    const into = file(CONFIGURATION);
+    await run({ into });
+    const text = read(into);
+    for (const kept of ['# My shop', '# mine', '# The first one']) assert.ok(text.includes(kept), kept);
+    const { resources } = parseConfig(text, {});
+    assert.deepEqual(
+      resources.map(({ id, pricing }) => [
+        id,
+        pricing.type === 'free' ? 'free' : `${pricing.amount} ${pricing.currency}`,
+      ]),
+      [
+        ['greeting', 'free'],
+        ['report', '0.01 TUSD'],
+        ['cities', 'free'],
+      ],
+    );
+  });
+
+  it('adds to a configuration in JSON', async () => {
+    const into = file(JSON.stringify(parse(CONFIGURATION)), 'json');
+    await run({ into });
+    assert.deepEqual(
+      parseConfig(read(into), {}).resources.map(({ id }) => id),
+      ['greeting', 'report', 'cities'],
+    );
+  });
+
+  it('adds to a configuration without resources, and keeps its mode', async () => {
+    const into = file(CONFIGURATION.replace(/resources:.*/s, 'resources:\n'));
+    const { mode } = statSync(into);
+    await run({ into });
+    assert.equal(statSync(into).mode, mode);
+    assert.equal(parseConfig(read(into), {}).resources.length, 2);
+  });
+
+  it('replaces a resource only if forced', async () => {
+    const into = file(
+      `${CONFIGURATION}  cities: { name: Old, backend: { method: GET, path: /old }, pricing: { type: free } }\n`,
+    );
+    const before = read(into);
+    await assert.rejects(run({ into }), /has cities already; --force replaces them/);
+    assert.equal(read(into), before);
+    await run({ into, force: true });
+    const { resources } = parseConfig(read(into), {});
+    assert.equal(resources.find(({ id }) => id === 'cities')?.backend.path, '/v1/cities');
+  });
+});
