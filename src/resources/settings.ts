@@ -32,7 +32,7 @@ export interface PublicMandateSettings {
 export type OriginHeader = 'accept' | 'authorization' | 'cookie';
 
 /** Which input properties go where. */
-export interface InputBindings {
+interface InputBindings {
   readonly path: readonly string[];
   readonly query: readonly string[];
   /** The members of the body, or the property whose value is the whole body. */

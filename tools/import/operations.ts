@@ -107,7 +107,7 @@ function operationOf(
   };
 }
 
-/** The chosen ones; all when nothing is chosen. @throws DocumentError for a name that is not there */
+/** The chosen ones; all without a choice. @throws DocumentError for a name that is not there */
 export function chosen(operations: readonly Operation[], { tags, operations: names }: Choice): readonly Operation[] {
   if (tags.length === 0 && names.length === 0) return operations;
   const known = new Set(operations.flatMap((operation) => operation.tags));

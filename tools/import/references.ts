@@ -57,7 +57,7 @@ export function target(documents: Documents, reference: Json, file: string): Tar
   return { file: name, value, key: `${name}#${pointer}` };
 }
 
-/** The object at a place; a reference counts alone, whatever stands beside it. @throws Inexpressible */
+/** The object at a place; beside a reference nothing else counts. @throws Inexpressible */
 export function resolved(documents: Documents, place: Place, what: string): Place & { readonly value: JsonObject } {
   let { file, value } = place;
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {

@@ -31,7 +31,7 @@ export interface ResourceOptions {
   readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
 }
 
-export interface MadeResource {
+interface MadeResource {
   readonly resource: ResourceDocument;
   readonly leftOut: readonly LeftOut[];
 }

@@ -20,7 +20,7 @@ export interface LeftOut {
   readonly reason: string;
 }
 
-export interface ReadSchema {
+interface ReadSchema {
   readonly schema: JsonObject;
   readonly leftOut: readonly LeftOut[];
   /** Schemas in it, itself too. */
@@ -28,7 +28,7 @@ export interface ReadSchema {
 }
 
 /** Most schemas in one input, references followed: models get lost in fewer. */
-export const MAX_SCHEMAS = 2_000;
+const MAX_SCHEMAS = 2_000;
 /** How often a schema may stand within itself: deeper ones are left out. */
 const MAX_NESTED = 2;
 /** Schemas that are looked at for one input: circles of many are left out everywhere otherwise. */
@@ -127,19 +127,28 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       for (const { path: below, reason } of part.leftOut) leftOut.push({ path: joined(path, below), reason });
       return part.schema;
     };
-    const branches = (keyword: 'anyOf' | 'oneOf', list: readonly Json[]): void => {
-      let fault: Inexpressible | undefined;
-      made[keyword] = list.flatMap((branch, index) => {
+    /** For schemas of which fewer values would make more of the whole. */
+    const innerWhole = (value: Json, keyword: string): JsonObject => {
+      const before = leftOut.length;
+      const schema = inner(value, keyword);
+      const [lost] = leftOut.slice(before);
+      if (lost !== undefined) throw new Inexpressible(`${lost.reason} (in ${lost.path})`);
+      return schema;
+    };
+    const anyOf = (list: readonly Json[]): readonly Json[] => {
+      const faults: LeftOut[] = [];
+      const kept = list.flatMap((branch, index) => {
         try {
           return branch === false ? [] : [inner(branch, '')];
         } catch (error) {
           if (!(error instanceof Inexpressible)) throw error;
-          fault = error;
-          leftOut.push({ path: `${keyword}[${index}]`, reason: error.message });
+          faults.push({ path: `anyOf[${index}]`, reason: error.message });
           return [];
         }
       });
-      if ((made[keyword] as readonly Json[]).length === 0) throw fault ?? new Inexpressible(`has an empty ${keyword}`);
+      if (kept.length === 0) throw new Inexpressible(faults[0]?.reason ?? 'allows nothing');
+      leftOut.push(...faults);
+      return kept;
     };
 
     for (const keyword of Object.keys(made)) {
@@ -172,8 +181,10 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           made[keyword] = listOf(value, keyword).map((part) => inner(part, keyword === 'allOf' ? '' : '[]'));
           break;
         case 'anyOf':
+          made[keyword] = anyOf(listOf(value, keyword));
+          break;
         case 'oneOf':
-          branches(keyword, listOf(value, keyword));
+          made[keyword] = listOf(value, keyword).map((part) => innerWhole(part, keyword));
           break;
         case 'patternProperties':
         case 'dependentSchemas':
@@ -183,6 +194,8 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           break;
         case 'not':
         case 'if':
+          if (typeof value !== 'boolean') made[keyword] = innerWhole(value, keyword);
+          break;
         case 'then':
         case 'else':
         case 'contains':
@@ -191,7 +204,11 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           break;
       }
     }
-    return { schema: declareRequired(made, source), leftOut, size };
+    const schema = declareRequired(made, source);
+    const needed = allOfParts(schema).flatMap(requiredNames);
+    const lost = leftOut.find(({ path }) => needed.includes(path));
+    if (lost !== undefined) throw new Inexpressible(`${lost.reason} (in the required ${JSON.stringify(lost.path)})`);
+    return { schema, leftOut, size };
   }
 
   function readProperties(

@@ -1,4 +1,4 @@
-/** `node verification/import/main.ts [NAME]`: every operation of every document; a few minutes each. */
+/** `node verification/import/main.ts [NAME]`: every operation of each document, in minutes. */
 
 import { DOCUMENTS, readDocument } from './documents.ts';
 import { importDocument, runDocument } from './run.ts';

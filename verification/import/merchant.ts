@@ -164,8 +164,8 @@ function appOf(part: JsonObject, form: boolean, onRefused: (why: string) => void
 /**
  * The same document without what this library makes more of than OpenAPI does: `nullable` without a
  * type and `readOnly` of a parameter mean nothing, a body is optional unless it is said, a format
- * may be unknown, a pattern need not compile with the flag `u`, and a default (which it would insert
- * unseen) need not fit.
+ * may be unknown, a pattern need not compile with the flag `u`, and a default, which it would
+ * insert unseen, need not fit.
  */
 function normalized(part: unknown): unknown {
   const readOnlyParameters = new Set<string>();

@@ -29,7 +29,7 @@ export interface Failure {
 type Resources = Readonly<Record<string, ResourceDocument>>;
 
 /** Branches of anyOf and oneOf that are tried before a schema counts as one without an input. */
-const CHOICES = 4;
+const CHOICES = 8;
 
 export function importDocument(document: JsonObject, ignoreSecurity: boolean): Import {
   return importOpenApi(

@@ -180,6 +180,18 @@ describe('what the gateway cannot enforce', () => {
     assert.throws(() => inputOf({ anyOf: [{ type: 'file' }] }), /has the type "file"/);
   });
 
+  for (const [title, schema] of [
+    ['a choice of exactly one', { oneOf: [{ type: 'string' }, { type: 'file' }] }],
+    ['a negation', { type: 'object', not: { properties: { a: { type: 'file' } } } }],
+    ['a condition', { if: { properties: { a: { type: 'file' } } }, else: { required: ['b'] } }],
+    [
+      'a name that another part requires',
+      { allOf: [{ type: 'object', properties: { a: { type: 'file' }, b: {} } }, { required: ['a'] }] },
+    ],
+  ] as const)
+    it(`is not left out where more would fit without it: ${title}`, () =>
+      assert.throws(() => inputOf(schema), /has the type "file" \(in /));
+
   it('closes a map', () => {
     const { property, leftOut } = inputOf({ type: 'object', additionalProperties: { type: 'file' } });
     assert.deepEqual(property, { type: 'object', additionalProperties: false });
