@@ -63,7 +63,14 @@ const PRINTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'docs/agents.md': ['"state":"TASK_STATE_FAILED"', '"status":"ready_for_payment"'],
   'docs/configuration.md': ['valid: 1 resources, 1 of them paid; x402 on eip155:84532 (testnet)'],
-  'docs/operators.md': ['"status": "PASS"', '"delivered": false', '"payment.settled"', '"events":[', ': connected', '"receipts":['],
+  'docs/operators.md': [
+    '"status": "PASS"',
+    '"delivered": false',
+    '"payment.settled"',
+    '"events":[',
+    ': connected',
+    '"receipts":[',
+  ],
   'docs/runbook.md': [
     '"ready":',
     'acg_component_status{',
