@@ -26,7 +26,7 @@ describe('an input schema is refused at start for', () => {
     ['a keyword that has no effect', { type: 'integer', maxLength: 3 }, 'maxLength', /for type string/],
     ['a keyword that may not apply', { maxLength: 3 }, 'maxLength', /needs "type: string"/],
     ['a value of the wrong shape', { type: 'string', minLength: -1 }, 'minLength', /not valid JSON Schema/],
-    ['a wrong type name', { type: 'text' }, 'type', /not valid JSON Schema/],
+    ['a wrong type name', { type: 'text' }, 'type', /must be one of object, array/],
     ['a remote reference', { $ref: 'https://example.com/s.json' }, '$ref', /in this document/],
     ['a reference to nothing', { $ref: '#/$defs/none' }, '$ref', /in this document/],
     ['a reference to itself', { $ref: '#' }, '$ref', /recursive/],

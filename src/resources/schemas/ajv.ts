@@ -85,9 +85,7 @@ function once<Made extends object>(make: () => Made): () => Made {
   };
 }
 
-export function isKnownFormat(name: string): boolean {
-  return Object.hasOwn(FORMATS, name);
-}
+export const KNOWN_FORMATS: readonly string[] = Object.keys(FORMATS);
 
 /** Values of the wrong shape, such as `minLength: -1`, by the meta-schema of 2020-12. */
 export function metaSchemaFaults(schema: JsonObject, at: string): readonly ResourceFault[] {

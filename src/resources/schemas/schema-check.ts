@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { nearest } from '../../problems/nearest.ts';
 import { memberPath } from '../../problems/problem.ts';
 import { patternFault } from '../patterns/linear.ts';
-import { isKnownFormat, metaSchemaFaults } from './ajv.ts';
+import { KNOWN_FORMATS, metaSchemaFaults } from './ajv.ts';
 import {
   DIALECT,
   IN_PLACE,
@@ -64,7 +64,8 @@ export function schemaFaults(root: JsonObject, at: string): readonly ResourceFau
 
   walk(root, at, undefined, 'member');
   if (budget < 0) faults.push(tooMany);
-  return faults.length > 0 ? faults : metaSchemaFaults(root, at);
+  const told = new Set(faults.map(({ path }) => path));
+  return [...faults, ...metaSchemaFaults(root, at).filter(({ path }) => !told.has(path))];
 }
 
 /**
@@ -93,9 +94,11 @@ function innerTypes({ keyword, applies }: Subschema, types: Types): Types {
   return applies === 'same' || keyword === 'if' || keyword === 'not' ? types : undefined;
 }
 
+/** A type that there is not may have been meant to be any. */
 function ownTypes({ type }: JsonObject): Types {
-  if (typeof type === 'string') return [type];
-  return Array.isArray(type) ? (type as readonly Json[]).filter((item) => typeof item === 'string') : undefined;
+  if (type === undefined) return undefined;
+  const own = typeof type === 'string' ? [type] : names(type);
+  return own.every((name) => ALL_TYPES.includes(name)) ? own : ALL_TYPES;
 }
 
 const UNRELIABLE = `is not enforced reliably beside ${IN_PLACE.join(', ')}: use additionalProperties, or leave it out (objects are closed anyway)`;
@@ -136,8 +139,10 @@ function valueFault(keyword: string, value: Json): string | undefined {
       return typeof value === 'string' ? patternFault(value) : undefined;
     case 'patternProperties':
       return firstOf(names(value), (pattern) => patternFault(pattern));
+    case 'type':
+      return firstOf(typeof value === 'string' ? [value] : names(value), typeFault);
     case 'format':
-      return typeof value !== 'string' || isKnownFormat(value) ? undefined : 'is not a format that is enforced here';
+      return typeof value === 'string' ? formatFault(value) : undefined;
     case '$schema':
       return value === DIALECT ? undefined : `must be ${DIALECT}`;
     case 'title':
@@ -152,6 +157,17 @@ function valueFault(keyword: string, value: Json): string | undefined {
     default:
       return undefined;
   }
+}
+
+function typeFault(type: string): string | undefined {
+  return ALL_TYPES.includes(type) ? undefined : `must be one of ${ALL_TYPES.join(', ')}`;
+}
+
+function formatFault(format: string): string | undefined {
+  if (KNOWN_FORMATS.includes(format)) return undefined;
+  const near = nearest(format, KNOWN_FORMATS);
+  const instead = near === undefined ? `enforced are ${KNOWN_FORMATS.join(', ')}` : `did you mean ${near}?`;
+  return `is not a format that is enforced here; ${instead}`;
 }
 
 function nameFault(name: string): string | undefined {
