@@ -157,13 +157,13 @@ describe('start-up refuses (facilitators)', () => {
       'a bearer with the id of a key',
       { [`${F}.auth`]: { type: 'bearer', token: 'token', keyId: 'one' } },
       `${F}.auth.keyId`,
-      /not used here/,
+      /not used with type: bearer/,
     ],
     [
       'a login at Coinbase with a bearer',
       { [`${F}.auth`]: { type: 'cdp', keyId: 'one', keySecret: 'x', token: 'token' } },
       `${F}.auth.token`,
-      /not used here/,
+      /not used with type: cdp/,
     ],
     ['no relayer', { ...NODE, [F]: { ...LOCAL, relayers: 0 } }, `${F}.relayers`, /at least 1|from 1|1/],
     ['too many relayers', { ...NODE, [F]: { ...LOCAL, relayers: 33 } }, `${F}.relayers`, /32/],
@@ -191,7 +191,7 @@ describe('start-up refuses (facilitators)', () => {
       'fallbacks of a local facilitator',
       { ...NODE, [F]: { ...LOCAL, fallbacks: [] } },
       `${F}.fallbacks`,
-      /is not used here/,
+      /is not used with mode: local/,
     ],
   ];
   refuses(rows);

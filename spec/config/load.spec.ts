@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { configPath, MAX_CONFIG_BYTES, MAX_YAML_BYTES } from '../../src/config/document/read.ts';
+import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
+import { configPath, MAX_CONFIG_BYTES } from '../../src/config/document/read.ts';
 import { loadConfig, parseConfig } from '../../src/config/load.ts';
 import { configWarnings } from '../../src/config/warnings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
@@ -57,10 +58,22 @@ describe('the path of the configuration', () => {
 describe('a document that is too large for the YAML parser', () => {
   const large = 'x'.repeat(MAX_YAML_BYTES);
   const CASES: readonly (readonly [string, string, RegExp])[] = [
-    ['is read as JSON', JSON.stringify({ large }), /^(?!.*well-formed)/s],
-    ['is refused as YAML', `large: ${large}`, /more than 1048576 bytes .* must be well-formed JSON/],
-    ['is refused as JSON that is not well-formed', `{"large":"${large}",}`, /must be well-formed JSON/],
-    ['is refused as JSON with a name twice', `{"a":"${large}","a":1}`, /names a member twice/],
+    ['is read as JSON', JSON.stringify({ large }), /known here: version/],
+    [
+      'is refused as YAML',
+      `large: ${large}`,
+      /more than 1048576 bytes, so it must be JSON: it is not well-formed from here on/,
+    ],
+    [
+      'is refused as JSON that is not well-formed',
+      `{"large":"${large}",}`,
+      /column 1048589 document: .* it is not well-formed from here on/,
+    ],
+    [
+      'is refused as JSON with a name twice',
+      `{"a":"${large}","a":1}`,
+      /column 1048585 document: .* a name stands twice in one mapping/,
+    ],
   ];
   for (const [title, text, message] of CASES) it(title, () => assert.throws(() => parseConfig(text, {}), message));
 });

@@ -1,33 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseConfig } from '../../src/config/load.ts';
-import { ConfigError } from '../../src/problems/problem.ts';
-import { changed, problems, problemsOfText } from './document/document.ts';
+import { ConfigError, problemLine } from '../../src/problems/problem.ts';
+import { changed, placedProblems, problems } from './document/document.ts';
 import { at, file } from './files.ts';
 
 describe('the text of the document', () => {
   const ROWS: readonly (readonly [string, string, RegExp])[] = [
-    ['a key twice', 'version: 1\nversion: 1', /line 2, column 1: the same key stands twice/],
-    ['an alias', 'a: &x 1\nb: *x', /line 2, column 4: aliases/],
-    ['a cycle of aliases', 'a: &x [*x]', /aliases/],
+    ['an alias', 'a: &x 1\nb: *x', /^line 2, column 4 b: is an alias \(\*name\)/m],
+    ['a cycle of aliases', 'a: &x [*x]', /^line 1, column 8 a\[0\]: is an alias/m],
     [
       'a bomb of aliases',
       `a: &a [1]\n${'bcdefgh'.replace(/./g, (c) => `${c}: &${c} [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n`)}`,
-      /aliases/,
+      /^line 2, column 8 b\[0\]: is an alias/m,
     ],
-    ['a tag', 'a: !secret b', /tags/],
-    ['two documents', 'a: 1\n---\nb: 2', /only one document/],
-    ['a tab', 'a:\n\tb: 1', /line 2/],
-    ['a list', '- 1', /must be a mapping/],
-    ['nothing', '', /must be a mapping/],
-    ['a depth that would exhaust the stack', '['.repeat(100_000), /cannot be read|not well-formed/],
+    ['a list', '- 1', /^line 1, column 1 document: must be a mapping/],
+    ['nothing', '', /^line 1, column 1 document: must be a mapping/],
+    ['a depth that would exhaust the stack', '['.repeat(100_000), /^line 1, .* document: is nested too deeply/],
   ];
-  for (const [title, text, message] of ROWS)
-    it(`refuses ${title}`, () => {
-      const [problem] = problemsOfText(text);
-      assert.equal(problem?.path, 'document');
-      assert.match(problem.message, message);
-    });
+  for (const [title, text, line] of ROWS)
+    it(`refuses ${title}`, () => assert.match(placedProblems(text).map(problemLine).join('\n'), line));
   it('may be JSON', () => assert.equal(parseConfig(JSON.stringify(changed({}), null, 2), {}).merchant.id, 'shop'));
   it('may not be nested without bound', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(80)}1${'}'.repeat(80)}`) as unknown;
@@ -70,10 +62,10 @@ describe('a refused configuration', () => {
       ),
     ];
     for (const text of texts) {
-      const found = problemsOfText(text, { FROM_ENV: `${canary} ` });
+      const found = placedProblems(text, { FROM_ENV: `${canary} ` });
       assert.ok(found.length > 0);
-      assert.doesNotMatch(new ConfigError(found).message, new RegExp(canary));
+      assert.doesNotMatch(new ConfigError(found).report, new RegExp(canary));
     }
-    assert.ok(problemsOfText(texts[3] ?? '', { FROM_ENV: `${canary} ` }).length >= 12);
+    assert.ok(placedProblems(texts[3] ?? '', { FROM_ENV: `${canary} ` }).length >= 12);
   });
 });

@@ -4,7 +4,7 @@
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { type ConfigSource, type LoadedConfig, loadDocument } from '../config/load.ts';
+import { type ConfigSource, checkLoaded, type LoadedConfig, loadDocument } from '../config/load.ts';
 import { changesBetween } from '../config/reload.ts';
 import { readSources } from '../config/sources.ts';
 import { watchDirectories } from '../config/watch.ts';
@@ -67,9 +67,11 @@ export function openReloader(parts: ReloaderParts): Reloader {
     const next = loadDocument(source);
     parts.mask(next.config);
     const { changed, restart } = changesBetween(document, next.document);
-    if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
     if (changed.length === 0) return 'unchanged';
-    parts.check(next.config);
+    checkLoaded(source, () => {
+      if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
+      parts.check(next.config);
+    });
     await parts.use(next);
     document = next.document;
     const named = changed.slice(0, NAMED);

@@ -9,6 +9,7 @@ import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { checkFields } from './document/fields.ts';
+import { toldName } from './document/member.ts';
 import { addressOverlaps } from './sections/address-overlaps.ts';
 import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
@@ -114,7 +115,7 @@ function deriveResources(
   }
   if (listed === null || typeof listed !== 'object' || Array.isArray(listed)) return [];
   const resources = Object.entries(document.resources ?? {})
-    .filter(([id]) => problems.sound(memberPath('resources', id)))
+    .filter(([id]) => problems.sound(memberPath('resources', toldName(id, document.resources?.[id] === null))))
     .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
     .filter((resource) => resource !== undefined);
   for (const { path, message } of addressOverlaps(resources)) problems.add(path, message);

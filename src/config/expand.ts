@@ -1,6 +1,7 @@
 /** Puts environment variables and mounted files into the document, before it is validated. */
 
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { type Member, pathTo } from './document/member.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
 
 /** Largest mounted secret, bytes. */
@@ -28,11 +29,15 @@ const OVERRIDES: readonly Override[] = [
 interface Chosen {
   readonly override: Override;
   readonly text: string;
+  readonly origin: string;
 }
 
-/** The overrides that the environment sets, with their paths; empty variables count as unset. */
+/** Where values come from that are not in the file, by their paths: a variable, a mounted file. */
+export type Origins = ReadonlyMap<string, string>;
+
+/** The overrides that the environment sets; empty variables count as unset. */
 interface EnvironmentOverrides {
-  readonly paths: ReadonlySet<string>;
+  readonly origins: Origins;
   apply(document: unknown): unknown;
 }
 
@@ -42,10 +47,10 @@ export function environmentOverrides(document: unknown, env: Environment, proble
     if (override.needs !== undefined && !has(document, override.needs)) continue;
     const found = environmentText(override.name, env);
     if (found.kind === 'fault') problems.add(dotted(override.path), found.message);
-    else if (found.kind === 'set' && found.text !== '') chosen.push({ override, text: found.text });
+    else if (found.kind === 'set' && found.text !== '') chosen.push({ override, ...found });
   }
   return {
-    paths: new Set(chosen.map(({ override }) => dotted(override.path))),
+    origins: new Map(chosen.map(({ override, origin }) => [dotted(override.path), origin])),
     apply: (expanded) =>
       chosen.reduce((value, { override, text }) => {
         const kept = override.drops === undefined ? value : without(value, override.drops);
@@ -84,6 +89,7 @@ interface Expansion {
   readonly value: unknown;
   /** Values that came whole out of a mounted file, where keys belong. */
   readonly fromFile: ReadonlySet<string>;
+  readonly origins: Origins;
 }
 
 /**
@@ -91,31 +97,31 @@ interface Expansion {
  * Inserted text is not expanded again, so a secret may contain `${`. `settled` paths are skipped:
  * the environment overrides them.
  */
-export function expand(
-  document: unknown,
-  env: Environment,
-  settled: ReadonlySet<string>,
-  problems: ProblemList,
-): Expansion {
+export function expand(document: unknown, env: Environment, settled: Origins, problems: ProblemList): Expansion {
   const fromFile = new Set<string>();
-  const walk = (value: unknown, at: Place | undefined, depth: number): unknown => {
+  const origins = new Map<string, string>();
+  const insert = (value: string, at: Member | undefined): unknown => {
+    const path = pathTo(at);
+    if (settled.has(path)) return value;
+    const { text, fault, ...result } = expandText(value, env);
+    if (fault !== undefined) problems.add(path, fault);
+    if (result.fromFile) fromFile.add(path);
+    const origin = [...new Set(result.origins)].join(' and ');
+    if (origin !== '') origins.set(path, origin);
+    return text;
+  };
+  const walk = (value: unknown, at: Member | undefined, depth: number): unknown => {
     if (depth > MAX_CONFIG_DEPTH) {
       problems.add(pathTo(at), `must not be nested deeper than ${MAX_CONFIG_DEPTH} levels`);
       return null;
     }
-    if (typeof value === 'string') {
-      if (!value.includes('${') || settled.has(pathTo(at))) return value;
-      const result = expandText(value, env);
-      if (result.fault !== undefined) problems.add(pathTo(at), result.fault);
-      if (result.fromFile) fromFile.add(pathTo(at));
-      return result.text;
-    }
+    if (typeof value === 'string') return value.includes('${') ? insert(value, at) : value;
     if (value === null || typeof value !== 'object') return value;
     // Copied only where something in it was replaced: most of a document are resources without.
     let copy: Record<string, unknown> | unknown[] | undefined;
     for (const [name, member] of Object.entries(value)) {
       const key = Array.isArray(value) ? Number(name) : name;
-      const inner: Place = { parent: at, key };
+      const inner: Member = { parent: at, key };
       if (FORBIDDEN_NAMES.has(name)) {
         problems.add(pathTo(inner), 'is a name that no key may have');
         continue;
@@ -127,88 +133,83 @@ export function expand(
     }
     return copy ?? value;
   };
-  return { value: walk(document, undefined, 0), fromFile };
-}
-
-/** Where a value stands; its path is written only where it is told. */
-interface Place {
-  readonly parent: Place | undefined;
-  readonly key: string | number;
-}
-
-function pathTo(at: Place | undefined): string {
-  return at === undefined ? '' : memberPath(pathTo(at.parent), at.key);
+  return { value: walk(document, undefined, 0), fromFile, origins };
 }
 
 interface Expanded {
   readonly text: string;
+  /** Whether all of it came out of one mounted file. */
   readonly fromFile: boolean;
+  readonly origins: readonly string[];
   readonly fault?: string;
 }
 
 /** Expands one string value. After a fault the text is of no use and the path is refused. */
 function expandText(source: string, env: Environment): Expanded {
+  const origins: string[] = [];
   let text = '';
   let rest = source;
   let fromFile = false;
+  const ended = (fault?: string): Expanded => ({
+    ...{ text: text + rest, fromFile, origins },
+    ...(fault === undefined ? {} : { fault }),
+  });
   for (;;) {
     const start = rest.indexOf('${');
-    if (start < 0) return { text: text + rest, fromFile };
+    if (start < 0) return ended();
     const end = rest.indexOf('}', start);
-    if (end < 0) return fault('has a placeholder without closing brace');
+    if (end < 0) return ended('has a placeholder without closing brace');
     const body = rest.slice(start + 2, end);
-    if (body.includes('${')) return fault('has a placeholder inside a placeholder, which is not supported');
+    if (body.includes('${')) return ended('has a placeholder inside a placeholder, which is not supported');
     const found = resolve(body, env);
-    if (found.fault !== undefined) return found;
-    const whole = start === 0 && end === rest.length - 1 && text === '';
-    fromFile = whole && found.fromFile;
+    if (found.kind === 'fault') return ended(found.message);
+    fromFile = end - start + 1 === source.length && found.fromFile;
+    origins.push(found.origin);
     text += rest.slice(0, start) + found.text;
     rest = rest.slice(end + 1);
   }
 }
 
-function resolve(body: string, env: Environment): Expanded {
+function resolve(body: string, env: Environment): Exclude<EnvironmentText, { readonly kind: 'unset' }> {
+  const fault = (message: string) => ({ kind: 'fault', message }) as const;
   if (body.startsWith('file:')) {
     const file = body.slice('file:'.length);
-    if (!file.startsWith('/')) return fault('has a file: placeholder whose path is not absolute');
-    const secret = readSecretFile(file);
-    return secret.kind === 'fault' ? fault(secret.message) : { text: secret.text, fromFile: true };
+    if (file.startsWith('/')) return readSecretFile(file);
+    return fault('has a file: placeholder whose path is not absolute; write $' + '{file:/path/of/the/file}');
   }
   const split = body.indexOf(':-');
   const name = split < 0 ? body : body.slice(0, split);
   if (!NAME.test(name)) return fault(`has a malformed placeholder; use \${VAR}, \${VAR:-default} or \${file:/path}`);
   const found = environmentText(name, env);
-  if (found.kind === 'fault') return fault(found.message);
-  if (found.kind === 'set' && (found.text !== '' || split < 0)) return { text: found.text, fromFile: found.fromFile };
-  if (split >= 0) return { text: body.slice(split + 2), fromFile: false };
-  return fault(`needs the environment variable ${name} (or ${name}_FILE), which is not set`);
-}
-
-function fault(message: string): Expanded {
-  return { text: '', fromFile: false, fault: message };
+  if (found.kind === 'fault' || (found.kind === 'set' && (found.text !== '' || split < 0))) return found;
+  if (split < 0) return fault(`needs the environment variable ${name} (or ${name}_FILE), which is not set`);
+  return { kind: 'set', text: body.slice(split + 2), fromFile: false, origin: `the default of ${name}` };
 }
 
 type EnvironmentText =
   | { readonly kind: 'unset' }
-  | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean }
+  | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean; readonly origin: string }
   | { readonly kind: 'fault'; readonly message: string };
 
 /** A variable, or the file that the same name with `_FILE` names; both at once is a mistake. */
 function environmentText(name: string, env: Environment): EnvironmentText {
   const direct = env[name];
   const file = env[`${name}_FILE`];
-  if (!file) return direct === undefined ? { kind: 'unset' } : { kind: 'set', text: direct, fromFile: false };
-  if (direct) return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one` };
-  return readSecretFile(file);
+  if (file) {
+    if (direct) return { kind: 'fault', message: `${name} and ${name}_FILE are both set; keep one` };
+    return readSecretFile(file);
+  }
+  if (direct === undefined) return { kind: 'unset' };
+  return { kind: 'set', text: direct, fromFile: false, origin: `the environment variable ${name}` };
 }
 
 class SecretFileError extends Error {}
 
 /** A mounted secret without its trailing newline. Messages name the file, never its content. */
-function readSecretFile(path: string): Exclude<EnvironmentText, { kind: 'unset' }> {
+function readSecretFile(path: string): Exclude<EnvironmentText, { readonly kind: 'unset' }> {
   try {
-    const text = readBoundedFile(path, MAX_SECRET_BYTES, (message) => new SecretFileError(message));
-    return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true };
+    const text = readBoundedFile(path, MAX_SECRET_BYTES, (message) => new SecretFileError(`${path} ${message}`));
+    return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true, origin: `the file ${path}` };
   } catch (error) {
     if (!(error instanceof SecretFileError)) throw error;
     return { kind: 'fault', message: `needs a mounted file: ${error.message}` };

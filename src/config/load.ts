@@ -1,11 +1,13 @@
 /** Loads the configuration: read, expand, validate, derive, before anything starts. */
 
-import { ProblemList } from '../problems/problem.ts';
+import { ConfigError, ProblemList } from '../problems/problem.ts';
 import { deriveConfig } from './derive.ts';
 import type { GatewayConfig } from './document/config.ts';
 import type { ConfigDocument } from './document/document.ts';
-import { configPath, type Environment, parseConfigText, readConfigFile } from './document/read.ts';
-import { environmentOverrides, expand } from './expand.ts';
+import { offsetsOf, type ReadDocument, readConfigText } from './document/parse.ts';
+import { placed } from './document/places.ts';
+import { configPath, type Environment, readConfigFile } from './document/read.ts';
+import { environmentOverrides, expand, type Origins } from './expand.ts';
 import { withBothLines } from './two-lines.ts';
 import { validateDocument } from './validate.ts';
 
@@ -33,7 +35,8 @@ export function loadConfig(source: ConfigSource): GatewayConfig {
 
 /** The same with the document, which a later one is compared with. @throws ConfigError */
 export function loadDocument({ path, env }: ConfigSource): LoadedConfig {
-  return read(readConfigFile(configPath(path, env)), env);
+  const file = configPath(path, env);
+  return read(readConfigText(readConfigFile(file), file), env);
 }
 
 /** What was loaded elsewhere from the same document. @throws ConfigError */
@@ -43,18 +46,59 @@ export function configOf({ document, fromFile }: Pick<LoadedConfig, 'document' |
 
 /** @throws ConfigError with every problem */
 export function parseConfig(text: string, env: Environment): GatewayConfig {
-  return read(text, env).config;
+  return read(readConfigText(text), env).config;
 }
 
-function read(text: string, env: Environment): LoadedConfig {
-  const raw = parseConfigText(text);
+/**
+ * Runs checks of a configuration that was loaded; what they refuse gets its place in the file.
+ * @throws ConfigError
+ */
+export function checkLoaded<Result>({ path, env }: ConfigSource, checks: () => Result): Result {
+  return withPlaces(checks, (error) => {
+    const file = configPath(path, env);
+    try {
+      return placed(error, readConfigText(readConfigFile(file), file));
+    } catch {
+      // The file is gone, or another one by now.
+      return error;
+    }
+  });
+}
+
+function read(source: ReadDocument, env: Environment): LoadedConfig {
   const problems = new ProblemList();
-  const overrides = environmentOverrides(raw, env, problems);
-  const expansion = expand(raw, env, overrides.paths, problems);
+  for (const { path, message } of source.faults) problems.add(path, message);
+  const overrides = environmentOverrides(source.value, env, problems);
+  const expansion = expand(source.value, env, overrides.origins, problems);
+  const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
   const document = withBothLines(overrides.apply(expansion.value), problems);
-  // A refused document is still derived: `deriveConfig` skips the sections that the schema refused.
-  validateDocument(document, problems);
-  if (!problems.sound('')) problems.throwIfAny();
-  const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
-  return { config, document: document as ConfigDocument, fromFile: expansion.fromFile };
+  return withPlaces(
+    () => {
+      // A refused document is still derived: `deriveConfig` skips what was refused.
+      validateDocument(document, problems);
+      if (!problems.sound('')) problems.throwIfAny();
+      const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
+      return { config, document: document as ConfigDocument, fromFile: expansion.fromFile };
+    },
+    (error) => placed(withOrigins(error, origins), source, offsetsOf(source.faults)),
+  );
+}
+
+function withPlaces<Result>(checks: () => Result, place: (error: ConfigError) => ConfigError): Result {
+  try {
+    return checks();
+  } catch (error) {
+    throw error instanceof ConfigError ? place(error) : error;
+  }
+}
+
+/** Says of a value that is not in the file where it is. */
+function withOrigins({ problems }: ConfigError, origins: Origins): ConfigError {
+  return new ConfigError(
+    problems.map((problem) => {
+      const origin = origins.get(problem.path);
+      if (origin === undefined || problem.message.includes(origin)) return problem;
+      return { ...problem, message: `${problem.message}; the value comes from ${origin}` };
+    }),
+  );
 }

@@ -5,6 +5,26 @@ export interface ConfigProblem {
   /** `payments.x402.payTo`, `server.allowedOrigins[0]`; `document` for the file as a whole. */
   readonly path: string;
   readonly message: string;
+  /** Absent for what no text has, such as an environment variable. */
+  readonly place?: ProblemPlace;
+}
+
+/** Where a text has a mistake. */
+export interface ProblemPlace {
+  /** As it was named; absent for a text that is no file. */
+  readonly file?: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in UTF-16 code units. */
+  readonly column: number;
+  readonly excerpt?: Excerpt;
+}
+
+/** A line of the text, without any value that may be a secret. */
+export interface Excerpt {
+  readonly text: string;
+  /** The character that is meant, from 0. */
+  readonly caret: number;
 }
 
 /** All problems. Thrown before anything is opened; safe to print. */
@@ -12,10 +32,35 @@ export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    super(`the configuration is refused:\n${problems.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
+    super(`${TITLE}\n${problems.map((problem) => `  ${problemLine(problem)}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
+
+  /** The message with the lines of the file, for a terminal. */
+  get report(): string {
+    return [TITLE, ...this.problems.flatMap((problem) => [`  ${problemLine(problem)}`, ...excerptLines(problem)])].join(
+      '\n',
+    );
+  }
+}
+
+const TITLE = 'the configuration is refused:';
+
+/** `config.yaml:12:5 payments.x402.payTo: must be …`. */
+export function problemLine({ path, message, place }: ConfigProblem): string {
+  if (place === undefined) return `${path}: ${message}`;
+  const { file, line, column } = place;
+  const where = file === undefined ? `line ${line}, column ${column}` : `${file}:${line}:${column}`;
+  return `${where} ${path}: ${message}`;
+}
+
+/** As compilers show it. */
+function excerptLines({ place }: ConfigProblem): readonly string[] {
+  if (place?.excerpt === undefined) return [];
+  const { text, caret } = place.excerpt;
+  const number = String(place.line).padStart(6);
+  return [`${number} | ${text}`, `${' '.repeat(number.length)} | ${' '.repeat(caret)}^`];
 }
 
 /** The path of a member: dotted where the name allows it, else in brackets; `[n]` in lists. */
@@ -25,23 +70,39 @@ export function memberPath(parent: string, member: string | number): string {
   return parent === '' ? member : `${parent}.${member}`;
 }
 
+/** The paths of what a path is in, the whole document left out. */
+export function pathsAbove(path: string): readonly string[] {
+  return [...path.matchAll(/[.[]/g)].map(({ index }) => path.slice(0, index)).filter((above) => above !== '');
+}
+
 /** Collects problems, so that an operator corrects the file once and not once per mistake. */
 export class ProblemList {
   readonly #problems = new Map<string, ConfigProblem>();
-  /** The paths of the problems, and all above them. */
+  /** The paths of the problems and of what is doubted, and all above them. */
   readonly #unsound = new Set<string>();
+  readonly #doubted = new Set<string>();
 
   /** The first problem of a path wins: later ones are usually its consequence. */
   add(path: string, message: string): void {
     if (this.#problems.has(path)) return;
     this.#problems.set(path, { path, message });
-    this.#unsound.add(path);
-    for (const { index } of path.matchAll(/[.[]/g)) this.#unsound.add(path.slice(0, index));
+    this.doubt(path);
   }
 
-  /** Whether nothing at or below this path was refused: only then may a check read it. */
-  sound(prefix: string): boolean {
-    return !this.#unsound.has(prefix) && !this.#problems.has('document');
+  /** Makes a path unsound whose mistake is told elsewhere: its key is mistyped, for example. */
+  doubt(path: string): void {
+    this.#doubted.add(path);
+    for (const part of [path, ...pathsAbove(path)]) this.#unsound.add(part);
+  }
+
+  /** Whether nothing at, below or above these paths was refused: only then may rules read them. */
+  sound(...paths: readonly string[]): boolean {
+    return paths.every((path) => !this.#unsound.has(path) && this.readable(path));
+  }
+
+  /** Whether nothing at or above a mapping or a list was refused; members of it may be. */
+  readable(path: string): boolean {
+    return !['document', path, ...pathsAbove(path)].some((one) => this.#doubted.has(one));
   }
 
   /** @throws ConfigError when there is any problem */

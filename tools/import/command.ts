@@ -3,7 +3,7 @@
 import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
-import { MAX_YAML_BYTES } from '../../src/config/document/read.ts';
+import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { importOpenApi } from './import.ts';
 import { existing, writeInto, writeNew, yamlSection } from './output.ts';
 import { amountFault } from './prices.ts';

@@ -6,7 +6,7 @@
 
 import type { Json, JsonObject } from '../../src/json/types.ts';
 import { patternFault } from '../../src/resources/patterns/linear.ts';
-import { isKnownFormat } from '../../src/resources/schemas/ajv.ts';
+import { KNOWN_FORMATS } from '../../src/resources/schemas/ajv.ts';
 import { IN_PLACE, KEYWORDS } from '../../src/resources/schemas/keywords.ts';
 import { Inexpressible } from './references.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
@@ -82,7 +82,7 @@ function bounds(source: JsonObject, types: readonly string[] | undefined): JsonO
 function textRules({ format, pattern }: JsonObject, types: readonly string[] | undefined): JsonObject {
   const isText = types === undefined || types.includes('string');
   const found: Record<string, Json> = {};
-  if (isText && typeof format === 'string' && isKnownFormat(format)) found['format'] = format;
+  if (isText && typeof format === 'string' && KNOWN_FORMATS.includes(format)) found['format'] = format;
   if (isText && typeof pattern === 'string') {
     const fault = patternFault(pattern);
     if (fault !== undefined) throw new Inexpressible(`has the pattern ${JSON.stringify(pattern)}, which ${fault}`);

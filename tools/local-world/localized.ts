@@ -45,7 +45,7 @@ export function ownSettings(document: unknown, env: Environment): OwnSettings {
   const said = (...path: readonly string[]): string | undefined => {
     const found = path.reduce<unknown>((value, name) => section(value)[name], overridden);
     const problems = new ProblemList();
-    const { value } = expand(found, env, new Set(), problems);
+    const { value } = expand(found, env, new Map(), problems);
     const isSaid = problems.sound('') && (typeof value === 'string' || typeof value === 'number') && value !== '';
     return isSaid ? String(value) : undefined;
   };

@@ -69,8 +69,8 @@ export function load(changes: Changes, env: Readonly<Record<string, string>> = {
   return parseConfig(JSON.stringify(changed(changes)), env);
 }
 
-/** Every problem of a text that must be refused. */
-export function problemsOfText(text: string, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
+/** Every problem of a text, with its place. */
+export function placedProblems(text: string, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
   try {
     parseConfig(text, env);
   } catch (error) {
@@ -78,6 +78,11 @@ export function problemsOfText(text: string, env: Readonly<Record<string, string
     throw error;
   }
   return [];
+}
+
+/** The same without the places. */
+export function problemsOfText(text: string, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {
+  return placedProblems(text, env).map(({ path, message }) => ({ path, message }));
 }
 
 export function problems(changes: Changes, env: Readonly<Record<string, string>> = {}): readonly ConfigProblem[] {

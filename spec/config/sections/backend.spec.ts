@@ -35,7 +35,12 @@ describe('backend.passthrough', () => {
   const on = (changes: Changes): Changes => ({ [P]: { enabled: true }, ...changes });
   const ROWS: readonly Row[] = [
     ['settings that do not say whether it is on', { [P]: { include: ['/shop'] } }, `${P}.enabled`, /is missing/],
-    ['a switch that is no boolean', `${P}.enabled`, 'yes', /must be true to pass/],
+    [
+      'a switch that is no boolean',
+      `${P}.enabled`,
+      'yes',
+      /must be true or false without quotes: true to pass .*; YAML reads yes, no/,
+    ],
     ['an empty include', `${P}.include`, [], /must be a list of path templates; only these/],
     ['an include that is no list', `${P}.include`, '/shop', /must be a list of path templates; only these/],
     ['the same path twice', `${P}.exclude`, ['/a', '/a'], /must be a list of path templates; these/],

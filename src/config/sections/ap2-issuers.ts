@@ -126,7 +126,7 @@ class RootFileError extends Error {}
 
 function rootsOf(file: string, path: string, problems: ProblemList): readonly X509Certificate[] {
   try {
-    const text = readBoundedFile(file, MAX_ROOTS_BYTES, (message) => new RootFileError(message));
+    const text = readBoundedFile(file, MAX_ROOTS_BYTES, (message) => new RootFileError(`${file} ${message}`));
     const roots = pemCertificates(text).map((certificate) => new X509Certificate(certificate));
     if (roots.length === 0) problems.add(path, 'must be a file with certificates as PEM text');
     if (!roots.every(({ ca }) => ca)) problems.add(path, 'must have certificates of authorities only (CA: true)');

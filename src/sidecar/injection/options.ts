@@ -1,6 +1,6 @@
 /** What the operator of an injector decides for all pods; no pod can change it. */
 
-import { parseConfigText } from '../../config/document/read.ts';
+import { parseConfigText } from '../../config/document/parse.ts';
 import { nearest } from '../../problems/nearest.ts';
 import { memberPath, ProblemList } from '../../problems/problem.ts';
 
