@@ -88,7 +88,7 @@ function contentOf(document: Document): JsonObject {
 }
 
 function textOf(path: string): string {
-  return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new UsageError(message));
+  return readBoundedFile(path, MAX_CONFIG_BYTES, (message) => new UsageError(`${path} ${message}`));
 }
 
 function isJson(path: string): boolean {
