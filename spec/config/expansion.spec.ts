@@ -39,6 +39,84 @@ describe('placeholders', () => {
     assert.equal(problems({ 'merchant.x': 1, [`merchant.${at('A')}`]: 1 }, { A: 'name' }).length, 2));
 });
 
+describe('a placeholder that is the whole value', () => {
+  const mounted = file('port', '8500\n');
+  it('is a number where the schema wants one, and a boolean likewise', () => {
+    const config = load(
+      {
+        'server.port': at('PORT'),
+        'management.port': at(`file:${mounted}`),
+        'server.trustProxy': at('PROXIES:-2'),
+        'protocols.mcp': { enabled: at('MCP') },
+        'resources.report.backend.timeoutMs': at('TIMEOUT'),
+        storage: { redis: { url: 'redis://x' } },
+        'server.workers': at('WORKERS'),
+      },
+      { PORT: '8402', MCP: 'true', TIMEOUT: '5', WORKERS: '3' },
+    );
+    assert.deepEqual(
+      [config.server.port, config.management.port, config.server.trustProxy, config.protocols.mcp.enabled],
+      [8402, 8500, 2, true],
+    );
+    assert.deepEqual([config.resources[0]?.backend.timeoutMs, config.server.workers], [5, 3]);
+  });
+
+  it('is the number of the version, which is a constant', () =>
+    assert.deepEqual(problems({ version: at('VERSION') }, { VERSION: '1' }), []));
+
+  it('is a number in a list and in a mapping of names', () => {
+    const changes = {
+      'resources.report.pricing': { type: 'free' },
+      'resources.report.backend.relayStatuses': [at('STATUS')],
+      'authorization.ap2': { enabled: false, currencies: { EUR: at('DIGITS') } },
+    };
+    assert.deepEqual(problems(changes, { STATUS: '404', DIGITS: '2' }), []);
+  });
+
+  it('stays a text where the schema wants one', () => {
+    const { x402 } = load({ 'payments.x402.assetVersion': at('TWO') }, { TWO: '2' });
+    assert.equal(x402?.assetVersion, '2');
+    assert.equal(load({ 'merchant.name': at('NAME') }, { NAME: 'true' }).merchant.name, 'true');
+    const redis = { storage: { redis: { url: 'redis://x' } } };
+    assert.equal(load({ ...redis, 'server.workers': at('WORKERS') }, { WORKERS: 'auto' }).server.workers, 'auto');
+  });
+
+  it('stays a text where the operator writes a schema of his own', () => {
+    const [problem] = problems({ 'resources.report.inputSchema.maxProperties': at('MOST') }, { MOST: '3' });
+    assert.equal(problem?.path, 'resources.report.inputSchema.maxProperties');
+  });
+
+  const NONE = ['', ' 1', '1 ', '1.0', '1e3', '0x1', '+1', '01', '9007199254740993', 'one', 'true'];
+  for (const text of NONE)
+    it(`is refused as a number: ${JSON.stringify(text)}`, () =>
+      assert.deepEqual(problems({ 'server.port': at('PORT') }, { PORT: text }), [
+        {
+          path: 'server.port',
+          message:
+            'must be a port from 0 (any free one) to 65535: a whole number such as 8402 and nothing else, which the environment variable PORT is not',
+        },
+      ]));
+
+  for (const text of ['', 'yes', 'True', '1', 'true '])
+    it(`is refused as a boolean: ${JSON.stringify(text)}`, () => {
+      const [problem] = problems({ 'protocols.mcp': { enabled: at('MCP') } }, { MCP: text });
+      assert.equal(
+        problem?.message,
+        'must be true or false and nothing else, which the environment variable MCP is not',
+      );
+    });
+
+  it('is refused by its bounds with the name of the variable', () => {
+    const [problem] = problems({ 'server.trustProxy': at('PROXIES') }, { PROXIES: '9' });
+    assert.match(problem?.message ?? '', /\(0 to 8\); the value comes from the environment variable PROXIES$/);
+  });
+
+  it('of which more is written is a text, and no number', () => {
+    const [problem] = problems({ 'server.port': `${at('A')}${at('B')}` }, { A: '84', B: '02' });
+    assert.match(problem?.message ?? '', /whole number without quotes; the value comes from .* A and .* B$/);
+  });
+});
+
 describe('the environment', () => {
   it('overrides the document, placeholders of unset variables included', () => {
     const env = {

@@ -1,8 +1,9 @@
 /** Puts environment variables and mounted files into the document, before it is validated. */
 
 import { memberPath, type ProblemList } from '../problems/problem.ts';
-import { type Member, pathTo } from './document/member.ts';
+import { type Member, pathTo, stepsTo } from './document/member.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
+import { typedText } from './typed-text.ts';
 
 /** Largest mounted secret, bytes. */
 const MAX_SECRET_BYTES = 65_536;
@@ -93,7 +94,8 @@ interface Expansion {
 }
 
 /**
- * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys.
+ * Replaces `${VAR}`, `${VAR:-default}` and `${file:/path}` in string values, never in keys. A
+ * placeholder that is the whole value becomes a number or a boolean where the schema wants one.
  * Inserted text is not expanded again, so a secret may contain `${`. `settled` paths are skipped:
  * the environment overrides them.
  */
@@ -103,11 +105,15 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
   const insert = (value: string, at: Member | undefined): unknown => {
     const path = pathTo(at);
     if (settled.has(path)) return value;
-    const { text, fault, ...result } = expandText(value, env);
+    const { text, fault, isWhole, ...result } = expandText(value, env);
     if (fault !== undefined) problems.add(path, fault);
     if (result.fromFile) fromFile.add(path);
     const origin = [...new Set(result.origins)].join(' and ');
     if (origin !== '') origins.set(path, origin);
+    if (!isWhole || fault !== undefined) return text;
+    const typed = typedText(text, stepsTo(at));
+    if (typed.ok) return typed.value;
+    problems.add(path, `must be ${typed.wanted} and nothing else, which ${origin} is not`);
     return text;
   };
   const walk = (value: unknown, at: Member | undefined, depth: number): unknown => {
@@ -140,6 +146,8 @@ interface Expanded {
   readonly text: string;
   /** Whether all of it came out of one mounted file. */
   readonly fromFile: boolean;
+  /** Whether all of it came out of one placeholder. */
+  readonly isWhole: boolean;
   readonly origins: readonly string[];
   readonly fault?: string;
 }
@@ -150,8 +158,9 @@ function expandText(source: string, env: Environment): Expanded {
   let text = '';
   let rest = source;
   let fromFile = false;
+  let isWhole = false;
   const ended = (fault?: string): Expanded => ({
-    ...{ text: text + rest, fromFile, origins },
+    ...{ text: text + rest, fromFile, isWhole, origins },
     ...(fault === undefined ? {} : { fault }),
   });
   for (;;) {
@@ -163,7 +172,8 @@ function expandText(source: string, env: Environment): Expanded {
     if (body.includes('${')) return ended('has a placeholder inside a placeholder, which is not supported');
     const found = resolve(body, env);
     if (found.kind === 'fault') return ended(found.message);
-    fromFile = end - start + 1 === source.length && found.fromFile;
+    isWhole = end - start + 1 === source.length;
+    fromFile = isWhole && found.fromFile;
     origins.push(found.origin);
     text += rest.slice(0, start) + found.text;
     rest = rest.slice(end + 1);
