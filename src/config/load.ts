@@ -8,6 +8,7 @@ import { offsetsOf, type ReadDocument, readConfigText } from './document/parse.t
 import { placed } from './document/places.ts';
 import { configPath, type Environment, readConfigFile } from './document/read.ts';
 import { environmentOverrides, expand, type Origins } from './expand.ts';
+import { withAbsolutePaths } from './relative-paths.ts';
 import { withBothLines } from './two-lines.ts';
 import { validateDocument } from './validate.ts';
 
@@ -71,7 +72,8 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
   const overrides = environmentOverrides(source.value, env, problems);
   const expansion = expand(source.value, env, overrides.origins, problems);
   const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
-  const document = withBothLines(overrides.apply(expansion.value), problems);
+  const whole = withBothLines(overrides.apply(expansion.value), problems);
+  const document = source.file === undefined ? whole : withAbsolutePaths(whole, source.file, problems);
   return withPlaces(
     () => {
       // A refused document is still derived: `deriveConfig` skips what was refused.
