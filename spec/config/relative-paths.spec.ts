@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError, type ConfigProblem } from '../../src/problems/problem.ts';
-import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { changed } from './document/document.ts';
 
 const ends = new AsyncDisposableStack();

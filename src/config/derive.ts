@@ -13,18 +13,25 @@ import { toldName } from './document/member.ts';
 import { addressOverlaps } from './sections/address-overlaps.ts';
 import { deriveAp2, mandateSetting } from './sections/ap2.ts';
 import { deriveBackend } from './sections/backend.ts';
-import { deriveLimits, deriveManagement, deriveMerchant, deriveProtocols, deriveServer } from './sections/listeners.ts';
+import {
+  deriveLimits,
+  deriveManagement,
+  deriveMerchant,
+  deriveProtocols,
+  deriveServer,
+  enabledChannels,
+} from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
 import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
-import { deriveStorage } from './sections/storage.ts';
+import { deriveStorage, type Engine, engineOf, storageKeys } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
 const RESOURCES = schema.properties.resources;
 const KEY_PATH = 'payments.x402.facilitator.privateKey';
 
 /**
- * Skips sections that the schema refused and checks all others in full, so that one run names every
- * problem. `fromFile`: paths whose value came out of a mounted file.
+ * Applies each rule where what it reads was accepted, so that one run names every problem.
+ * `fromFile`: paths whose value came out of a mounted file.
  * @throws ConfigError
  */
 export function deriveConfig(
@@ -32,28 +39,25 @@ export function deriveConfig(
   fromFile: ReadonlySet<string>,
   problems: ProblemList,
 ): GatewayConfig {
-  const section = <T>(name: string, derive: (document: ConfigDocument, problems: ProblemList) => T): T | undefined =>
-    problems.sound(name) ? derive(document, problems) : undefined;
-
   checkFields(document, problems);
-  const merchant = section('merchant', deriveMerchant);
-  const server = section('server', deriveServer);
-  const management = section('management', deriveManagement);
-  const backend = section('backend', deriveBackend);
-  const storage = section('storage', deriveStorage);
-  const payments = section('payments', () => derivePayments(document, fromFile, problems));
-  const trial = isTrial(document, payments?.x402, problems);
-  const checkout = { backend, trial, sealing: storage?.sealing ?? [] };
-  const protocols = section('protocols', () => deriveProtocols(document, checkout, problems));
-  const asset = payments?.asset ?? ({ kind: 'unsound' } as const);
-  const ap2 = merchant && section('authorization', () => deriveAp2(document, merchant, asset, problems));
+  const engine = engineOf(document, problems);
+  const merchant = deriveMerchant(document, problems);
+  const server = deriveServer(document, engine, problems);
+  const management = deriveManagement(document, problems);
+  const backend = deriveBackend(document, problems);
+  const keys = storageKeys(document, problems);
+  const storage = deriveStorage(document, keys, problems);
+  const payments = derivePayments(document, engine, fromFile, problems);
+  const trial = isTrial(document, engine, payments.x402, problems);
+  const protocols = deriveProtocols(document, { backend, trial, sealing: keys }, problems);
+  const ap2 = deriveAp2(document, merchant, payments.asset, problems);
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
     passes: backend?.passthrough !== undefined,
     backend: backend ?? { origin: '', pathPrefix: '', headers: {} },
-    protocols,
-    asset,
-    mandates: problems.sound('authorization') ? mandateSetting(document, ap2) : { kind: 'unsound' },
+    enabled: enabledChannels(document, problems),
+    asset: payments.asset,
+    mandates: mandateSetting(document, ap2, problems),
   };
   const resources = deriveResources(document, surroundings, problems);
   problems.throwIfAny();
@@ -66,7 +70,7 @@ export function deriveConfig(
     backend,
     storage,
     protocols,
-    x402: payments?.x402,
+    x402: payments.x402,
     authorization: { ap2 },
     resources,
     publish: new Set(document.publish ?? (backend.passthrough === undefined ? PUBLISHED_NAMES : [])),
@@ -79,10 +83,15 @@ export function deriveConfig(
  * Whether only this machine can reach the gateway, and no real money flows; true, too, where a
  * section that decides it was refused.
  */
-function isTrial({ merchant, storage }: ConfigDocument, x402: X402Config | undefined, problems: ProblemList): boolean {
-  if (!problems.sound('merchant') || !problems.sound('storage')) return true;
+function isTrial(
+  { merchant }: ConfigDocument,
+  engine: Engine | undefined,
+  x402: X402Config | undefined,
+  problems: ProblemList,
+): boolean {
+  if (!problems.sound('merchant.publicBaseUrl') || engine === undefined) return true;
   const money = x402 !== undefined && x402.mode !== 'local';
-  return !money && storage.redis === undefined && isLoopbackUrl(merchant.publicBaseUrl);
+  return !money && engine === 'sqlite' && isLoopbackUrl(merchant.publicBaseUrl);
 }
 
 interface Payments {
@@ -90,15 +99,17 @@ interface Payments {
   readonly asset: PriceAsset;
 }
 
-function derivePayments(document: ConfigDocument, fromFile: ReadonlySet<string>, problems: ProblemList): Payments {
+function derivePayments(
+  document: ConfigDocument,
+  engine: Engine | undefined,
+  fromFile: ReadonlySet<string>,
+  problems: ProblemList,
+): Payments {
+  if (!problems.readable('payments.x402')) return { x402: undefined, asset: { kind: 'unsound' } };
   const x402 = document.payments?.x402;
   if (x402 === undefined) return { x402: undefined, asset: { kind: 'absent' } };
-  const facts = {
-    redis: document.storage?.redis !== undefined,
-    sqlite: document.storage?.sqlite !== undefined,
-    keyFromFile: fromFile.has(KEY_PATH),
-  };
-  return { x402: deriveX402(x402, facts, problems), asset: priceAsset(x402) };
+  const derived = deriveX402(x402, { engine, keyFromFile: fromFile.has(KEY_PATH) }, problems);
+  return { x402: derived, asset: priceAsset(x402, problems) };
 }
 
 function deriveResources(
@@ -115,7 +126,7 @@ function deriveResources(
   }
   if (listed === null || typeof listed !== 'object' || Array.isArray(listed)) return [];
   const resources = Object.entries(document.resources ?? {})
-    .filter(([id]) => problems.sound(memberPath('resources', toldName(id, document.resources?.[id] === null))))
+    .filter(([id, resource]) => problems.readable(memberPath('resources', toldName(id, resource === null))))
     .map(([id, resource]) => deriveResource(id, resource, surroundings, problems))
     .filter((resource) => resource !== undefined);
   for (const { path, message } of addressOverlaps(resources)) problems.add(path, message);

@@ -1,7 +1,7 @@
 /** Checks a configured resource: its schemas, path template and input bindings. */
 
 import type { Channel } from '../events/event.ts';
-import { isObject, type Json } from '../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { memberPath } from '../problems/problem.ts';
 import { carriesBody, FORM_TYPE } from './backend-request.ts';
 import { mirrorFaults } from './mirrored-headers.ts';
@@ -17,22 +17,51 @@ const NO_TEXT_FORM: ReadonlySet<Json> = new Set<Json>(['object', 'array', 'null'
 const NOT_UNICODE =
   'agents that compile it with the u flag, as JSON Schema asks, cannot: escape only what needs it, and write a - in a class first or last';
 
-/** Every fault; paths are relative to the resource. */
+/** What an operation is checked by. */
+type OperationSettings = Pick<ResourceConfig, 'backend' | 'inputSchema' | 'address'>;
+
+/** Faults of a path template by itself; paths are relative to the resource. */
+export function templateFaults(path: string): readonly ResourceFault[] {
+  const reading = readTemplate(path);
+  return reading.ok ? [] : [{ path: 'backend.path', message: reading.message }];
+}
+
+/** Faults of path template, bindings and own address; paths are relative to the resource. */
+export function operationFaults(resource: OperationSettings): readonly ResourceFault[] {
+  return [...pathFaults(resource), ...bindingFaults(resource), ...addressFaults(resource)];
+}
+
+/** Faults of an input schema; paths are relative to the resource. */
+export function inputFaults(schema: JsonObject): readonly ResourceFault[] {
+  const at = 'inputSchema';
+  const faults = [...schemaFaults(schema, at), ...(hasTooMany(schema) ? [] : mirrorFaults(schema, at))];
+  return schema['type'] === 'object'
+    ? faults
+    : [...faults, { path: `${at}.type`, message: 'must be object: the input is a JSON object' }];
+}
+
+/** Faults of an output schema; paths are relative to the resource. */
+export function outputFaults(schema: JsonObject): readonly ResourceFault[] {
+  return schemaFaults(schema, 'outputSchema');
+}
+
+/** Every fault of a resource; paths are relative to it. */
 export function resourceFaults(resource: ResourceConfig): readonly ResourceFault[] {
   const { inputSchema, outputSchema } = resource;
-  const faults: ResourceFault[] = [...pathFaults(resource), ...bindingFaults(resource), ...addressFaults(resource)];
-  if (inputSchema !== undefined) {
-    faults.push(...schemaFaults(inputSchema, 'inputSchema'));
-    if (!hasTooMany(inputSchema)) faults.push(...mirrorFaults(inputSchema, 'inputSchema'));
-    if (inputSchema['type'] !== 'object')
-      faults.push({ path: 'inputSchema.type', message: 'must be object: the input is a JSON object' });
-  }
-  if (outputSchema !== undefined) faults.push(...schemaFaults(outputSchema, 'outputSchema'));
-  return [...faults, ...bazaarFaults(resource)];
+  return [
+    ...operationFaults(resource),
+    ...(inputSchema === undefined ? [] : inputFaults(inputSchema)),
+    ...(outputSchema === undefined ? [] : outputFaults(outputSchema)),
+    ...bazaarFaults(resource),
+  ];
 }
 
 /** It goes into the 402 of a channel that it has a form for. */
-function bazaarFaults({ bazaar, pricing, exposedVia }: ResourceConfig): readonly ResourceFault[] {
+export function bazaarFaults({
+  bazaar,
+  pricing,
+  exposedVia,
+}: Pick<ResourceConfig, 'bazaar' | 'pricing' | 'exposedVia'>): readonly ResourceFault[] {
   if (bazaar === undefined) return [];
   const path = 'bazaar';
   if (pricing.type === 'free') return [{ path, message: 'is for resources with a price; remove it' }];
@@ -42,10 +71,10 @@ function bazaarFaults({ bazaar, pricing, exposedVia }: ResourceConfig): readonly
 }
 
 /** Each `{param}` must be a required input property with a text form. */
-function pathFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
+function pathFaults({ backend, inputSchema }: OperationSettings): readonly ResourceFault[] {
   const path = 'backend.path';
   const reading = readTemplate(backend.path);
-  if (!reading.ok) return [{ path, message: reading.message }];
+  if (!reading.ok) return templateFaults(backend.path);
   const required = inputSchema?.['required'];
   for (const name of reading.template.parameters) {
     const property = declared(inputSchema, name);
@@ -60,7 +89,7 @@ function pathFaults({ backend, inputSchema }: ResourceConfig): readonly Resource
 }
 
 /** Where it is sold at its own address, each address must have one input. */
-function addressFaults(resource: ResourceConfig): readonly ResourceFault[] {
+function addressFaults(resource: OperationSettings): readonly ResourceFault[] {
   if (resource.address === undefined) return [];
   const reversal = reverseTemplate(resource);
   if (reversal.ok) return [];
@@ -70,7 +99,7 @@ function addressFaults(resource: ResourceConfig): readonly ResourceFault[] {
 }
 
 /** Bindings name declared properties and cover the path exactly; a body needs a method with one. */
-function bindingFaults({ backend, inputSchema }: ResourceConfig): readonly ResourceFault[] {
+function bindingFaults({ backend, inputSchema }: OperationSettings): readonly ResourceFault[] {
   const bindings = backend.inputBindings;
   const isForm = backend.contentType === FORM_TYPE;
   const faults: ResourceFault[] = [];

@@ -13,7 +13,11 @@ const A2A = schema.properties.protocols.properties.a2a.properties;
 const DEFAULT_PROFILE = 'gateway';
 const PATH = 'protocols.a2a';
 
-export function deriveA2a(document: ConfigDocument, problems: ProblemList): GatewayConfig['protocols']['a2a'] {
+export function deriveA2a(
+  document: ConfigDocument,
+  problems: ProblemList,
+): GatewayConfig['protocols']['a2a'] | undefined {
+  if (!problems.readable(PATH)) return undefined;
   const {
     enabled,
     mountPath,
@@ -30,8 +34,10 @@ export function deriveA2a(document: ConfigDocument, problems: ProblemList): Gate
   checkUrl('provider.url', provider?.url, problems);
   checkUrl('documentationUrl', documentationUrl, problems);
   checkUrl('iconUrl', iconUrl, problems);
-  const key = signingKey === undefined ? undefined : readSigningKey(signingKey);
+  const key =
+    signingKey === undefined || !problems.sound(`${PATH}.signingKey`) ? undefined : readSigningKey(signingKey);
   if (key?.ok === false) problems.add(`${PATH}.signingKey`, key.message);
+  if (!problems.sound(PATH)) return undefined;
   return {
     enabled: enabled ?? A2A.enabled.default,
     mountPath: mountPath ?? A2A.mountPath.default,
@@ -46,11 +52,11 @@ export function deriveA2a(document: ConfigDocument, problems: ProblemList): Gate
 }
 
 function checkText(name: string, text: string | undefined, problems: ProblemList): void {
-  const fault = text === undefined ? undefined : textFault(text);
+  const fault = text === undefined || !problems.sound(`${PATH}.${name}`) ? undefined : textFault(text);
   if (fault !== undefined) problems.add(`${PATH}.${name}`, fault);
 }
 
 function checkUrl(name: string, text: string | undefined, problems: ProblemList): void {
-  const fault = text === undefined ? undefined : publicUrlFault(text);
+  const fault = text === undefined || !problems.sound(`${PATH}.${name}`) ? undefined : publicUrlFault(text);
   if (fault !== undefined) problems.add(`${PATH}.${name}`, fault);
 }

@@ -48,18 +48,18 @@ export function deriveAcp(
   document: ConfigDocument,
   { backend, trial, sealing }: AcpSurroundings,
   problems: ProblemList,
-): AcpConfig {
+): AcpConfig | undefined {
+  if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return undefined;
   const acp = document.protocols?.acp ?? {};
   const mountPath = acp.mountPath ?? ACP.mountPath.default;
   if (!(acp.enabled ?? ACP.enabled.default)) return { enabled: false, mountPath };
   const uses = new SecretUses(problems);
-  if (problems.sound('server')) noteOperatorTokens(document, uses);
+  noteOperatorTokens(document, uses, problems);
   const clients = acpClients(acp.auth, trial, uses, problems);
   const idempotency = acpIdempotency(acp, sealing, uses, problems);
   const merchant = backend && acpBackend(acp.backend, backend, problems);
   const discovery = discoveryOf(acp.discovery, problems);
-  // Problems were added for the missing parts.
-  if (idempotency === undefined || merchant === undefined) return { enabled: false, mountPath };
+  if (idempotency === undefined || merchant === undefined || discovery === undefined) return undefined;
   return {
     enabled: true,
     mountPath,
@@ -76,7 +76,8 @@ export function deriveAcp(
 }
 
 /** A client's token must not be an operator's. */
-function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses): void {
+function noteOperatorTokens({ server }: ConfigDocument, uses: SecretUses, problems: ProblemList): void {
+  if (!problems.sound('server.adminToken', 'server.adminTokenNext')) return;
   const { adminToken = '', adminTokenNext = '' } = server ?? {};
   if (adminToken !== '') uses.note('server.adminToken', adminToken);
   // The same token twice is warned of elsewhere.
@@ -93,18 +94,22 @@ function acpClients(
   uses: SecretUses,
   problems: ProblemList,
 ): readonly AcpClient[] {
+  if (!problems.readable(AUTH_AT) || !problems.readable(`${AUTH_AT}.clients`)) return [];
   const { token = '', clients } = auth ?? {};
   if (token !== '' && clients !== undefined)
     problems.add(AUTH_AT, 'must have exactly one of token and clients; ACP_TOKEN in the environment sets token');
   if (token === '' && clients === undefined)
     problems.add(AUTH_AT, `is missing: { token: "\${ACP_TOKEN}" }, or clients: a list of { id, tokens }`);
   if (clients === undefined) {
-    if (token !== '') checkToken(`${AUTH_AT}.token`, token, trial, uses, problems);
+    if (token !== '' && problems.sound(`${AUTH_AT}.token`))
+      checkToken(`${AUTH_AT}.token`, token, trial, uses, problems);
     return [{ id: ONLY_CLIENT, tokens: [token] }];
   }
   const ids = new Set<string>();
-  return clients.map(({ id, tokens }, index) => {
+  return clients.flatMap((client, index) => {
     const at = memberPath(`${AUTH_AT}.clients`, index);
+    if (!problems.sound(at)) return [];
+    const { id, tokens } = client;
     if (ids.has(id)) problems.add(`${at}.id`, 'is there already; one client is one entry');
     ids.add(id);
     // The next token may be empty between two rotations.
@@ -112,7 +117,7 @@ function acpClients(
     if (given.length === 0) problems.add(`${at}.tokens`, 'must have a token that is not empty');
     for (const [place, one] of tokens.entries())
       if (one !== '') checkToken(memberPath(`${at}.tokens`, place), one, trial, uses, problems);
-    return { id, tokens: given };
+    return [{ id, tokens: given }];
   });
 }
 
@@ -129,8 +134,15 @@ function checkToken(path: string, token: string, trial: boolean, uses: SecretUse
 type Operations = AcpBackend['operations'];
 
 /** `backend`: defaults to that of the resources. `fields.ts` has checked `baseUrl`. */
-function acpBackend(document: AcpDocument['backend'] = {}, backend: BackendBase, problems: ProblemList): AcpBackend {
+function acpBackend(
+  document: AcpDocument['backend'] = {},
+  backend: BackendBase,
+  problems: ProblemList,
+): AcpBackend | undefined {
+  if (!problems.readable(BACKEND_AT)) return undefined;
   const { baseUrl, headers, operations = {}, scopesByClient = false } = document;
+  const taken = problems.sound(`${BACKEND_AT}.headers`) ? headersOf(headers, backend, problems) : undefined;
+  if (taken === undefined || !problems.sound(`${BACKEND_AT}.baseUrl`, `${BACKEND_AT}.operations`)) return undefined;
   const { origin, pathPrefix } = baseUrl === undefined ? backend : backendBase(baseUrl);
   const operation = (id: Operation) => {
     const { path = OPERATION_RULES[id].path, timeoutMs = OPERATION_RULES[id].timeoutMs } = operations[id] ?? {};
@@ -146,7 +158,7 @@ function acpBackend(document: AcpDocument['backend'] = {}, backend: BackendBase,
     cancelCheckoutSession: operation('cancelCheckoutSession'),
   };
   checkDifferent(derived, problems);
-  return { origin, headers: headersOf(headers, backend, problems), operations: derived, scopesByClient };
+  return { origin, headers: taken, operations: derived, scopesByClient };
 }
 
 function pathFault(id: Operation, path: string): string | undefined {
@@ -201,11 +213,12 @@ function acpIdempotency(
   uses: SecretUses,
   problems: ProblemList,
 ): IdempotencySettings | undefined {
+  if (!problems.readable(IDEMPOTENCY_AT)) return undefined;
   const { secret, keys, retentionHours, merchant, sessionLock } = document;
   if (secret === undefined) problems.add(`${IDEMPOTENCY_AT}.secret`, `is missing: ${IDEMPOTENCY.secret.description}`);
-  else uses.note(`${IDEMPOTENCY_AT}.secret`, secret);
-  const ring = checkoutRing(sealing, sealingKeys(keys ?? [], OLD_SEALING_KEYS, problems), uses, problems);
-  if (secret === undefined || ring === undefined) return undefined;
+  else if (problems.sound(`${IDEMPOTENCY_AT}.secret`)) uses.note(`${IDEMPOTENCY_AT}.secret`, secret);
+  const ring = checkoutRing(sealing, sealingKeys(keys, OLD_SEALING_KEYS, problems), uses, problems);
+  if (secret === undefined || ring === undefined || !problems.sound(IDEMPOTENCY_AT)) return undefined;
   return {
     retentionMs: (retentionHours ?? IDEMPOTENCY.retentionHours.default) * HOUR_MS,
     sessionKeepMs: sessionDays * DAY_MS,
@@ -216,7 +229,11 @@ function acpIdempotency(
   };
 }
 
-function discoveryOf(discovery: Partial<AcpDiscoverySettings> = {}, problems: ProblemList): AcpDiscoverySettings {
+function discoveryOf(
+  discovery: Partial<AcpDiscoverySettings> = {},
+  problems: ProblemList,
+): AcpDiscoverySettings | undefined {
+  if (!problems.sound(`${AT}.discovery`)) return undefined;
   const { documentationUrl, supportedCurrencies, supportedLocales, interventionTypes } = discovery;
   const fault = documentationUrl === undefined ? undefined : publicUrlFault(documentationUrl);
   if (fault !== undefined) problems.add(`${AT}.discovery.documentationUrl`, fault);

@@ -16,15 +16,17 @@ const MAX_ROOTS_BYTES = 262_144;
 
 /** Issuers that were refused are left out. */
 export function deriveIssuers(
-  documents: readonly IssuerDocument[],
+  documents: readonly IssuerDocument[] | undefined,
   path: string,
   uses: KeyUses,
   problems: ProblemList,
 ): readonly IssuerSettings[] {
+  if (documents === undefined || !problems.readable(path)) return [];
   const ids = new Set<string>();
   const kidOnly = new Map<string, string>();
   return documents.flatMap((document, index) => {
     const at = memberPath(path, index);
+    if (!problems.sound(at)) return [];
     if (ids.has(document.id)) problems.add(`${at}.id`, 'is there already; one issuer is one entry');
     ids.add(document.id);
     const source = sourceOf(document, at, problems);

@@ -12,6 +12,7 @@ import { deriveIssuers, KeyUses } from './ap2-issuers.ts';
 import type { PriceAsset } from './pricing.ts';
 
 const AT = 'authorization.ap2';
+const CARD_KEY = 'protocols.a2a.signingKey';
 const AP2 = schema.properties.authorization.properties.ap2.properties;
 /** The currency of a free resource where none is configured (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
@@ -22,24 +23,32 @@ export type MandateSetting =
   | { readonly kind: 'unsound' }
   | { readonly kind: 'on'; readonly exponents: ReadonlyMap<string, number>; readonly trusting: boolean };
 
-/** Undefined when it is switched off, or when nothing can be derived. */
+/** Undefined when it is switched off, or after a problem. `merchant`: undefined if refused. */
 export function deriveAp2(
   document: ConfigDocument,
-  merchant: GatewayConfig['merchant'],
+  merchant: GatewayConfig['merchant'] | undefined,
   asset: PriceAsset,
   problems: ProblemList,
 ): Ap2Config | undefined {
+  if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return undefined;
   const ap2 = document.authorization?.ap2;
   if (!(ap2?.enabled ?? AP2.enabled.default) || ap2 === undefined) return undefined;
   const uses = new KeyUses(problems);
   const ids = new Set<string>();
-  noteCardKey(document, uses, ids);
-  const checkout = checkoutKeys(ap2.checkout, uses, ids, problems);
-  const issuers = deriveIssuers(ap2.issuers ?? [], `${AT}.issuers`, uses, problems);
-  return checkout && { profile: profileOf(ap2, merchant, asset, problems), issuers, checkout };
+  if (problems.sound(CARD_KEY)) noteCardKey(document, uses, ids);
+  const checkout = problems.sound(`${AT}.checkout`) ? checkoutKeys(ap2.checkout, uses, ids, problems) : undefined;
+  const issuers = deriveIssuers(ap2.issuers, `${AT}.issuers`, uses, problems);
+  const exponents = problems.sound(`${AT}.currencies`) ? exponentsOf(ap2, asset, problems) : undefined;
+  if (merchant === undefined || checkout === undefined || exponents === undefined) return undefined;
+  return problems.sound(AT) ? { profile: profileOf(ap2, merchant, exponents), issuers, checkout } : undefined;
 }
 
-export function mandateSetting(document: ConfigDocument, ap2: Ap2Config | undefined): MandateSetting {
+export function mandateSetting(
+  document: ConfigDocument,
+  ap2: Ap2Config | undefined,
+  problems: ProblemList,
+): MandateSetting {
+  if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return { kind: 'unsound' };
   if (document.authorization?.ap2?.enabled !== true) return { kind: 'off' };
   if (ap2 === undefined) return { kind: 'unsound' };
   const trusting = (document.authorization.ap2.issuers ?? []).length > 0;
@@ -49,8 +58,7 @@ export function mandateSetting(document: ConfigDocument, ap2: Ap2Config | undefi
 function profileOf(
   ap2: Ap2Document,
   merchant: GatewayConfig['merchant'],
-  asset: PriceAsset,
-  problems: ProblemList,
+  exponents: Ap2Profile['exponents'],
 ): Ap2Profile {
   const { clockSkewSeconds, maxPresentationAgeSeconds, maxEnvelopeBytes, algorithms, policy } = ap2;
   return {
@@ -62,7 +70,7 @@ function profileOf(
     maxEnvelopeBytes: maxEnvelopeBytes ?? AP2.maxEnvelopeBytes.default,
     algorithms: new Set(['ES256', ...(algorithms ?? [])]),
     checkoutTtlSeconds: ap2.checkout?.ttlSeconds ?? AP2.checkout.properties.ttlSeconds.default,
-    exponents: exponentsOf(ap2, asset, problems),
+    exponents,
     policy: {
       paymentMandate: policy?.paymentMandate ?? 'optional',
       bindPaymentNonce: policy?.bindPaymentNonce ?? AP2.policy.properties.bindPaymentNonce.default,
@@ -88,7 +96,7 @@ function noteCardKey(document: ConfigDocument, uses: KeyUses, ids: Set<string>):
   const pem = document.protocols?.a2a?.signingKey;
   const card = pem === undefined ? undefined : readSigningKey(pem);
   if (card?.ok !== true) return;
-  uses.note('protocols.a2a.signingKey', card.key.publicJwk);
+  uses.note(CARD_KEY, card.key.publicJwk);
   ids.add(card.key.publicJwk.kid);
 }
 

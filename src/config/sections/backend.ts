@@ -50,14 +50,18 @@ export const USUALLY_INTERNAL: readonly string[] = [
   ...['/server-info', '/server-status', '/.env', '/.env.local', '/.env.production', '/.git', '/.hg', '/.svn'],
 ];
 
-/** Its URL has passed the rules of `fields.ts`. */
-export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend {
+/** Its URL has passed the rules of `fields.ts`, where it was accepted. */
+export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend | undefined {
+  if (!problems.readable('backend')) return undefined;
+  const headers = problems.sound('backend.headers') && lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
+  const passthrough = derivePassthrough(backend.passthrough, problems);
+  if (headers === false || !problems.sound('backend')) return undefined;
   const base = backendBase(backend.baseUrl);
   return {
     ...base,
     probePath: backend.probe === undefined ? undefined : base.pathPrefix + backend.probe.path,
-    headers: lowerHeaders(backend.headers ?? {}, 'backend.headers', problems),
-    passthrough: derivePassthrough(backend.passthrough, problems),
+    headers,
+    passthrough,
     originHeaders: backend.originHeaders ?? [],
   };
 }
@@ -67,7 +71,7 @@ function derivePassthrough(
   document: PassthroughDocument | undefined,
   problems: ProblemList,
 ): PassthroughSettings | undefined {
-  if (document === undefined || !document.enabled) return undefined;
+  if (!problems.sound(PASSTHROUGH_AT) || document === undefined || !document.enabled) return undefined;
   const { include, exclude, websocket, idleTimeoutMs, preserveHost } = document;
   for (const [name, templates] of Object.entries({ include, exclude }))
     for (const [index, template] of (templates ?? []).entries()) {

@@ -1,11 +1,13 @@
 /** `server`, `management`, `protocols`, `merchant`, `limits`: what is served, and where. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import type { Channel } from '../../events/event.ts';
 import type { ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
 import { deriveA2a } from './a2a.ts';
 import { type AcpSurroundings, deriveAcp } from './acp.ts';
+import type { Engine } from './storage.ts';
 
 const LIMITS = schema.properties.limits.properties;
 const SERVER = schema.properties.server.properties;
@@ -19,12 +21,22 @@ const OWN_PATHS: readonly string[] = [
 ];
 
 /** `merchant`: the public URL without trailing slash, because paths are appended to it. */
-export function deriveMerchant({ merchant }: ConfigDocument): GatewayConfig['merchant'] {
+export function deriveMerchant(
+  { merchant }: ConfigDocument,
+  problems: ProblemList,
+): GatewayConfig['merchant'] | undefined {
+  if (!problems.sound('merchant')) return undefined;
   return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */
-export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] {
+export function deriveServer(
+  document: ConfigDocument,
+  engine: Engine | undefined,
+  problems: ProblemList,
+): GatewayConfig['server'] | undefined {
+  if (problems.sound('server.workers')) checkWorkers(document, engine, problems);
+  if (!problems.sound('server')) return undefined;
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
   const { adminToken = '', adminTokenNext = '' } = server;
@@ -36,17 +48,15 @@ export function deriveServer(document: ConfigDocument, problems: ProblemList): G
     allowedOrigins: origins,
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
-    workers: deriveWorkers(document, problems),
+    workers: engine === 'sqlite' ? 1 : (server.workers ?? SERVER.workers.default),
   };
 }
 
 /** An embedded database belongs to one process. */
-function deriveWorkers({ server, storage }: ConfigDocument, problems: ProblemList): GatewayConfig['server']['workers'] {
+function checkWorkers({ server }: ConfigDocument, engine: Engine | undefined, problems: ProblemList): void {
   const { workers = SERVER.workers.default } = server ?? {};
-  if (!problems.sound('storage') || storage.sqlite === undefined) return workers;
-  if (workers !== 'auto' && workers > 1)
+  if (engine === 'sqlite' && workers !== 'auto' && workers > 1)
     problems.add('server.workers', 'must be 1 with storage.sqlite; several processes need storage.redis');
-  return 1;
 }
 
 function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {
@@ -56,7 +66,11 @@ function rotationOf(now: string, next: string): GatewayConfig['server']['rotatio
 }
 
 /** `management`: another port than the agents', which the Service exposes. */
-export function deriveManagement(document: ConfigDocument, problems: ProblemList): GatewayConfig['management'] {
+export function deriveManagement(
+  document: ConfigDocument,
+  problems: ProblemList,
+): GatewayConfig['management'] | undefined {
+  if (!problems.sound('management', 'server.port')) return undefined;
   const host = document.management?.host ?? MANAGEMENT.host.default;
   const port = document.management?.port ?? MANAGEMENT.port.default;
   if (port !== 0 && port === (document.server?.port ?? SERVER.port.default))
@@ -69,25 +83,38 @@ export function deriveProtocols(
   document: ConfigDocument,
   checkout: AcpSurroundings,
   problems: ProblemList,
-): GatewayConfig['protocols'] {
+): GatewayConfig['protocols'] | undefined {
+  if (!problems.readable('protocols')) return undefined;
   const { http, mcp } = document.protocols ?? {};
-  const protocols = {
+  const a2a = deriveA2a(document, problems);
+  const acp = deriveAcp(document, checkout, problems);
+  checkMounts(document, problems);
+  if (!problems.sound('protocols') || a2a === undefined || acp === undefined) return undefined;
+  return {
     http: { enabled: http?.enabled ?? PROTOCOLS.http.properties.enabled.default },
     mcp: { enabled: mcp?.enabled ?? false, mountPath: mcp?.mountPath ?? PROTOCOLS.mcp.properties.mountPath.default },
-    a2a: deriveA2a(document, problems),
-    acp: deriveAcp(document, checkout, problems),
+    a2a,
+    acp,
   };
-  checkMounts(document, protocols, problems);
-  return protocols;
+}
+
+/** Adapters that offer resources and are switched on; undefined where that cannot be told. */
+export function enabledChannels(
+  { protocols }: ConfigDocument,
+  problems: ProblemList,
+): ReadonlySet<Channel> | undefined {
+  const names = ['http', 'mcp', 'a2a'] as const;
+  if (!problems.sound(...names.map((name) => `protocols.${name}.enabled`))) return undefined;
+  return new Set(names.filter((name) => protocols?.[name]?.enabled ?? PROTOCOLS[name].properties.enabled.default));
 }
 
 /** Each adapter has its paths to itself, and none of the gateway's own. */
-function checkMounts(document: ConfigDocument, protocols: GatewayConfig['protocols'], problems: ProblemList): void {
+function checkMounts({ protocols }: ConfigDocument, problems: ProblemList): void {
   const taken = new Map<string, string>();
   for (const name of ['mcp', 'a2a', 'acp'] as const) {
-    const { mountPath } = protocols[name];
-    const enabled = document.protocols?.[name]?.enabled === true;
     const path = `protocols.${name}.mountPath`;
+    if (!problems.sound(path, `protocols.${name}.enabled`)) continue;
+    const { mountPath = PROTOCOLS[name].properties.mountPath.default, enabled = false } = protocols?.[name] ?? {};
     if (OWN_PATHS.some((own) => within(mountPath, own)))
       problems.add(path, `must not be one of the gateway's own paths: ${OWN_PATHS.join(', ')}`);
     const other = taken.get(mountPath);

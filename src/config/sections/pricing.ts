@@ -11,7 +11,9 @@ export type PriceAsset =
   | { readonly kind: 'known'; readonly decimals: number; readonly currencies: readonly string[] };
 
 /** Prices name the token by its EIP-712 name or by the declared currency ("USD Coin" or "USDC"). */
-export function priceAsset(x402: X402Document): PriceAsset {
+export function priceAsset(x402: X402Document, problems: ProblemList): PriceAsset {
+  const read = ['assetDecimals', 'assetName', 'currency'].map((key) => `payments.x402.${key}`);
+  if (!problems.sound(...read)) return { kind: 'unsound' };
   const currencies = x402.currency === undefined ? [x402.assetName] : [x402.currency, x402.assetName];
   return { kind: 'known', decimals: x402.assetDecimals, currencies };
 }

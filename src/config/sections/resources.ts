@@ -3,11 +3,11 @@
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
-import { resourceFaults } from '../../resources/check.ts';
+import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
+import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
-import type { GatewayConfig } from '../document/config.ts';
-import type { ResourceDocument } from '../document/document.ts';
+import type { HeaderMap, ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
@@ -33,67 +33,102 @@ export interface ResourceSurroundings {
   /** Whether what is not sold passes to the backend. */
   readonly passes: boolean;
   readonly backend: BackendBase;
-  /** Undefined when that section was refused: the mounts are then unknown. */
-  readonly protocols: GatewayConfig['protocols'] | undefined;
+  /** Undefined when it cannot be told. */
+  readonly enabled: ReadonlySet<Channel> | undefined;
   readonly asset: PriceAsset;
   readonly mandates: MandateSetting;
 }
 
-/** One resource; undefined when its price could not be derived (a problem was added). */
+/**
+ * One resource; undefined where nothing else can be compared with it. Each rule is applied where
+ * what it reads was accepted, whatever else of the resource was refused.
+ */
 export function deriveResource(
   id: string,
   document: ResourceDocument,
-  { publicBaseUrl, passes, backend, protocols, asset, mandates }: ResourceSurroundings,
+  { publicBaseUrl, passes, backend, enabled, asset, mandates }: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
   const path = memberPath('resources', id);
+  // Of thousands of resources most are without fault: their paths are not written.
+  const isSound = problems.sound(path);
+  const accepted = (...keys: readonly string[]): boolean =>
+    isSound || problems.sound(...keys.map((key) => `${path}.${key}`));
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
-  const pricing = derivePricing(document.pricing, asset, path, problems);
-  const free = document.pricing.type === 'free';
-  const resource: ResourceConfig = {
+  const pricing = accepted('pricing') ? derivePricing(document.pricing, asset, path, problems) : undefined;
+  const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
+  if (accepted('backend.relayStatuses')) checkRelayed(document.backend, free, path, problems);
+  const headers = accepted('backend.headers') ? ownHeaders(document, path, problems) : {};
+  const exposedVia = accepted('expose') ? mounted(document.expose, enabled, path, problems) : [];
+  if (pricing !== undefined && accepted('expose', 'bazaar'))
+    refuse(bazaarFaults({ bazaar: document.bazaar, pricing, exposedVia }), path, problems);
+  const methods = accepted('payments') ? paymentMethods(document.payments, free, path, problems) : [];
+  const mandated = accepted('authorization') ? requiredMandates(document, mandates, path, problems) : [];
+  if (accepted('inputSchema') && document.inputSchema !== undefined)
+    refuse(inputFaults(document.inputSchema), path, problems);
+  if (accepted('outputSchema') && document.outputSchema !== undefined)
+    refuse(outputFaults(document.outputSchema), path, problems);
+  if (!accepted('backend.path')) return undefined;
+  refuse(templateFaults(document.backend.path), path, problems);
+  if (!accepted('backend.method', 'backend.inputBindings', 'backend.contentType', 'inputSchema', 'expose'))
+    return undefined;
+  const operation = {
+    backend: operationOf(document.backend, { ...backend, headers: { ...backend.headers, ...headers } }),
+    inputSchema: document.inputSchema,
+    address: exposedVia.includes('origin') ? publicBaseUrl + document.backend.path.replace(/\?.*/, '') : undefined,
+  };
+  refuse(operationFaults(operation), path, problems);
+  const isGuarded = free === false || mandated.length > 0;
+  const unguardable =
+    passes && isGuarded && operation.address === undefined ? comparisonFault(document.backend.path) : undefined;
+  if (unguardable !== undefined)
+    problems.add(`${path}.backend.path`, `cannot be kept from passing to the backend: it ${unguardable}`);
+  if (pricing === undefined) return undefined;
+  return {
     id,
     name: document.name,
     description: document.description,
-    inputSchema: document.inputSchema,
     outputSchema: document.outputSchema,
     mimeType: document.mimeType ?? RESOURCE.mimeType.default,
-    backend: deriveOperation(document.backend, free, backend, path, problems),
-    pricing: pricing ?? { type: 'free' },
-    exposedVia: mounted(document.expose ?? ['http'], protocols, path, problems),
-    paymentMethods: paymentMethods(document.payments, free, path, problems),
-    authorization: requiredMandates(document, mandates, path, problems),
-    address:
-      document.expose?.includes('origin') === true
-        ? publicBaseUrl + document.backend.path.replace(/\?.*/, '')
-        : undefined,
+    ...operation,
+    pricing,
+    exposedVia,
+    paymentMethods: methods,
+    authorization: mandated,
     bazaar: document.bazaar,
   };
-  for (const fault of resourceFaults(resource)) problems.add(`${path}.${fault.path}`, fault.message);
-  const guarded = !free || resource.authorization.length > 0;
-  const unguardable =
-    passes && guarded && resource.address === undefined ? comparisonFault(document.backend.path) : undefined;
-  if (unguardable !== undefined)
-    problems.add(`${path}.backend.path`, `cannot be kept from passing to the backend: it ${unguardable}`);
-  return pricing && resource;
 }
 
-function deriveOperation(
-  operation: ResourceDocument['backend'],
-  free: boolean,
-  backend: BackendBase,
+function refuse(faults: readonly ResourceFault[], path: string, problems: ProblemList): void {
+  for (const fault of faults) problems.add(`${path}.${fault.path}`, fault.message);
+}
+
+function checkRelayed(
+  { relayStatuses = [] }: ResourceDocument['backend'],
+  free: boolean | undefined,
   path: string,
   problems: ProblemList,
-): ResourceConfig['backend'] {
-  const relayStatuses = operation.relayStatuses ?? [];
+): void {
   if (relayStatuses.includes(PAYMENT_REQUIRED_STATUS))
     problems.add(`${path}.backend.relayStatuses`, 'must not have 402: agents would pay for it');
-  if (relayStatuses.length > 0 && !free)
+  if (relayStatuses.length > 0 && free === false)
     problems.add(`${path}.backend.relayStatuses`, 'is for free resources only; remove it');
+}
+
+function ownHeaders({ backend }: ResourceDocument, path: string, problems: ProblemList): HeaderMap {
+  return lowerHeaders(backend.headers ?? {}, `${path}.backend.headers`, problems);
+}
+
+/** `headers`: those of the resource among them. */
+function operationOf(
+  operation: ResourceDocument['backend'],
+  { pathPrefix, headers }: BackendBase,
+): ResourceConfig['backend'] {
   const bindings = operation.inputBindings;
   return {
     method: operation.method,
-    path: backend.pathPrefix + operation.path,
-    headers: { ...backend.headers, ...lowerHeaders(operation.headers ?? {}, `${path}.backend.headers`, problems) },
+    path: pathPrefix + operation.path,
+    headers,
     inputBindings: bindings && {
       path: bindings.path ?? templateParameters(operation.path),
       query: bindings.query ?? [],
@@ -104,7 +139,7 @@ function deriveOperation(
     timeoutMs: operation.timeoutMs ?? BACKEND.timeoutMs.default,
     maxResponseBytes: operation.maxResponseBytes ?? BACKEND.maxResponseBytes.default,
     idempotent: operation.idempotent ?? BACKEND.idempotent.default,
-    relayStatuses,
+    relayStatuses: operation.relayStatuses ?? [],
     strictQuery: operation.strictQuery ?? BACKEND.strictQuery.default,
   };
 }
@@ -114,13 +149,13 @@ function deriveOperation(
  * nothing offers is a mistake.
  */
 function mounted(
-  expose: readonly Channel[],
-  protocols: GatewayConfig['protocols'] | undefined,
+  expose: readonly Channel[] = ['http'],
+  enabled: ReadonlySet<Channel> | undefined,
   path: string,
   problems: ProblemList,
 ): readonly Channel[] {
-  if (protocols === undefined) return expose;
-  const channels = expose.filter((channel) => channel === 'origin' || protocols[channel].enabled);
+  if (enabled === undefined) return expose;
+  const channels = expose.filter((channel) => channel === 'origin' || enabled.has(channel));
   if (channels.length === 0)
     problems.add(
       `${path}.expose`,
@@ -131,10 +166,11 @@ function mounted(
 
 function paymentMethods(
   configured: readonly 'x402'[] | undefined,
-  free: boolean,
+  free: boolean | undefined,
   path: string,
   problems: ProblemList,
 ): readonly 'x402'[] {
+  if (free === undefined) return [];
   const methods = configured ?? (free ? [] : ['x402']);
   if (free && methods.length > 0) problems.add(`${path}.payments`, 'must be empty for a free resource');
   if (!free && methods.length === 0) problems.add(`${path}.payments`, 'must have x402 for a resource with a price');
@@ -163,7 +199,8 @@ function requiredMandates(
   if (!mandates.trusting)
     problems.add('authorization.ap2.issuers', `is missing: ${path} requires ap2, and no mandate would be trusted`);
   const { pricing } = document;
-  if (pricing.type === 'fixed') checkPrice(pricing, mandates.exponents, `${path}.pricing.amount`, problems);
+  if (problems.sound(`${path}.pricing`) && pricing.type === 'fixed')
+    checkPrice(pricing, mandates.exponents, `${path}.pricing.amount`, problems);
   return required;
 }
 

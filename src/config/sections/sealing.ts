@@ -14,19 +14,22 @@ export const MAKE_A_KEY = 'make a key with: openssl rand -base64 32';
 
 /** The keys of a list. Sealed text names its key's id, so each id is there once. */
 export function sealingKeys(
-  documents: readonly SealingKeyDocument[],
+  documents: readonly SealingKeyDocument[] | undefined,
   at: string,
   problems: ProblemList,
 ): readonly SealingKey[] {
+  if (documents === undefined || !problems.readable(at)) return [];
   const ids = new Set<string>();
   const uses = new SecretUses(problems);
-  return documents.map(({ id, key }, index) => {
+  return documents.flatMap((document, index) => {
     const path = memberPath(at, index);
+    if (!problems.sound(path)) return [];
+    const { id, key } = document;
     if (ids.has(id)) problems.add(`${path}.id`, 'is there already; each key needs a name of its own');
     ids.add(id);
     uses.note(`${path}.key`, key);
     // Reads base64 and base64url.
-    return { id, key: Buffer.from(key, 'base64') };
+    return [{ id, key: Buffer.from(key, 'base64') }];
   });
 }
 
@@ -60,8 +63,8 @@ export function checkoutRing(
   }
   const [first, ...others] = all;
   if (first !== undefined) return [first, ...others];
-  // A refused section has its problems already.
-  if (!problems.sound('storage')) return undefined;
+  // Refused keys have their problems already.
+  if (!problems.sound(SEALING_KEYS, OLD_SEALING_KEYS)) return undefined;
   const example = `[{ id: k1, key: "\${file:/run/secrets/sealing-key}" }]`;
   problems.add(SEALING_KEYS, `is missing: such as ${example}; ${MAKE_A_KEY}`);
   return undefined;

@@ -2,6 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import type { SealingKey } from '../../crypto/seal.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { RedisAddress, RedisNode, RedisSettings, StorageConfig } from '../../store/port/settings.ts';
 import { readRedisUrl } from '../../store/redis/url.ts';
@@ -14,15 +15,36 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const PATH = 'storage.redis';
 const LONGEST_PORT = 65_535;
 
+/** Which of the two engines is configured, whatever is wrong with its settings. */
+export type Engine = 'redis' | 'sqlite';
+
+/** Undefined when that cannot be told. */
+export function engineOf({ storage }: ConfigDocument, problems: ProblemList): Engine | undefined {
+  if (!problems.readable('storage')) return undefined;
+  return storage.redis === undefined ? 'sqlite' : 'redis';
+}
+
+/** The keys that can be used; also where another part of the section was refused. */
+export function storageKeys({ storage }: ConfigDocument, problems: ProblemList): readonly SealingKey[] {
+  return problems.readable('storage') && problems.readable('storage.sealing')
+    ? sealingKeys(storage.sealing?.keys, SEALING_KEYS, problems)
+    : [];
+}
+
 /** An embedded database belongs to one process, so several replicas need Redis in every mode. */
-export function deriveStorage(document: ConfigDocument, problems: ProblemList): StorageConfig | undefined {
+export function deriveStorage(
+  document: ConfigDocument,
+  [first, ...others]: readonly SealingKey[],
+  problems: ProblemList,
+): StorageConfig | undefined {
+  if (!problems.readable('storage')) return undefined;
   const { redis, sqlite, replicas = STORAGE.replicas.default, eventsMaxLength, ...rest } = document.storage;
-  const { receiptsMaxLength, receiptsMaxAgeDays, sealing } = rest;
-  const [first, ...others] = sealingKeys(sealing?.keys ?? [], SEALING_KEYS, problems);
-  if (sqlite !== undefined && replicas > 1)
+  const { receiptsMaxLength, receiptsMaxAgeDays } = rest;
+  if (sqlite !== undefined && problems.sound('storage.replicas') && replicas > 1)
     problems.add('storage.replicas', 'must be 1 with sqlite; several replicas need storage.redis');
   const engine =
     redis === undefined ? sqlite && { kind: 'sqlite' as const, path: sqlite.path } : server(redis, problems);
+  if (!problems.sound('storage')) return undefined;
   return (
     engine && {
       engine,
@@ -42,9 +64,11 @@ function server(redis: RedisDocument, problems: ProblemList): StorageConfig['eng
 
 /** `storage.redis`: address, login, certificates. Undefined after a problem with the address. */
 function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSettings | undefined {
+  if (!problems.readable(PATH)) return undefined;
   const { username, password, tls, replicas } = document;
   checkLogin(`${PATH}.password`, document, problems);
-  if (document.sentinel !== undefined) checkLogin(`${PATH}.sentinel.password`, document.sentinel, problems);
+  if (document.sentinel !== undefined && problems.readable(`${PATH}.sentinel`))
+    checkLogin(`${PATH}.sentinel.password`, document.sentinel, problems);
   checkTls(document, problems);
   const address = addressOf(document, problems);
   return (
@@ -60,6 +84,7 @@ function deriveRedis(document: RedisDocument, problems: ProblemList): RedisSetti
 
 function addressOf(document: RedisDocument, problems: ProblemList): RedisAddress | undefined {
   const { url, sentinel, cluster } = document;
+  if (!problems.sound(`${PATH}.url`, `${PATH}.sentinel`, `${PATH}.cluster`)) return undefined;
   if (url !== undefined) return urlAddress(url, document, problems);
   if (sentinel !== undefined)
     return { sentinel: { ...sentinel, nodes: nodesOf(sentinel.nodes, `${PATH}.sentinel.nodes`, problems) } };
@@ -102,7 +127,7 @@ function checkLogin(
 }
 
 function checkTls({ tls }: RedisDocument, problems: ProblemList): void {
-  if (tls?.ca === undefined) return;
+  if (tls?.ca === undefined || !problems.sound(`${PATH}.tls`)) return;
   const certificates = pemCertificates(tls.ca);
   if (certificates.length > 0 && certificates.every(readable)) return;
   problems.add(`${PATH}.tls.ca`, `must be certificates as PEM text; to read a file write \${file:/path/of/ca.pem}`);

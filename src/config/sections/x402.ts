@@ -25,44 +25,64 @@ const PUBLISHED_KEYS_FOR = 'for development on eip155:31337';
 
 type LocalDocument = Extract<FacilitatorDocument, { readonly mode: 'local' }>;
 
-/** What is needed from other sections. */
+/** What is needed from other sections; undefined: that section was refused. */
 interface Surroundings {
-  readonly redis: boolean;
-  readonly sqlite: boolean;
+  readonly engine: 'redis' | 'sqlite' | undefined;
   /** The relayer key came whole out of a mounted file, not from the document or the environment. */
   readonly keyFromFile: boolean;
 }
 
-/** Undefined after a problem that leaves nothing to derive from. */
+/**
+ * Undefined after a problem. Each rule is applied where what it reads was accepted, whatever else
+ * was refused.
+ */
 export function deriveX402(document: X402Document, facts: Surroundings, problems: ProblemList): X402Config | undefined {
-  const asset = checksumAddress(document.asset);
-  const payTo = checksumAddress(document.payTo);
-  if (payTo === asset) problems.add(`${AT}.payTo`, "must not be the token's own address: the money would be lost");
+  const accepted = (...keys: readonly string[]): boolean => problems.sound(...keys.map((key) => `${AT}.${key}`));
+  const refuse = (key: string, message: string): void => problems.add(`${AT}.${key}`, message);
+  const { facilitator } = document;
+  if (accepted('asset', 'payTo') && checksumAddress(document.payTo) === checksumAddress(document.asset))
+    refuse('payTo', "must not be the token's own address: the money would be lost");
   const rpcUrl = document.rpcUrl || undefined;
-  if (document.facilitator.mode === 'local' && rpcUrl === undefined)
-    problems.add(`${AT}.rpcUrl`, 'is missing: a local facilitator settles through a node of the network');
-  const mode = deploymentMode(document, rpcUrl, problems);
-  const chainId = eip155ChainId(document.network);
-  if (mode === undefined || chainId === undefined) return undefined;
-  const config: X402Config = {
+  if (accepted('rpcUrl', 'facilitator.mode') && facilitator.mode === 'local' && rpcUrl === undefined)
+    refuse('rpcUrl', 'is missing: a local facilitator settles through a node of the network');
+  const isPlaced = accepted('network', 'rpcUrl', 'facilitator.mode', 'facilitator.url', 'facilitator.fallbacks');
+  const mode = isPlaced ? deploymentMode(document, rpcUrl, problems) : undefined;
+  if (mode !== undefined) checkMoney(document, mode, facts, accepted, refuse);
+  if (mode === 'mainnet' && facts.engine === 'sqlite') problems.add('storage', 'must be redis on a mainnet');
+  if (accepted('confirm', 'rpcUrl', 'facilitator.mode')) checkConfirmation(document, rpcUrl, refuse);
+  if (accepted('confirm', 'confirmations', 'rpcUrl')) checkConfirmations(document, rpcUrl, refuse);
+  const settles = accepted('facilitator') ? deriveFacilitator(facilitator, facts, problems) : undefined;
+  const chainId = accepted('network') ? eip155ChainId(document.network) : undefined;
+  if (chainId !== undefined) checkPublishedKeys(document, settles, chainId, accepted, refuse);
+  if (!problems.sound(AT) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
+  return {
+    ...settingsOf(document, chainId),
+    rpcUrl,
+    confirm: confirmationOf(document, rpcUrl),
+    facilitator: settles,
+    mode,
+  };
+}
+
+type Settings = Omit<X402Config, 'rpcUrl' | 'confirm' | 'facilitator' | 'mode'>;
+
+function settingsOf(document: X402Document, chainId: number): Settings {
+  const asset = checksumAddress(document.asset);
+  return {
     network: document.network,
     chainId,
     asset,
     assetName: document.assetName,
     assetVersion: document.assetVersion,
     assetDecimals: document.assetDecimals,
-    payTo,
+    payTo: checksumAddress(document.payTo),
     maxTimeoutSeconds: document.maxTimeoutSeconds ?? X402.maxTimeoutSeconds.default,
-    rpcUrl,
-    facilitator: facilitator(document.facilitator, facts, problems),
-    confirm: confirmation(document, rpcUrl, problems),
-    confirmations: confirmations(document, rpcUrl, problems),
+    confirmations: document.confirmations ?? X402.confirmations.default,
     buyerTokenSecrets: document.buyerTokenSecrets ?? [],
     keepAnswerSeconds: document.keepAnswerSeconds ?? X402.keepAnswerSeconds.default,
     payToExclusive: document.payToExclusive ?? X402.payToExclusive.default,
     onStoreLoss: document.onStoreLoss ?? 'deliver',
     localSignatureCheck: document.localSignatureCheck ?? X402.localSignatureCheck.default,
-    mode,
     domainSeparator: domainSeparator({
       name: document.assetName,
       version: document.assetVersion,
@@ -70,15 +90,10 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
       verifyingContract: asset,
     }),
   };
-  checkKnownAsset(config, problems);
-  checkPublishedKeys(config, problems);
-  const allowed = document.allowMainnet ?? false;
-  // A loopback node makes the mode `local`, and the money no less real.
-  if (mode === 'local' && KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet' && !allowed)
-    problems.add(`${AT}.allowMainnet`, 'must be true: this is the chain id of a mainnet, also behind a loopback node');
-  if (mode === 'mainnet') checkMainnet(config, allowed, facts, problems);
-  return config;
 }
+
+type Accepted = (...keys: readonly string[]) => boolean;
+type Refuse = (key: string, message: string) => void;
 
 /** Local when facilitator and RPC are on this machine, else by network (contract 2.1). */
 function deploymentMode(
@@ -104,12 +119,12 @@ function deploymentMode(
   return undefined;
 }
 
-function facilitator(
+function deriveFacilitator(
   document: FacilitatorDocument,
-  { sqlite }: Surroundings,
+  { engine }: Surroundings,
   problems: ProblemList,
 ): FacilitatorConfig {
-  if (document.mode === 'local') return { ...document, relayers: relayers(document, sqlite, problems) };
+  if (document.mode === 'local') return { ...document, relayers: relayers(document, engine, problems) };
   const fallbacks = (document.fallbacks ?? []).map((fallback, index) =>
     endpoint(fallback, `${AT}.facilitator.fallbacks[${index}]`, problems),
   );
@@ -126,10 +141,10 @@ function facilitator(
 /** One process has a SQLite file, so there is none to lease further accounts. */
 function relayers(
   { relayers: wanted = FACILITATOR.relayers.default }: LocalDocument,
-  sqlite: boolean,
+  engine: Surroundings['engine'],
   problems: ProblemList,
 ): number {
-  if (wanted > 1 && sqlite)
+  if (wanted > 1 && engine === 'sqlite')
     problems.add(`${AT}.facilitator.relayers`, 'must be 1 with storage.sqlite; several processes need storage.redis');
   return wanted;
 }
@@ -149,72 +164,87 @@ function endpoint(
 }
 
 /** The chain decides wherever there is one to ask, unless configured otherwise. */
-function confirmation(
-  { confirm, facilitator: { mode } }: X402Document,
-  rpcUrl: string | undefined,
-  problems: ProblemList,
-): Confirmation {
-  if (confirm === 'receipt' && rpcUrl === undefined)
-    problems.add(
-      `${AT}.confirm`,
-      'must be facilitator, or set rpcUrl: receipts are read through a node of the network',
-    );
-  if (confirm === 'facilitator' && mode === 'local')
-    problems.add(`${AT}.confirm`, 'must be receipt: a local facilitator reads the outcome from the chain');
+function confirmationOf({ confirm }: X402Document, rpcUrl: string | undefined): Confirmation {
   return confirm ?? (rpcUrl === undefined ? 'facilitator' : 'receipt');
 }
 
-/** Only the chain knows a depth; a facilitator's claim has none. */
-function confirmations(
-  { confirmations: wanted = X402.confirmations.default, confirm }: X402Document,
+function checkConfirmation(
+  { confirm, facilitator: { mode } }: X402Document,
   rpcUrl: string | undefined,
-  problems: ProblemList,
-): number {
-  if (wanted > 1 && (rpcUrl === undefined || confirm === 'facilitator'))
-    problems.add(
-      `${AT}.confirmations`,
-      'must be 1, or needs rpcUrl and confirm: receipt: the chain is asked for the blocks',
-    );
-  return wanted;
+  refuse: Refuse,
+) {
+  if (confirm === 'receipt' && rpcUrl === undefined)
+    refuse('confirm', 'must be facilitator, or set rpcUrl: receipts are read through a node of the network');
+  if (confirm === 'facilitator' && mode === 'local')
+    refuse('confirm', 'must be receipt: a local facilitator reads the outcome from the chain');
+}
+
+/** Only the chain knows a depth; a facilitator's claim has none. */
+function checkConfirmations({ confirmations = 1, confirm }: X402Document, rpcUrl: string | undefined, refuse: Refuse) {
+  if (confirmations > 1 && (rpcUrl === undefined || confirm === 'facilitator'))
+    refuse('confirmations', 'must be 1, or needs rpcUrl and confirm: receipt: the chain is asked for the blocks');
+}
+
+/** The rules of known networks and of real money. */
+function checkMoney(
+  document: X402Document,
+  mode: DeploymentMode,
+  facts: Surroundings,
+  accepted: Accepted,
+  refuse: Refuse,
+): void {
+  checkKnownAsset(document, mode, accepted, refuse);
+  const isMainnet = KNOWN_NETWORKS.get(document.network)?.mode === 'mainnet';
+  const isAllowed = document.allowMainnet ?? false;
+  // A loopback node makes the mode `local`, and the money no less real.
+  if (accepted('allowMainnet') && mode === 'local' && isMainnet && !isAllowed)
+    refuse('allowMainnet', 'must be true: this is the chain id of a mainnet, also behind a loopback node');
+  if (mode === 'mainnet') checkMainnet(document, facts, accepted, refuse);
 }
 
 /** Refuses another EIP-712 domain for canonical USDC: no signature would be valid. */
-function checkKnownAsset(config: X402Config, problems: ProblemList): void {
-  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
-  if (usdc === undefined || usdc.address !== config.asset || config.mode === 'local') return;
-  if (config.assetName !== usdc.name)
-    problems.add(`${AT}.assetName`, `must be "${usdc.name}" for USDC on this network`);
-  if (config.assetVersion !== usdc.version)
-    problems.add(`${AT}.assetVersion`, `must be "${usdc.version}" for USDC on this network`);
-  if (config.assetDecimals !== usdc.decimals)
-    problems.add(`${AT}.assetDecimals`, `must be ${usdc.decimals} for USDC on this network`);
+function checkKnownAsset(document: X402Document, mode: DeploymentMode, accepted: Accepted, refuse: Refuse): void {
+  const usdc = KNOWN_NETWORKS.get(document.network)?.usdc;
+  if (usdc === undefined || mode === 'local' || !accepted('asset')) return;
+  if (usdc.address !== checksumAddress(document.asset)) return;
+  if (accepted('assetName') && document.assetName !== usdc.name)
+    refuse('assetName', `must be "${usdc.name}" for USDC on this network`);
+  if (accepted('assetVersion') && document.assetVersion !== usdc.version)
+    refuse('assetVersion', `must be "${usdc.version}" for USDC on this network`);
+  if (accepted('assetDecimals') && document.assetDecimals !== usdc.decimals)
+    refuse('assetDecimals', `must be ${usdc.decimals} for USDC on this network`);
 }
 
 /** Refuses accounts whose keys are in a source or a manual: others empty them. */
-function checkPublishedKeys({ chainId, payTo, facilitator }: X402Config, problems: ProblemList): void {
-  if (isPublishedAccount(payTo, chainId))
-    problems.add(`${AT}.payTo`, `must be an account of yours: the key of this one is public, ${PUBLISHED_KEYS_FOR}`);
-  if (facilitator.mode === 'local' && isPublishedKey(facilitator.privateKey, chainId))
-    problems.add(`${AT}.facilitator.privateKey`, `must be a key of yours: this one is public, ${PUBLISHED_KEYS_FOR}`);
+function checkPublishedKeys(
+  { payTo }: X402Document,
+  settles: X402Config['facilitator'] | undefined,
+  chainId: number,
+  accepted: Accepted,
+  refuse: Refuse,
+): void {
+  if (accepted('payTo') && isPublishedAccount(checksumAddress(payTo), chainId))
+    refuse('payTo', `must be an account of yours: the key of this one is public, ${PUBLISHED_KEYS_FOR}`);
+  if (settles?.mode === 'local' && isPublishedKey(settles.privateKey, chainId))
+    refuse('facilitator.privateKey', `must be a key of yours: this one is public, ${PUBLISHED_KEYS_FOR}`);
 }
 
 /** Rules of a mainnet. The USDC domain is checked for every known network by `checkKnownAsset`. */
-function checkMainnet(config: X402Config, allowed: boolean, facts: Surroundings, problems: ProblemList): void {
-  const refuse = (key: string, message: string): void => problems.add(`payments.x402.${key}`, message);
-  if (!allowed) refuse('allowMainnet', 'must be true to take real money on this network');
-  const { facilitator } = config;
+function checkMainnet(document: X402Document, facts: Surroundings, accepted: Accepted, refuse: Refuse): void {
+  const { facilitator, rpcUrl, network } = document;
+  if (accepted('allowMainnet') && document.allowMainnet !== true)
+    refuse('allowMainnet', 'must be true to take real money on this network');
   if (facilitator.mode === 'remote') {
-    const named = facilitator.fallbacks.map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);
+    const named = (facilitator.fallbacks ?? []).map(({ url }, index) => [`fallbacks[${index}].url`, url] as const);
     for (const [key, url] of [['url', facilitator.url] as const, ...named])
       if (!url.toLowerCase().startsWith('https://')) refuse(`facilitator.${key}`, 'must be https on a mainnet');
   }
-  if (facilitator.mode === 'local' && !facts.keyFromFile)
+  if (facilitator.mode === 'local' && accepted('facilitator.privateKey') && !facts.keyFromFile)
     refuse('facilitator.privateKey', `must come from a mounted file on a mainnet: "\${file:/path}"`);
-  if (config.rpcUrl !== undefined && config.confirm === 'facilitator')
+  if (rpcUrl && document.confirm === 'facilitator')
     refuse('confirm', 'must be receipt on a mainnet: every payment is checked on the chain');
-  if (config.rpcUrl === undefined) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
-  const usdc = KNOWN_NETWORKS.get(config.network)?.usdc;
-  if (usdc !== undefined && config.asset !== usdc.address)
+  if (!rpcUrl) refuse('rpcUrl', 'is missing: on a mainnet every payment is checked on the chain');
+  const usdc = KNOWN_NETWORKS.get(network)?.usdc;
+  if (usdc !== undefined && accepted('asset') && checksumAddress(document.asset) !== usdc.address)
     refuse('asset', `must be the canonical USDC of this network, ${usdc.address}`);
-  if (!facts.redis) problems.add('storage', 'must be redis on a mainnet');
 }
