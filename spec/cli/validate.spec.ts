@@ -76,6 +76,60 @@ describe('acg validate', () => {
   });
 });
 
+describe('acg validate of a wrong configuration', () => {
+  const wrong: Changes = { 'server.port': 'x', 'resources.report.pricing.amount': '0' };
+
+  it('names the file, the lines and all that is wrong with the environment, in one pass', async () => {
+    const folder = await temporaryDirectory(ends, 'acg-validate-');
+    writeFileSync(join(folder, 'shop.json'), JSON.stringify(changed(wrong), null, 2));
+    const env = { LOG_LEVEL: 'loud', GATEWAY_DRAIN_SECONDS: 'x', GATEWAY_APP_PROBE_STARTUP: 'ftp://x' };
+    const { code, lines, errors } = await acg(folder, ['validate', '--config', 'shop.json'], env);
+    assert.deepEqual([code, lines], [78, []]);
+    assert.deepEqual(
+      errors.split('\n').map((line) => line.replace(/: must be.*/, ': must be')),
+      [
+        'the configuration is refused:',
+        '  shop.json:50:9 resources.report.pricing.amount: must be',
+        '    50 |         "amount": "0",',
+        '       |         ^',
+        '  shop.json:56:5 server.port: must be',
+        '    56 |     "port": …',
+        '       |     ^',
+        '  LOG_LEVEL: must be',
+        '  GATEWAY_DRAIN_SECONDS: must be',
+        '  GATEWAY_APP_PROBE_STARTUP: must be',
+        '',
+      ],
+    );
+  });
+
+  it('names all that only an accepted configuration can be wrong with, in one pass', async () => {
+    const folder = await temporaryDirectory(ends, 'acg-validate-');
+    const changes: Changes = {
+      ...{ storage: { redis: { url: 'redis://127.0.0.1:1' } }, 'server.workers': 3 },
+      'limits.maxStreams': 2,
+    };
+    writeFileSync(join(folder, 'config.yaml'), JSON.stringify(changed(changes), null, 2));
+    const env = {
+      GATEWAY_DRAIN_BUDGET_SECONDS: '1',
+      GATEWAY_APP_PROBE_LIVENESS: 'http://127.0.0.1:3000/reports/Berlin',
+    };
+    const { code, errors } = await acg(folder, ['validate'], env);
+    assert.equal(code, 78);
+    assert.match(errors, /^ {2}config\.yaml:\d+:5 limits\.maxStreams: must be at least 3/m);
+    assert.match(errors, /^ {2}GATEWAY_DRAIN_BUDGET_SECONDS: is 1, /m);
+    assert.match(errors, /^ {2}GATEWAY_APP_PROBE_LIVENESS: is the path of something that is sold/m);
+  });
+
+  it('is what a start says in its log, without the lines', async () => {
+    const folder = await temporaryDirectory(ends, 'acg-validate-');
+    writeFileSync(join(folder, 'config.yaml'), JSON.stringify(changed(wrong), null, 2));
+    const { lines } = await acg(folder, ['serve']);
+    assert.match(lines.join(), /config\.yaml:56:5 server\.port: must be a port/);
+    assert.doesNotMatch(lines.join(), / \| /);
+  });
+});
+
 describe('the example of a web site', () => {
   const path = resolve(EXAMPLE, 'config.yaml');
 

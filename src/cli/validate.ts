@@ -5,11 +5,13 @@ import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { loadConfig } from '../config/load.ts';
+import { type ConfigSource, checkLoaded, loadConfig } from '../config/load.ts';
 import { processesOf } from '../config/share-of.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
+import { checkAll, ProblemList } from '../problems/problem.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
+import { readAppProbes } from '../sidecar/app-probe-settings.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
 import { wholeCpus } from '../workers/cpu-quota.ts';
 import { memoryOfWorkers } from '../workers/memory.ts';
@@ -25,11 +27,21 @@ export function validateCommand(): Command {
 }
 
 async function validate(args: { readonly config?: string }): Promise<void> {
-  const config = loadConfig({ path: args.config, env: process.env });
-  openAppProbes(process.env, config);
-  const drain = drainSeconds(checkedDrain(config, processSettings(process.env)));
-  const workers = processesOf(config, wholeCpus);
-  const catalogue = compileCatalogue(config);
+  const source: ConfigSource = { path: args.config, env: process.env };
+  const [config, settings] = checkAll(
+    () => loadConfig(source),
+    () => processSettings(process.env),
+    () => readProbes(process.env),
+  );
+  const [length, workers, catalogue] = checkLoaded(source, () =>
+    checkAll(
+      () => checkedDrain(config, settings),
+      () => processesOf(config, wholeCpus),
+      () => compileCatalogue(config),
+      () => openAppProbes(process.env, config),
+    ),
+  );
+  const drain = drainSeconds(length);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
   const warnings = [...configWarnings(config), ...routeWarnings(config)];
@@ -39,6 +51,13 @@ async function validate(args: { readonly config?: string }): Promise<void> {
   );
   for (const line of await relayerLines(config)) process.stdout.write(`${line}\n`);
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
+}
+
+/** What is wrong with the merchant's probes whatever is sold. @throws ConfigError */
+function readProbes(env: ConfigSource['env']): void {
+  const problems = new ProblemList();
+  readAppProbes(env, problems);
+  problems.throwIfAny();
 }
 
 /** The accounts that need gas, where there are several. */

@@ -63,6 +63,24 @@ function excerptLines({ place }: ConfigProblem): readonly string[] {
   return [`${number} | ${text}`, `${' '.repeat(number.length)} | ${' '.repeat(caret)}^`];
 }
 
+/** Runs each check, so that one run names the problems of all. @throws ConfigError */
+export function checkAll<Results extends readonly unknown[]>(
+  ...checks: { readonly [Index in keyof Results]: () => Results[Index] }
+): Results {
+  const problems: ConfigProblem[] = [];
+  const results = checks.map((check) => {
+    try {
+      return check();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+      return undefined;
+    }
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+  return results as unknown as Results;
+}
+
 /** The path of a member: dotted where the name allows it, else in brackets; `[n]` in lists. */
 export function memberPath(parent: string, member: string | number): string {
   if (typeof member === 'number') return `${parent}[${member}]`;
