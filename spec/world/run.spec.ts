@@ -6,40 +6,14 @@ import { dirname, join } from 'node:path';
 import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ended } from '../../tools/local-world/child.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { freePorts } from '../support/ports.ts';
+import { childrenOf, commandOf, isThere, type Program, startProgram, until } from '../support/program.ts';
 
-const SUPPORT = join(import.meta.dirname, '../support');
-/** Longest wait for what a process does, milliseconds. */
-const PATIENCE_MS = 30_000;
+const PROJECT = join(import.meta.dirname, '../..');
+const RUN = join(PROJECT, 'spec/support/run.ts');
 /** Less than a gateway is given to end. */
 const AT_ONCE_MS = 10_000;
 const POLL_MS = 20;
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!holds()) {
-    assert.ok(Date.now() < deadline, `not in time: ${what}`);
-    await delay(POLL_MS);
-  }
-}
-
-interface Program {
-  readonly child: ChildProcess;
-  printed(): string;
-  errors(): string;
-}
-
-function program(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
-  const [printed, errors]: [string[], string[]] = [[], []];
-  const child = spawn(process.execPath, [join(SUPPORT, file), ...args], {
-    env: { PATH: process.env['PATH'] ?? '', ...COMPILE_CACHE, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
-  return { child, printed: () => printed.join(''), errors: () => errors.join('') };
-}
 
 describe('make run', { timeout: 240_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-run-'));
@@ -55,7 +29,7 @@ describe('make run', { timeout: 240_000 }, () => {
   const world = async (env: Readonly<Record<string, string>> = {}): Promise<Program & { readonly baseUrl: string }> => {
     const [agents = 0, management = 0, rpc = 0] = await freePorts(3);
     const ports = { GATEWAY_PORT: String(agents), MANAGEMENT_PORT: String(management), RPC_PORT: String(rpc) };
-    const started = program('run.ts', [], { ...ports, DATA_DIR: dataDir, TMPDIR: temporary, ...env });
+    const started = startProgram(RUN, [], { env: { ...ports, DATA_DIR: dataDir, TMPDIR: temporary, ...env } });
     run = started;
     return { ...started, baseUrl: `http://127.0.0.1:${agents}` };
   };
@@ -190,7 +164,7 @@ async function commands(
   const at = lines.findIndex((line) => line.includes(heading));
   const script = lines.slice(at + 1, at + 1 + count).join('\n');
   const shell = spawn('bash', [onFailure === 'ends' ? '-ec' : '-c', script], {
-    cwd: join(SUPPORT, '../..'),
+    cwd: PROJECT,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [output, notes]: [string[], string[]] = [[], []];
@@ -201,18 +175,8 @@ async function commands(
 }
 
 /** The process that serves, among the children. */
-function gatewayOf({ pid = 0 }: ChildProcess): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  const [gateway, ...others] = children.filter((child) => readFileSync(`/proc/${child}/cmdline`).includes('\0serve\0'));
+function gatewayOf(child: ChildProcess): number {
+  const [gateway, ...others] = childrenOf(child).filter((pid) => commandOf(pid).includes('serve'));
   assert.ok(gateway !== undefined && others.length === 0);
-  return Number(gateway);
-}
-
-function isThere(pid: number): boolean {
-  try {
-    // An ended process is listed until its parent has read its end.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
+  return gateway;
 }

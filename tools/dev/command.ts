@@ -13,7 +13,7 @@ import type { MovedBy } from '../local-world/ports.ts';
 import { runUntilStopped } from '../local-world/session.ts';
 import { type LocalWorld, openLocalWorld } from '../local-world/world.ts';
 import { introduction } from './introduction.ts';
-import { pricesOf, readableLine } from './log-lines.ts';
+import { readableLine } from './log-lines.ts';
 import { sampleConfig, startSampleMerchant } from './sample-merchant.ts';
 
 interface DevOptions {
@@ -59,8 +59,7 @@ async function open(options: DevOptions) {
   const colour = !isRaw && process.stdout.isTTY;
   let world: LocalWorld | undefined;
   const onLine = (line: string): void => {
-    const price = pricesOf(world?.gateway().config);
-    const shown = isRaw ? line : readableLine(line, { colour, price });
+    const shown = isRaw ? line : readableLine(line, { colour, sold: world?.gateway().config });
     if (shown !== undefined) process.stdout.write(`${shown}\n`);
   };
   world = ends.adopt(
@@ -110,7 +109,8 @@ function follow(source: ConfigSource, world: LocalWorld, note: (text: string) =>
   let replaced: Promise<void> = Promise.resolve();
   const replace = async (): Promise<void> => {
     try {
-      if (await world.replace(read(source))) note(`${name} has changed: the gateway runs with it`);
+      if (await world.replace(read(source)))
+        note(`${name} has changed: the gateway runs with it at ${world.gateway().baseUrl}`);
     } catch (error) {
       note(`${name} has changed, and the gateway goes on as before: ${(error as Error).message}`);
     }

@@ -19,17 +19,20 @@ type Style = Parameters<typeof styleText>[0];
 /** A piece of a line, and how it is shown in colour. */
 type Piece = readonly [text: string, style?: Style];
 
-/** How lines are written; `price` of a resource, such as `0.01 USDC`. */
-export interface LineStyle {
+/** What of the configuration makes a line readable. */
+type Sold = Pick<GatewayConfig, 'resources' | 'protocols'>;
+
+/** How lines are written; `sold`: undefined before it is known. */
+interface LineStyle {
   readonly colour: boolean;
-  readonly price: (resource: string) => string | undefined;
+  readonly sold: Sold | undefined;
 }
 
 /** Undefined for what needs no eye. A line that is not of the log stays as it is. */
-export function readableLine(line: string, { colour, price }: LineStyle): string | undefined {
+export function readableLine(line: string, { colour, sold }: LineStyle): string | undefined {
   const entry = readLogLine(line);
   if (entry === undefined) return line;
-  const pieces = typeof entry['status'] === 'number' ? requestPieces(entry, price) : newsPieces(entry);
+  const pieces = typeof entry['status'] === 'number' ? requestPieces(entry, sold) : newsPieces(entry);
   if (pieces === undefined) return undefined;
   const shown = ([text, style]: Piece): string => {
     const plain = text.replaceAll(CONTROL, ' ');
@@ -38,12 +41,10 @@ export function readableLine(line: string, { colour, price }: LineStyle): string
   return [[timeOf(entry), 'dim'] as const, ...pieces].map(shown).join('  ').trimEnd();
 }
 
-/** The prices of a configuration, by resource. */
-export function pricesOf(config: GatewayConfig | undefined): LineStyle['price'] {
-  return (resource) => {
-    const pricing = config?.resources.find(({ id }) => id === resource)?.pricing;
-    return pricing?.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : undefined;
-  };
+/** Such as `0.01 USDC`; undefined for what is free. */
+function priceOf(id: unknown, sold: Sold | undefined): string | undefined {
+  const pricing = sold?.resources.find((resource) => resource.id === id)?.pricing;
+  return pricing?.type === 'fixed' ? `${pricing.amount} ${pricing.currency}` : undefined;
 }
 
 function timeOf({ time }: LogLine): string {
@@ -51,9 +52,9 @@ function timeOf({ time }: LogLine): string {
   return Number.isNaN(at.getTime()) ? '' : at.toTimeString().slice(0, 'hh:mm:ss'.length);
 }
 
-function requestPieces(entry: LogLine, price: LineStyle['price']): readonly Piece[] | undefined {
+function requestPieces(entry: LogLine, sold: Sold | undefined): readonly Piece[] | undefined {
   const { method, path, status, ms, resource, channel, passed, reason, transaction, msg } = entry;
-  if ((PROBES.has(path) && Number(status) < 500) || isHandshake(entry)) return undefined;
+  if ((PROBES.has(path) && Number(status) < 500) || isHandshake(entry, sold)) return undefined;
   const aside = channel === 'http' || channel === undefined ? undefined : `over ${channel}`;
   return [
     [String(method).padEnd(WIDTHS.method)],
@@ -61,16 +62,16 @@ function requestPieces(entry: LogLine, price: LineStyle['price']): readonly Piec
     [String(status), statusStyle(entry)],
     [`${String(ms)} ms`.padStart(WIDTHS.ms), 'dim'],
     ...told([resource, aside, passed === true ? 'passed to the merchant' : undefined]),
-    ...paymentPieces(entry, typeof resource === 'string' ? price(resource) : undefined),
+    ...paymentPieces(entry, priceOf(resource, sold)),
     ...told([reason, typeof transaction === 'string' ? `settled by ${transaction}` : undefined]),
     ...(msg === 'request aborted' ? [['the caller left', 'red'] as const] : []),
   ];
 }
 
-/** What clients of MCP send around their calls, with the stream that the gateway does not offer. */
-function isHandshake({ channel, resource, outcome, method, status }: LogLine): boolean {
-  if (channel !== 'mcp' || resource !== undefined) return false;
-  return outcome === undefined || (method === 'GET' && status === 405);
+/** What clients of MCP send around their calls, and ask for a stream that is not offered. */
+function isHandshake({ channel, resource, outcome, path, status }: LogLine, sold: Sold | undefined): boolean {
+  if (channel === 'mcp') return resource === undefined && outcome === undefined;
+  return status === 405 && path === sold?.protocols.mcp.mountPath;
 }
 
 function statusStyle({ status, level }: LogLine): Style {
@@ -95,11 +96,12 @@ function paymentPieces({ outcome, refusal, transaction }: LogLine, price = 'free
 
 /** Warnings, and health. */
 function newsPieces(entry: LogLine): readonly Piece[] | undefined {
-  const { level, msg, status, component, cause, err, problems } = entry;
+  const { level, msg, status, component, cause, code, err, problems } = entry;
   const isHealth = msg === 'health';
   if (Number(level) < WARN && !isHealth) return undefined;
   return [
-    [isHealth ? `${component} ${status}` : String(msg), newsStyle(Number(level))],
+    // A failure has its words in the answer, and its cause here alone.
+    [isHealth ? `${component} ${status}` : String(code ?? msg), newsStyle(Number(level))],
     ...told([
       isHealth ? undefined : component,
       cause,

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { LOCAL_CURRENCY } from '../local-world/token.ts';
 
 /** A service on 127.0.0.1. */
-export interface SampleMerchant {
+interface SampleMerchant {
   readonly url: string;
   stop(): Promise<void>;
 }

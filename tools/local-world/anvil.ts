@@ -17,7 +17,7 @@ const STOP_GRACE_MS = 2_000;
  * A running anvil without any account of its own: the well-known development keys hold nothing
  * here.
  */
-export interface Anvil {
+interface Anvil {
   readonly rpcUrl: string;
   readonly pid: number;
   /** Resolves when it has ended, for whatever reason. */
@@ -31,16 +31,13 @@ export interface Anvil {
  */
 export async function startAnvil(port: number): Promise<Anvil> {
   const arguments_ = ['--port', String(port), '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
-  const child = spawn(
-    findAnvil([import.meta.url, join(process.cwd(), 'here')]),
-    [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
-      // covers the rest.
-      detached: true,
-    },
-  );
+  const program = findAnvil([import.meta.url, join(process.cwd(), 'here')]);
+  const child = spawn(program, [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
+    // covers the rest.
+    detached: true,
+  });
   leash(child);
   const rpcUrl = `http://${await listeningAddress(child)}`;
   return {
@@ -89,7 +86,8 @@ function listeningAddress(child: ChildProcess & { readonly stdout: NodeJS.Readab
     };
     const timer = setTimeout(() => fail(`printed nothing for ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS);
     child.once('error', (error) => fail(error.message));
-    child.once('exit', (code) => fail(`ended with ${code}`));
+    const exited = (code: number | null) => fail(`ended with ${code}`);
+    child.once('exit', exited);
     child.stderr?.on('data', (chunk: Buffer) => output.push(chunk.toString()));
     if (child.stdout === null) return;
     // Read on after the start: a full pipe would stop the chain. Only the head is kept.
@@ -98,7 +96,7 @@ function listeningAddress(child: ChildProcess & { readonly stdout: NodeJS.Readab
       const address = /^Listening on (\S+)$/.exec(line)?.[1];
       if (address === undefined) return;
       clearTimeout(timer);
-      child.removeAllListeners('exit');
+      child.off('exit', exited);
       resolve(address);
     });
   });

@@ -46,8 +46,8 @@ const RECEIPT_POLL_MS = 25;
 const RECEIPT_TIMEOUT_MS = 15_000;
 
 /**
- * Starts a chain in some 200 ms: the token deployed at its address, Multicall3 at its canonical one,
- * the relayer funded with gas. `port`: 0 takes any free one.
+ * Starts a chain in some 200 ms: the token at its address, Multicall3 at its canonical one, the
+ * relayer funded with gas. `port`: 0 takes any free one.
  */
 export async function startChain(port = 0): Promise<Chain> {
   const anvil = await startAnvil(port);
@@ -66,7 +66,7 @@ export async function startChain(port = 0): Promise<Chain> {
   }
 }
 
-/** Joins a chain that `startChain` started, maybe in another process; `token`: another than its own. */
+/** Joins a chain that `startChain` started, maybe in another process, by that or another token. */
 export function connectChain(rpcUrl: string, token: Token = LOCAL_TOKEN): ChainAccess {
   const { address } = token;
   const send = async (from: string, to: string | undefined, call: Hex): Promise<Hex> => {

@@ -4,7 +4,7 @@ import { type Abi, type Hex, parseAbi } from 'viem';
 import artefacts from './contracts/contracts.json' with { type: 'json' };
 
 /** One compiled contract of the folder contracts. */
-export interface Artefact {
+interface Artefact {
   /** File name of its source. */
   readonly source: string;
   readonly sourceSha256: string;

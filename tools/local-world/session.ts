@@ -13,7 +13,7 @@ interface Session {
  * @throws Error when a part ended by itself; what `open` throws
  */
 export async function runUntilStopped(open: () => Promise<Session>): Promise<void> {
-  const stopped = Promise.withResolvers<undefined>();
+  const stopped = Promise.withResolvers<string | undefined>();
   let isRunning = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
@@ -21,6 +21,10 @@ export async function runUntilStopped(open: () => Promise<Session>): Promise<voi
       isRunning = false;
       stopped.resolve(undefined);
     });
+  // A reader that has seen enough (`acg dev | head`) ends it as a signal does.
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
+    stopped.resolve(code === 'EPIPE' ? undefined : `standard output cannot be written (${code})`),
+  );
   const session = await open();
   isRunning = true;
   const reason = await Promise.race([stopped.promise, session.failed]);

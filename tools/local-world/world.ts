@@ -68,7 +68,7 @@ export interface LocalWorld {
 }
 
 /** A gateway of the world, and how it is used. */
-export interface WorldGateway {
+interface WorldGateway {
   readonly baseUrl: string;
   readonly managementUrl: string;
   readonly adminToken: string;

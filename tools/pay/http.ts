@@ -17,7 +17,7 @@ const ANSWER_TIMEOUT_MS = 120_000;
 const BUSY: ReadonlySet<number> = new Set([429, 503]);
 
 /** What is sent each time. */
-export interface HttpCall {
+interface HttpCall {
   readonly url: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -32,7 +32,7 @@ export function payableOffer({ accepts }: PaymentRequired): Offer {
   );
 }
 
-/** The price: in units of a known token, else in base units and, as its word, what the seller says. */
+/** The price in units of a known token; else in base units, and what the seller says of them. */
 export function priceOf({ requirements }: Offer): string {
   const { amount, asset, extra } = requirements;
   const known = knownToken(requirements);

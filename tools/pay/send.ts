@@ -6,7 +6,7 @@ import type { Channel, Reply, SignedPayment } from './channel.ts';
 /** Between two tries where no answer came, milliseconds. */
 const LOST_WAIT_MS = 1_000;
 
-/** The last answer, undefined where none came; `isOpen`: the same call may still come to something. */
+/** The last answer, if one came; `isOpen`: the same call may still come to something. */
 interface Sent {
   readonly reply: Reply | undefined;
   readonly why: string;

@@ -76,8 +76,8 @@ function masked(
 /**
  * One line a request: ids, method, path without query, status, milliseconds, trace; of a message to
  * an adapter also channel, resource, outcome, why a mandate or a payment was refused, and the
- * transaction that paid; of one that passes to the backend that it does. No headers in either direction. `shown`: what of a raw path may be
- * written.
+ * transaction that paid; of one that passes to the backend that it does. No headers in either
+ * direction. `shown`: what of a raw path may be written.
  */
 export function httpLog(
   log: Log,

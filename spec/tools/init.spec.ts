@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import release from '../../package.json' with { type: 'json' };
+import schema from '../../schemas/config.schema.json' with { type: 'json' };
+import { parseConfig } from '../../src/config/load.ts';
+import { ended } from '../../tools/local-world/child.ts';
+import { acg, acgOfCheckout, TOOLS } from '../cli/acg.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
+
+const PAYEE = '0x8D170Db9aB247E7013d024566093E13dc7b0f181';
+
+describe('acg init', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'acg-init-'));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  const init = (...args: readonly string[]) => acgOfCheckout(folder, ['init', ...args]);
+  const written = (name: string) => readFileSync(join(folder, name), 'utf8');
+
+  it('writes a configuration that is valid at once, with a free and a priced resource, and says how to go on', async () => {
+    const { code, lines, errors } = await init();
+    assert.equal(code, 0, errors);
+    assert.deepEqual(lines.slice(1), [
+      '  npm run -s acg -- dev',
+      '  npm run -s acg -- pay http://127.0.0.1:8402/reports/Berlin',
+    ]);
+    const checked = await acg(folder, ['validate']);
+    assert.equal(checked.code, 0, checked.errors);
+    assert.match(checked.lines[0] ?? '', /^valid: 2 resources, 1 of them paid; x402 on eip155:31337 \(local\)/);
+  });
+
+  it('names the schema of its release, which editors read in any folder; with --schema the file beside it', async () => {
+    await init('--out', 'linked.yaml');
+    const url = `https://unpkg.com/${release.name}@${release.version}/schemas/config.schema.json`;
+    assert.ok(written('linked.yaml').startsWith(`# yaml-language-server: $schema=${url}\n`));
+    await init('--out', 'beside.yaml', '--schema');
+    assert.ok(written('beside.yaml').startsWith('# yaml-language-server: $schema=./acg-config.schema.json\n'));
+    assert.deepEqual(JSON.parse(written('acg-config.schema.json')), schema);
+  });
+
+  it('asks of the environment what it does not know: Base Sepolia is valid with two variables', async () => {
+    const { lines } = await init('--network', 'base-sepolia', '--out', 'sepolia.yaml');
+    assert.ok(
+      lines.includes(
+        'acg serve --config sepolia.yaml needs PUBLIC_URL and PAY_TO in the environment; acg dev needs neither.',
+      ),
+    );
+    const unset = await acg(folder, ['validate', '--config', 'sepolia.yaml']);
+    assert.equal(unset.code, 78);
+    assert.match(unset.errors, /payments\.x402\.payTo: .*PAY_TO/);
+    const env = { PUBLIC_URL: 'https://shop.example', PAY_TO: PAYEE };
+    assert.equal((await acg(folder, ['validate', '--config', 'sepolia.yaml'], env)).code, 0);
+  });
+
+  it('writes for real money what a mainnet needs', async () => {
+    await init('--network', 'base', '--out', 'base.yaml', '--pay-to', PAYEE);
+    const secrets: Record<string, string | Buffer> = {
+      'admin-token': 'a-long-operator-token',
+      'redis-password': 'password',
+      'sealing-key': Buffer.alloc(32, 7).toString('base64'),
+      'cdp-key-id': 'key',
+      'cdp-key-secret': generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+        type: 'pkcs8',
+        format: 'pem',
+      }),
+    };
+    for (const [name, secret] of Object.entries(secrets)) writeFileSync(join(folder, name), secret);
+    const text = written('base.yaml').replaceAll('/run/secrets/', `${folder}/`);
+    const env = { PUBLIC_URL: 'https://shop.example', RPC_URL: 'https://rpc.example', REDIS_URL: 'redis://127.0.0.1' };
+    const { x402, resources } = parseConfig(text, env);
+    assert.deepEqual([x402?.mode, x402?.payTo, resources.length], ['mainnet', PAYEE, 2]);
+  });
+
+  it('puts any name and any service into it', async () => {
+    for (const [index, [merchant, id, backend]] of (
+      [
+        ['Köln "Reports" & Co: #1', 'koln-reports-co-1', 'http://127.0.0.1:3000'],
+        ['市場', 'shop', 'http://shop.internal:8080/api'],
+        ['- a\\b', 'a-b', 'http://[::1]:3000'],
+      ] as const
+    ).entries()) {
+      const { code, errors } = await init('--merchant', merchant, '--backend', backend, '--out', `${index}.yaml`);
+      assert.equal(code, 0, errors);
+      const { merchant: read, backend: service } = parseConfig(written(`${index}.yaml`), {});
+      assert.deepEqual([read.name, read.id], [merchant, id]);
+      assert.equal(`${service.origin}${service.pathPrefix}`, backend);
+    }
+  });
+
+  it('never overwrites a file without --force', async () => {
+    writeFileSync(join(folder, 'precious.yaml'), 'precious');
+    const refused = await init('--out', 'precious.yaml');
+    assert.deepEqual(
+      [refused.code, refused.errors],
+      [1, 'precious.yaml is there already: --force overwrites it, --out writes elsewhere\n'],
+    );
+    assert.equal(written('precious.yaml'), 'precious');
+    assert.equal((await init('--out', 'precious.yaml', '--force')).code, 0);
+    assert.notEqual(written('precious.yaml'), 'precious');
+  });
+
+  const REFUSALS: readonly (readonly [args: readonly string[], words: RegExp])[] = [
+    [['--network', 'solana'], /Allowed choices are local, base-sepolia, base/],
+    [['--backend', 'shop:3000'], /the URL of your service must be an absolute http/],
+    [['--backend', 'http://u:p@shop'], /must not have credentials/],
+    [['--pay-to', '0x12'], /must be 0x and 40 hexadecimal digits/],
+    [['--merchant', ''], /must have 1 to 200 characters/],
+  ];
+  for (const [args, words] of REFUSALS)
+    it(`${args.join(' ')}: one line, exit 64, and no file`, async () => {
+      const { code, errors } = await init(...args, '--out', 'refused.yaml');
+      assert.equal(code, 64);
+      assert.match(errors, words);
+      assert.equal(errors.split('\n').length, 2);
+      assert.throws(() => written('refused.yaml'));
+    });
+
+  it('asks on a terminal for what no option says', async () => {
+    const command = [process.execPath, TOOLS, 'init', '--out', 'asked.yaml'].map((word) => `'${word}'`).join(' ');
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const answers = [
+      ['Network (local, base-sepolia, base) [local]: ', 'base-sepolia'],
+      ['Name of the shop [My shop]: ', ''],
+      ['URL of your service [http://127.0.0.1:3000]: ', 'http://127.0.0.1:4000'],
+      ['Your address for the money', PAYEE],
+    ] as const;
+    let shown = '';
+    let next = 0;
+    child.stdout.on('data', (chunk: Buffer) => {
+      shown += chunk.toString();
+      const [question, answer] = answers[next] ?? [];
+      if (question === undefined || !shown.includes(question)) return;
+      next += 1;
+      child.stdin.write(`${answer}\n`);
+    });
+    assert.equal((await ended(child)).code, 0, shown);
+    child.stdin.end();
+    const { merchant, backend, x402 } = parseConfig(written('asked.yaml'), { PUBLIC_URL: 'https://shop.example' });
+    assert.deepEqual(
+      [merchant.name, backend.origin, x402?.network, x402?.payTo],
+      ['My shop', 'http://127.0.0.1:4000', 'eip155:84532', PAYEE],
+    );
+  });
+});
