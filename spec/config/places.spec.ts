@@ -6,6 +6,7 @@ import { stepsTo } from '../../src/config/document/member.ts';
 import { jsonTokens, type Token, yamlTokens } from '../../src/config/document/tokens.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
+import { blocksOf } from '../documents/blocks.ts';
 import { changed, placedProblems } from './document/document.ts';
 import { file } from './files.ts';
 
@@ -49,6 +50,31 @@ describe('the place of a problem', () => {
     const [line, excerpt, caret] = reportOf(`${HEAD}server:\n  allowedHosts:\n    - a.example\n    - "a b"\n${TAIL}`);
     assert.match(line ?? '', /^ {2}line 6, column 7 server\.allowedHosts\[1\]/);
     assert.deepEqual([excerpt, caret], ['     6 |     - …', '       |       ^']);
+  });
+
+  it('is told as docs/configuration.md shows', () => {
+    const shown = blocksOf('docs/configuration.md').find(({ detail }) => detail === 'spec/config/places.spec.ts');
+    const payments = [
+      'payments:',
+      '  x402:',
+      '    network: eip155:84532',
+      '    asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e"',
+      '    assetName: USDC',
+      '    assetVersion: "2"',
+      '    assetDecimals: 6',
+      '    facilitator: { mode: remote, url: "https://facilitator.example" }',
+    ];
+    const before = `${HEAD}${'# …\n'.repeat(3)}server:\n  port: "8402"\n${TAIL}${payments.join('\n')}\n`;
+    const empty = '# …\n'.repeat(29 - before.split('\n').length + 1);
+    const path = file('shown.yaml', `${before}${empty}    payTo: "\${PAY_TO}"\n`);
+    assert.throws(
+      () => loadConfig({ path, env: { PAY_TO: '0x12' } }),
+      (error) => {
+        assert.ok(error instanceof ConfigError);
+        assert.equal(error.report.replaceAll(path, 'config.yaml').trimEnd(), shown?.text.trimEnd());
+        return true;
+      },
+    );
   });
 
   it('is named by the file that was asked for', () => {

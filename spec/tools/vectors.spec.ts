@@ -92,7 +92,11 @@ async function run(list: readonly Json[], changes: JsonObject = {}, ...args: rea
 describe('acg vectors ap2', () => {
   it('finds nothing wrong where every result is as expected', async () => {
     const list = cases();
-    assert.partialDeepStrictEqual(await run(list), { code: 0, lines: [`${list.length} cases, 0 mismatches`], errors: '' });
+    assert.partialDeepStrictEqual(await run(list), {
+      code: 0,
+      lines: [`${list.length} cases, 0 mismatches`],
+      errors: '',
+    });
   });
 
   it('does the same over Redis, twice, though the first run left its entries there', async () => {

@@ -141,7 +141,10 @@ describe('a document from a URL', () => {
     it(`is refused at ${url}`, () => assert.rejects(readDocuments(url), /is neither https nor http on loopback/));
 
   it('is refused where nothing answers', () =>
-    assert.rejects(readDocuments('http://127.0.0.1:1/a'), /^UnavailableError: http:\/\/127\.0\.0\.1:1\/a cannot be read/));
+    assert.rejects(
+      readDocuments('http://127.0.0.1:1/a'),
+      /^UnavailableError: http:\/\/127\.0\.0\.1:1\/a cannot be read/,
+    ));
 });
 
 const HOSTILE: readonly (readonly [string, () => string, RegExp])[] = [
