@@ -4,10 +4,11 @@ import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
 import type { PairStyle } from '../../src/resources/value-pairs.ts';
 import { essenceOf, isJson } from './media-types.ts';
-import type { Operation } from './operations.ts';
+import { listed, type Operation } from './operations.ts';
 import { itemsOf, mayBe } from './parameters.ts';
 import { type Documents, Inexpressible, type Place, resolved } from './references.ts';
 import type { LeftOut, SchemaReader } from './schemas.ts';
+import { withoutEmpty } from './written-pairs.ts';
 
 export interface Body {
   readonly contentType: string;
@@ -71,13 +72,20 @@ function readBody(
   const contentType = isJson(media) && essenceOf(media).includes('*') ? JSON_TYPE : essenceOf(media);
   if (contentType !== FORM_TYPE) return { contentType, schema, required, styles: new Map(), leftOut };
   if (!mayBe(schema, 'object')) throw new Inexpressible('is a form without fields');
-  return {
-    contentType,
-    schema,
-    required,
-    leftOut,
-    styles: fieldStyles(schema, isObject(entry) ? entry['encoding'] : undefined),
-  };
+  const styles = fieldStyles(schema, isObject(entry) ? entry['encoding'] : undefined);
+  return { contentType, schema: sentAsFields(schema, styles), required, leftOut, styles };
+}
+
+/** A form without the fields of which nothing would arrive. */
+function sentAsFields(schema: JsonObject, styles: ReadonlyMap<string, PairStyle>): JsonObject {
+  const { properties, required } = schema;
+  if (!isObject(properties)) return schema;
+  const needed = listed(required);
+  const fields = Object.entries(properties).map(([name, field]): readonly [string, Json] => {
+    const isWhole = !isObject(field) || styles.get(name) === 'json';
+    return [name, isWhole ? field : withoutEmpty(field, needed.includes(name))];
+  });
+  return { ...schema, properties: Object.fromEntries(fields) };
 }
 
 /** JSON before a merge patch before other kinds of JSON before a form. */

@@ -7,6 +7,7 @@ import type { Operation } from './operations.ts';
 import { type Documents, Inexpressible, resolved } from './references.ts';
 import { type LeftOut, nameFault, type SchemaReader } from './schemas.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
+import { withoutEmpty } from './written-pairs.ts';
 
 export interface InputParameter {
   readonly name: string;
@@ -101,11 +102,13 @@ function inputOf(
   const source = (isObject(content) ? content['schema'] : value['schema']) ?? true;
   const { schema, leftOut } = reader.read({ file, value: source });
   const style = media === undefined ? styleOf(where, value, schema) : 'json';
+  const isWhole = where === 'path' || style === 'json';
+  const sent = isWhole ? withoutNull(schema, where) : withoutEmpty(schema, value['required'] === true);
   const text = typeof value['description'] === 'string' ? plainText(value['description'], LONGEST_NOTE) : '';
   return {
     parameter: {
       ...{ name, in: where, required: where === 'path' || value['required'] === true, style },
-      schema: { ...(where === 'path' ? withoutNull(schema) : schema), ...(text === '' ? {} : { description: text }) },
+      schema: { ...sent, ...(text === '' ? {} : { description: text }) },
     },
     leftOut: leftOut.map(({ path, reason }) => ({ path: `${name}.${path}`, reason })),
   };
@@ -147,9 +150,9 @@ export function itemsOf(schema: JsonObject): readonly JsonObject[] {
 }
 
 /** A path cannot say null. */
-function withoutNull(schema: JsonObject): JsonObject {
+function withoutNull(schema: JsonObject, where: 'path' | 'query'): JsonObject {
   const { type } = schema;
-  if (!Array.isArray(type)) return schema;
+  if (where === 'query' || !Array.isArray(type)) return schema;
   const types = type.filter((name) => name !== 'null');
   return { ...schema, type: types.length === 1 ? (types[0] ?? 'string') : types };
 }

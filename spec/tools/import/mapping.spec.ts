@@ -112,6 +112,20 @@ describe('the request of an imported operation', () => {
     assert.deepEqual(backend.inputBindings?.styles, { meta: 'json', deep: 'deepObject', csv: 'comma' });
   });
 
+  it('takes no list and no object of which nothing would arrive', () => {
+    const required = resourceOf(get([query('a', list, { required: true })]));
+    assert.deepEqual(required.inputSchema?.['properties'], { a: { ...list, minItems: 1 } });
+    const inside = { type: 'object', properties: { tags: list } };
+    const deep = resourceOf(get([query('a', inside, { style: 'deepObject' })]));
+    assert.deepEqual(deep.inputSchema?.['properties'], {
+      a: { type: 'object', properties: { tags: { ...list, minItems: 1 } } },
+    });
+    const form = { type: 'object', properties: { a: list, b: list, c: { type: 'object' } }, required: ['a', 'c'] };
+    const sent = resourceOf(post({ content: { 'application/x-www-form-urlencoded': { schema: form } } }));
+    const open = { type: 'object', additionalProperties: true };
+    assert.deepEqual(sent.inputSchema?.['properties'], { a: { ...list, minItems: 1 }, b: list, c: open });
+  });
+
   for (const [types, chosen] of [
     [['text/plain', 'application/json'], undefined],
     [['*/*'], undefined],
