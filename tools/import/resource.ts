@@ -187,8 +187,9 @@ function oneInput(
  * its members, may be absent as a whole, or has a name that the parameters have too.
  */
 function membersOf({ schema, required }: Body, taken: readonly string[]): JsonObject | undefined {
-  const { type, properties, required: needed, description: _description, ...rest } = schema;
-  if (type !== 'object' || !isObject(properties) || Object.keys(rest).some((keyword) => keyword !== 'deprecated'))
+  const { type, properties, required: needed, description: _description, deprecated: _deprecated, ...rest } = schema;
+  const { additionalProperties = false, ...more } = rest;
+  if (type !== 'object' || !isObject(properties) || additionalProperties !== false || Object.keys(more).length > 0)
     return undefined;
   const names = Object.keys(properties);
   if (names.length > MAX_BOUND || names.some((name) => taken.includes(name) || name.length > 128)) return undefined;

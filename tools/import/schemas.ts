@@ -297,6 +297,8 @@ function declareRequired(made: JsonObject, source: JsonObject): JsonObject {
     .flatMap(requiredNames)
     .filter((name) => !declared.has(name));
   if (missing.length === 0) return schema;
+  if (source['additionalProperties'] === false)
+    throw new Inexpressible(`requires ${JSON.stringify(missing[0])}, which it does not allow`);
   return { ...schema, properties: { ...read, ...Object.fromEntries(missing.map((name) => [name, {}])) } };
 }
 

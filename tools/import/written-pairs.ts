@@ -17,12 +17,17 @@ export function withoutEmpty(schema: JsonObject, required: boolean): JsonObject 
   return {
     ...inner,
     ...(holds(type, 'array') ? atLeastOne(inner, 'minItems') : {}),
-    ...(holds(type, 'object') ? atLeastOne(inner, 'minProperties') : {}),
+    ...(holds(type, 'object') && mayHaveMembers(inner) ? atLeastOne(inner, 'minProperties') : {}),
   };
 }
 
 function holds(type: Json | undefined, name: string): boolean {
   return [type].flat().includes(name);
+}
+
+/** An object that is always empty says all it has to by being there, which a pair cannot. */
+function mayHaveMembers({ properties, additionalProperties = false }: JsonObject): boolean {
+  return additionalProperties !== false || (isObject(properties) && Object.keys(properties).length > 0);
 }
 
 function atLeastOne(schema: JsonObject, keyword: 'minItems' | 'minProperties'): JsonObject {

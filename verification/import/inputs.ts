@@ -7,6 +7,7 @@ import { resolveReference } from '../../src/resources/schemas/keywords.ts';
 /** `least`: what is required; `most`: everything, to a bounded depth. */
 export type Amount = 'least' | 'most';
 
+/** Of the first choices; later ones are shallower, for schemas that contradict themselves deep down. */
 const MAX_DEPTH = 5;
 /** Needs encoding in paths, queries and forms, and has no separator of a list in it. */
 const TEXT = 'a&b=é+%25?#';
@@ -31,6 +32,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 
 /** `choice`: which branch of anyOf and oneOf is taken, round about. */
 export function inputFor(schema: JsonObject, amount: Amount, choice: number): JsonObject {
+  const deepest = Math.max(2, MAX_DEPTH - Math.floor(choice / 2));
   const value = make(schema, 0);
   return isObject(value) ? value : {};
 
@@ -79,7 +81,7 @@ export function inputFor(schema: JsonObject, amount: Amount, choice: number): Js
   function objectOf(flat: JsonObject, depth: number): Json {
     const properties = isObject(flat['properties']) ? flat['properties'] : {};
     const required = new Set(Array.isArray(flat['required']) ? (flat['required'] as readonly Json[]) : []);
-    const deep = depth >= MAX_DEPTH || amount === 'least';
+    const deep = depth >= deepest || amount === 'least';
     const wanted = Object.entries(properties).filter(([name, part]) => part !== false && (required.has(name) || !deep));
     const made: [string, Json][] = wanted.map(([name, part]) => [name, make(part, depth + 1)]);
     const { additionalProperties: other, minProperties = 0 } = flat;
@@ -99,7 +101,7 @@ export function inputFor(schema: JsonObject, amount: Amount, choice: number): Js
     const most = Number(flat['maxItems'] ?? Number.POSITIVE_INFINITY);
     const { prefixItems } = flat;
     if (Array.isArray(prefixItems)) return prefixItems.map((part) => make(part as Json, depth + 1));
-    const count = Math.min(most, Math.max(least, amount === 'most' && depth < MAX_DEPTH ? 2 : 0));
+    const count = Math.min(most, Math.max(least, amount === 'most' && depth < deepest ? 2 : 0));
     const items = Array.from({ length: count }, () => make(flat['items'] ?? {}, depth + 1));
     if (flat['uniqueItems'] !== true) return items;
     const { enum: values } = isObject(flat['items']) ? flattened(flat['items']) : {};

@@ -47,12 +47,13 @@ export async function startMerchant(document: JsonObject, { form }: { readonly f
 
 interface Route {
   readonly pattern: RegExp;
+  readonly methods: ReadonlySet<string>;
   readonly app: () => Express;
 }
 
 function answer(routes: readonly Route[], req: IncomingMessage, res: ServerResponse): void {
   const path = (req.url ?? '').split('?')[0] ?? '';
-  const route = routes.find(({ pattern }) => pattern.test(path));
+  const route = routes.find(({ pattern, methods }) => pattern.test(path) && methods.has(req.method ?? ''));
   if (route !== undefined) route.app()(req, res);
   else res.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ message: `no path ${path}` }));
 }
@@ -70,6 +71,7 @@ function routesOf(document: JsonObject, form: boolean, onRefused: (why: string) 
           .map(RegExp.escape)
           .join('[^/]+')}$`,
       ),
+      methods: new Set(Object.keys(isObject(item) ? item : {}).map((name) => name.toUpperCase())),
       app: onDemand(() => appOf(partOf(document, path, item), form, onRefused)),
     }))
     .toSorted((a, b) => a.parameters - b.parameters);
@@ -165,7 +167,7 @@ function appOf(part: JsonObject, form: boolean, onRefused: (why: string) => void
  * The same document without what this library makes more of than OpenAPI does: `nullable` without a
  * type and `readOnly` of a parameter mean nothing, a body is optional unless it is said, a format
  * may be unknown, a pattern need not compile with the flag `u`, and a default, which it would
- * insert unseen, need not fit.
+ * insert unseen, need not fit. A deepObject in a branch is absent when it is absent.
  */
 function normalized(part: unknown): unknown {
   const readOnlyParameters = new Set<string>();
@@ -189,6 +191,7 @@ function normalized(part: unknown): unknown {
     }
     const { in: place, schema, requestBody } = object as Record<string, Record<string, unknown> | undefined>;
     if (typeof place === 'string') writable(schema);
+    if (object['style'] === 'deepObject') object['schema'] = { allOf: [schema] };
     if (requestBody && requestBody['$ref'] === undefined) requestBody['required'] ??= false;
     for (const [name, inner] of Object.entries(object)) walk(inner, !NAME_MAPS.has(name));
   };

@@ -146,6 +146,11 @@ const REFUSED: readonly (readonly [string, object, RegExp])[] = [
   ],
   ['a type that is none', { type: 'file' }, /has the type "file"/],
   ['rules of two types without a type', { minLength: 1, minimum: 1 }, /has no type, and rules for string and number/],
+  [
+    'a required member that it does not allow',
+    { type: 'object', properties: { a: {} }, additionalProperties: false, required: ['b'] },
+    /requires "b", which it does not allow/,
+  ],
   ['an empty enum', { enum: [] }, /has an empty enum/],
   ['a list of schemas as items', { type: 'array', items: [{}] }, /a list of schemas as items/],
   ['a dynamic reference', { $dynamicRef: '#a' }, /\$dynamicRef/],
