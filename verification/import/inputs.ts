@@ -7,7 +7,7 @@ import { resolveReference } from '../../src/resources/schemas/keywords.ts';
 /** `least`: what is required; `most`: everything, to a bounded depth. */
 export type Amount = 'least' | 'most';
 
-/** Of the first choices; later ones are shallower, for schemas that contradict themselves deep down. */
+/** Of the first choices; later ones are shallower, because some schemas fit nothing deep down. */
 const MAX_DEPTH = 5;
 /** Needs encoding in paths, queries and forms, and has no separator of a list in it. */
 const TEXT = 'a&b=é+%25?#';
