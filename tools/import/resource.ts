@@ -2,7 +2,9 @@
 
 import type { BackendRequest } from '../../src/backend/exchange.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { lowerHeaders } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { ProblemList } from '../../src/problems/problem.ts';
 import { carriesBody } from '../../src/resources/backend-request.ts';
 import { resourceFaults } from '../../src/resources/check.ts';
 import { createCompiler } from '../../src/resources/schemas/ajv.ts';
@@ -231,6 +233,9 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });
   if (fault !== undefined) throw new Inexpressible(`has ${fault.path}, which ${fault.message}`);
+  const problems = new ProblemList();
+  lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
+  if (!problems.sound('backend.headers')) throw new Inexpressible('needs a header that the gateway sets itself');
   if (inputSchema === undefined) return;
   if (!mayFail(inputSchema)) return;
   try {
