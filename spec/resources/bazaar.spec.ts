@@ -213,7 +213,7 @@ describe('a resource in catalogues is refused', () => {
       { example: BERLIN, output: 'x'.repeat(MOST_BYTES) },
       {},
       `${R}.bazaar`,
-      /makes \d+ bytes of each 402, of which there may be 1536: shorten example and output/,
+      /makes \d+ bytes of each challenge, of which there may be 1536: shorten example and output/,
     ],
     [
       'for what is free',

@@ -68,7 +68,7 @@ export function bazaarForms(
     return [
       {
         path: 'bazaar',
-        message: `makes ${largest} bytes of each 402, of which there may be ${MOST_BYTES}: shorten example and output`,
+        message: `makes ${largest} bytes of each challenge, of which there may be ${MOST_BYTES}: shorten example and output`,
       },
     ];
   const { description, mimeType } = config;
