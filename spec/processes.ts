@@ -24,6 +24,7 @@ const ALONE = [
   'verification/pods/**',
   'spec/deploy/**',
   'spec/documents/**',
+  'spec/tools/dev/dev.spec.ts',
   'spec/world/**',
   'verification/mandates/{flips,mutants}.spec.ts',
 ];
@@ -38,6 +39,7 @@ const LONG = [
   'verification/attack/**',
   'spec/cli',
   'spec/operator/console',
+  'spec/tools/**',
   'spec/payments/**',
 ];
 

@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { defineCommand } from '../../src/cli/program.ts';
 import { parseConfigText } from '../../src/config/document/parse.ts';
@@ -75,7 +76,7 @@ async function open(options: DevOptions) {
   );
   const note = (text: string): void => void (isRaw ? process.stderr : process.stdout).write(`${text}\n`);
   note(await introduction(world, { source: source && pathOf(source), colour }));
-  if (source !== undefined) ends.defer(follow(source, world, note));
+  if (source !== undefined) ends.defer(follow(source, world, { note, colour }));
   const opened = ends.move();
   return { failed: world.failed, stop: () => opened.disposeAsync() };
 }
@@ -103,7 +104,11 @@ async function sample(ends: AsyncDisposableStack): Promise<object> {
 }
 
 /** Runs the gateway anew when a file of the configuration changes. @returns what ends that */
-function follow(source: ConfigSource, world: LocalWorld, note: (text: string) => void): () => Promise<void> {
+function follow(
+  source: ConfigSource,
+  world: LocalWorld,
+  { note, colour }: { readonly note: (text: string) => void; readonly colour: boolean },
+): () => Promise<void> {
   const name = join(pathOf(source));
   let seen = readSources(source).digest;
   let replaced: Promise<void> = Promise.resolve();
@@ -112,7 +117,8 @@ function follow(source: ConfigSource, world: LocalWorld, note: (text: string) =>
       if (await world.replace(read(source)))
         note(`${name} has changed: the gateway runs with it at ${world.gateway().baseUrl}`);
     } catch (error) {
-      note(`${name} has changed, and the gateway goes on as before: ${(error as Error).message}`);
+      const why = `${name} has changed, and the gateway goes on as before: ${(error as Error).message}`;
+      note(colour ? styleText('red', why, { validateStream: false }) : why);
     }
   };
   const watch = watchDirectories(() => {

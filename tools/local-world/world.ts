@@ -164,7 +164,7 @@ export async function openLocalWorld(document: unknown, options: WorldOptions): 
   };
 }
 
-/** Makes plans that differ in their document alone: secrets, and the ports for 0, stay. */
+/** Makes plans that differ in their document alone: secrets, database, and ports for 0 stay. */
 async function planner(options: WorldOptions, env: Environment, directory: string) {
   const anyFree = { agents: await freePort(), management: await freePort(), rpc: await freePort() };
   const portFor = (name: keyof WorldPorts, configured?: number): number => {
@@ -172,6 +172,7 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
     return port === 0 ? anyFree[name] : port;
   };
   const secrets = { adminToken: randomBytes(24).toString('base64url'), sealingKey: randomBytes(32).toString('base64') };
+  let databasePath: string | undefined;
   return (document: unknown, chain: LocalParts['chain']): Plan => {
     const own = ownSettings(document, options.env);
     const ports: WorldPorts = {
@@ -180,7 +181,8 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
       rpc: portFor('rpc'),
     };
     const adminToken = own.adminToken ?? secrets.adminToken;
-    const databasePath = join(options.dataDirectory ?? directory, `world-${ports.agents}.db`);
+    // Another world with the same folder has another port.
+    databasePath ??= join(options.dataDirectory ?? directory, `world-${ports.agents}.db`);
     const payTo = own.payTo ?? LOCAL_PAYEE;
     const parts = { chain, ports, adminToken, payTo, databasePath, sealingKey: secrets.sealingKey };
     const text = JSON.stringify(localized(document, parts), null, 2);

@@ -10,8 +10,6 @@ export interface CheckoutShowcase {
   readonly url: string;
   /** `protocols.acp` of a gateway before it. */
   readonly protocol: ConfigObject;
-  /** `storage.sealing` of that gateway. */
-  readonly sealing: ConfigObject;
   /**
    * Commands that open a session, pay it and read it, each on its line: all they need is a shell
    * and the address of the gateway.
@@ -35,10 +33,9 @@ const FIRST_SESSION = 'cs_1';
 /** Starts the merchant on a free port, with secrets of this run. */
 export async function startCheckoutShowcase(): Promise<CheckoutShowcase> {
   const { url, stop } = await startCheckoutBackend();
-  const [token = '', secret = '', key = ''] = Array.from({ length: 3 }, () => randomBytes(32).toString('base64url'));
+  const [token, secret] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')];
   return {
     url,
-    sealing: { keys: [{ id: 'k1', key }] },
     protocol: {
       enabled: true,
       auth: { token },
