@@ -164,13 +164,18 @@ function lineWriter(res: Response): ResponseWriter {
       `    readonly http: { readonly enabled: boolean };\n`,
       `    readonly lines: { readonly enabled: boolean };\n`,
     ),
-    'src/config/sections/listeners.ts': behind(
-      `  const protocols = {\n`,
-      `    lines: { enabled: document.protocols?.lines?.enabled ?? false },\n`,
-    ),
+    'src/config/sections/listeners.ts': (source) =>
+      before(
+        `    a2a,\n    acp,\n  };\n`,
+        `    lines: { enabled: document.protocols?.lines?.enabled ?? false },\n`,
+      )(source.replace(`const names = ['http',`, `const names = ['http', 'lines',`)),
     'schemas/config.schema.json': json(({ properties, $defs }) => {
       Object.assign(properties?.['protocols']?.['properties'] ?? {}, {
-        lines: { description: 'lines', type: 'object', properties: { enabled: { description: 'b', type: 'boolean' } } },
+        lines: {
+          description: 'lines',
+          type: 'object',
+          properties: { enabled: { description: 'b', type: 'boolean', default: false } },
+        },
       });
       $defs?.['resource']?.['properties']?.['expose']?.['items']?.['enum']?.push('lines');
     }),

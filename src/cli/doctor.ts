@@ -67,7 +67,7 @@ async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
   const store = async (): Promise<Part> => {
     if (engine.kind === 'redis') return (await import('./doctor/redis.ts')).checkRedis(engine, merchant.id, x402?.mode);
     const { checkSqlite } = await import('./doctor/sqlite.ts');
-    return { checks: checkSqlite(engine.path, x402?.mode, running.isServed) };
+    return { checks: engine.kind === 'sqlite' ? checkSqlite(engine.path, x402?.mode, running.isServed) : [] };
   };
   return [
     await store(),
