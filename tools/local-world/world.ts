@@ -11,6 +11,7 @@ import type { GatewayConfig } from '../../src/config/document/config.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { ConfigError } from '../../src/problems/problem.ts';
 import { type Chain, startChain } from './chain.ts';
 import {
   type GatewayProcess,
@@ -193,9 +194,19 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
       text,
       baseUrl: localUrl(ports.agents),
       managementUrl: localUrl(ports.management),
-      config: parseConfig(text, env),
+      config: accepted(text, env),
     };
   };
+}
+
+/** @throws ConfigError without places: they are of a text that this world makes, and no user sees */
+function accepted(text: string, env: Environment): GatewayConfig {
+  try {
+    return parseConfig(text, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(error.problems.map(({ path, message }) => ({ path, message })));
+  }
 }
 
 /** The chain starts new each time, so the payments of the last run lie on a chain that is gone. */
