@@ -1,5 +1,6 @@
 /** A world in which `acg doctor` finds nothing, and what it finds after one change. */
 
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -94,4 +95,14 @@ export async function openCheckedWorld(
       return { statuses, text: lines.join('\n') };
     },
   };
+}
+
+/** What each check finds where nothing is changed: none fails, and none warns. */
+export async function healthyStatuses({ examined }: CheckedWorld): Promise<Statuses> {
+  const { statuses } = await examined();
+  assert.deepEqual(
+    Object.entries(statuses).filter(([, status]) => status === 'FAIL' || status === 'WARN'),
+    [],
+  );
+  return statuses;
 }
