@@ -152,6 +152,7 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
         try {
           const { status } = await invoke('market_report', INPUT, { 'payment-signature': paid });
           if (status < 500) return status;
+          await delay(POLL_MS);
         } catch {
           await delay(POLL_MS);
         }
@@ -167,6 +168,22 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     await gateway.logged(({ msg }) => msg === 'another worker serves in its place');
     assert.equal(childrenOf(gateway.pid).length, WORKERS);
     assert.ok(!childrenOf(gateway.pid).includes(victim));
+  });
+
+  it('breaks the connection that a killed worker had been handed and had not taken', async () => {
+    const [victim = 0] = childrenOf(gateway.pid);
+    process.kill(victim, 'SIGSTOP');
+    // In turn: one of these is handed to the worker that stands still.
+    const calls = Array.from({ length: WORKERS }, () =>
+      invoke('free_greeting').then(
+        ({ status }) => status,
+        () => 'broken',
+      ),
+    );
+    assert.equal(await Promise.race(calls), 200);
+    process.kill(victim, 'SIGKILL');
+    assert.deepEqual(new Set(await Promise.all(calls)), new Set([200, 'broken']));
+    await until(() => !childrenOf(gateway.pid).includes(victim) && childrenOf(gateway.pid).length === WORKERS);
   });
 
   it('ends with the cause in its log when workers end one after another, and the others finish their calls', async () => {

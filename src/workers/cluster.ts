@@ -1,6 +1,6 @@
 /** Workers as processes of Node's cluster: the primary accepts connections and hands them over. */
 
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 import { partOf } from '../part-of.ts';
 import type { ChannelEnd } from './channel.ts';
 import type { WorkerProcess } from './pool.ts';
@@ -34,6 +34,7 @@ export function forkWorker(processes: number): WorkerProcess {
   const worker = cluster.fork();
   // A worker that ends breaks its channel; its end is what counts.
   worker.on('error', () => undefined);
+  closeUntaken(worker);
   let waiting: object[] | undefined = [];
   const send = (message: object): void => void worker.send(message, undefined, () => undefined);
   worker.on('message', (message: unknown) => {
@@ -52,6 +53,38 @@ export function forkWorker(processes: number): WorkerProcess {
     },
     kill: () => worker.process.kill('SIGKILL'),
   };
+}
+
+/** What Node's cluster sends with a connection that a worker is to take. */
+interface HandedOver {
+  readonly cmd?: unknown;
+  readonly act?: unknown;
+  /** The port that it came to: a worker is handed the next one once it answered for this one. */
+  readonly key?: unknown;
+}
+
+/**
+ * Closes what a worker was handed and had not taken when it was killed. Node keeps that connection
+ * open for good (26.10), so the agent at its other end would wait without end. Closing one that was
+ * taken does nothing.
+ */
+function closeUntaken(worker: Worker): void {
+  const { process: child } = worker;
+  const untaken = new Map<unknown, unknown>();
+  const { send } = child;
+  child.send = (...given: unknown[]) => {
+    const [message, handle] = given;
+    const { cmd, act, key }: HandedOver = typeof message === 'object' && message !== null ? message : {};
+    if (cmd === 'NODE_CLUSTER' && act === 'newconn') untaken.set(key, handle);
+    return Reflect.apply(send, child, given);
+  };
+  worker.on('exit', () => {
+    for (const handle of untaken.values()) if (isClosable(handle)) handle.close();
+  });
+}
+
+function isClosable(handle: unknown): handle is { close(): void } {
+  return typeof handle === 'object' && handle !== null && 'close' in handle && typeof handle.close === 'function';
 }
 
 /** The worker's end of the channel. */
