@@ -199,7 +199,9 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
   };
 }
 
-/** @throws ConfigError without places: they are of a text that this world makes, and no user sees */
+/**
+ * @throws ConfigError without places: they are of a text that this world makes, and no user sees
+ */
 function accepted(text: string, env: Environment): GatewayConfig {
   try {
     return parseConfig(text, env);
