@@ -8,6 +8,8 @@ import { type Changes, changed, PAYEE } from '../config/document/document.ts';
 import { acg, type CommandRun } from './acg.ts';
 
 const EXAMPLE = 'deploy/examples/website';
+const NODE = 'http://127.0.0.1:1';
+const REDIS: Changes = { storage: { redis: { url: 'redis://127.0.0.1:1' } } };
 const ends = new AsyncDisposableStack();
 after(() => ends.disposeAsync());
 
@@ -25,14 +27,24 @@ describe('acg validate', () => {
   });
 
   it('says how many workers there are and what memory they take, and refuses what they cannot share', async () => {
-    const redis: Changes = { storage: { redis: { url: 'redis://127.0.0.1:1' } } };
     const one = await validate({});
     assert.match(one.lines[0] ?? '', /; workers: 1; drain:/);
-    const three = await validate({ ...redis, 'server.workers': 3 });
+    const three = await validate({ ...REDIS, 'server.workers': 3 });
     assert.match(three.lines[0] ?? '', /; workers: 3, which take about 470 MB under load; drain:/);
-    const refused = await validate({ ...redis, 'server.workers': 3, 'limits.maxStreams': 2 });
+    const refused = await validate({ ...REDIS, 'server.workers': 3, 'limits.maxStreams': 2 });
     assert.equal(refused.code, 78);
     assert.match(refused.errors, /limits\.maxStreams: must be at least 3, of which each worker gets its part/);
+  });
+
+  it('prints the accounts that need gas', async () => {
+    const privateKey = `0x${'42'.repeat(32)}`;
+    for (const relayers of [1, 2]) {
+      const facilitator = { mode: 'local', privateKey, relayers };
+      const payments = { 'payments.x402.facilitator': facilitator, 'payments.x402.rpcUrl': NODE };
+      const { lines } = await validate({ ...REDIS, ...payments });
+      const accounts = lines.filter((line) => /^relayer account \d, which needs gas: 0x[0-9a-f]{40}$/i.test(line));
+      assert.equal(accounts.length, relayers);
+    }
   });
 
   it('prints the table of routes behind that line, and warnings apart from it', async () => {
@@ -85,6 +97,7 @@ describe('acg validate of a wrong configuration', () => {
     const env = { LOG_LEVEL: 'loud', GATEWAY_DRAIN_SECONDS: 'x', GATEWAY_APP_PROBE_STARTUP: 'ftp://x' };
     const { code, lines, errors } = await acg(folder, ['validate', '--config', 'shop.json'], env);
     assert.deepEqual([code, lines], [78, []]);
+    assert.equal((await acg(folder, ['serve', '--config', 'shop.json'], env)).errors, errors, 'so does a start');
     assert.deepEqual(
       errors.split('\n').map((line) => line.replace(/: must be.*/, ': must be')),
       [
@@ -106,7 +119,7 @@ describe('acg validate of a wrong configuration', () => {
   it('names all that only an accepted configuration can be wrong with, in one pass', async () => {
     const folder = await temporaryDirectory(ends, 'acg-validate-');
     const changes: Changes = {
-      ...{ storage: { redis: { url: 'redis://127.0.0.1:1' } }, 'server.workers': 3 },
+      ...{ ...REDIS, 'server.workers': 3 },
       'limits.maxStreams': 2,
     };
     writeFileSync(join(folder, 'config.yaml'), JSON.stringify(changed(changes), null, 2));
@@ -116,6 +129,7 @@ describe('acg validate of a wrong configuration', () => {
     };
     const { code, errors } = await acg(folder, ['validate'], env);
     assert.equal(code, 78);
+    assert.equal((await acg(folder, ['serve'], env)).errors, errors, 'so does a start');
     assert.match(errors, /^ {2}config\.yaml:\d+:5 limits\.maxStreams: must be at least 3/m);
     assert.match(errors, /^ {2}GATEWAY_DRAIN_BUDGET_SECONDS: is 1, /m);
     assert.match(errors, /^ {2}GATEWAY_APP_PROBE_LIVENESS: is the path of something that is sold/m);

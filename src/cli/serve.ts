@@ -4,17 +4,14 @@
  */
 
 import type { Command } from 'commander';
-import { openAppProbes } from '../app/app-probe-guard.ts';
-import { type ConfigSource, loadDocument } from '../config/load.ts';
+import type { ConfigSource } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
-import { processesOf } from '../config/share-of.ts';
 import { createLog, type Log, MaskedSecrets } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
 import { isWorker } from '../workers/cluster.ts';
-import { wholeCpus } from '../workers/cpu-quota.ts';
+import { checkedStart } from './checked-start.ts';
 import { closed, type Opened } from './closing.ts';
 import type { Openers } from './open-agents.ts';
-import { checkedDrain, processSettings } from './process-settings.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 import { type HangUp, type Serving, type Start, warningsOf } from './serving.ts';
 
@@ -75,11 +72,8 @@ export async function serve(args: { readonly config?: string }, openers?: Opener
 function configured(args: { readonly config?: string }) {
   try {
     const source: ConfigSource = { path: args.config, env: process.env };
-    const loaded = loadDocument(source);
-    const settings = processSettings(process.env);
-    checkedDrain(loaded.config, settings);
-    const processes = processesOf(loaded.config, wholeCpus);
-    return { source, loaded, settings, processes, appProbes: openAppProbes(process.env, loaded.config) };
+    // What is sold is compiled where it is served.
+    return { source, ...checkedStart(source, () => undefined) };
   } catch (error) {
     notStarted(createLog('info', []), error);
     throw error;

@@ -1,21 +1,16 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
 import type { Command } from 'commander';
-import { openAppProbes } from '../app/app-probe-guard.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { type ConfigSource, checkLoaded, loadConfig } from '../config/load.ts';
-import { processesOf } from '../config/share-of.ts';
+import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
-import { checkAll, ProblemList } from '../problems/problem.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
-import { readAppProbes } from '../sidecar/app-probe-settings.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
-import { wholeCpus } from '../workers/cpu-quota.ts';
 import { memoryOfWorkers } from '../workers/memory.ts';
-import { checkedDrain, processSettings } from './process-settings.ts';
+import { checkedStart } from './checked-start.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 export function validateCommand(): Command {
@@ -28,20 +23,10 @@ export function validateCommand(): Command {
 
 async function validate(args: { readonly config?: string }): Promise<void> {
   const source: ConfigSource = { path: args.config, env: process.env };
-  const [config, settings] = checkAll(
-    () => loadConfig(source),
-    () => processSettings(process.env),
-    () => readProbes(process.env),
-  );
-  const [length, workers, catalogue] = checkLoaded(source, () =>
-    checkAll(
-      () => checkedDrain(config, settings),
-      () => processesOf(config, wholeCpus),
-      () => compileCatalogue(config),
-      () => openAppProbes(process.env, config),
-    ),
-  );
-  const drain = drainSeconds(length);
+  const checked = checkedStart(source, compileCatalogue);
+  const { processes: workers, also: catalogue } = checked;
+  const { config } = checked.loaded;
+  const drain = drainSeconds(checked.drain);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
   const warnings = [...configWarnings(config), ...routeWarnings(config)];
@@ -53,17 +38,10 @@ async function validate(args: { readonly config?: string }): Promise<void> {
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
 }
 
-/** What is wrong with the merchant's probes whatever is sold. @throws ConfigError */
-function readProbes(env: ConfigSource['env']): void {
-  const problems = new ProblemList();
-  readAppProbes(env, problems);
-  problems.throwIfAny();
-}
-
-/** The accounts that need gas, where there are several. */
+/** The accounts that need gas. */
 async function relayerLines({ x402 }: GatewayConfig): Promise<readonly string[]> {
   const facilitator = x402?.facilitator;
-  if (facilitator?.mode !== 'local' || facilitator.relayers === 1) return [];
+  if (facilitator?.mode !== 'local') return [];
   const { relayerAddresses } = await import('../payments/x402/evm/relayer-keys.ts');
   const addresses = await relayerAddresses(facilitator.privateKey, facilitator.relayers);
   return addresses.map((address, index) => `relayer account ${index}, which needs gas: ${address}`);

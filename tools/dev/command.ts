@@ -7,7 +7,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { defineCommand } from '../../src/cli/program.ts';
 import { parseConfigText } from '../../src/config/document/parse.ts';
 import { configPath, readConfigFile } from '../../src/config/document/read.ts';
-import type { ConfigSource } from '../../src/config/load.ts';
+import { type ConfigSource, checkLoaded } from '../../src/config/load.ts';
 import { readSources } from '../../src/config/sources.ts';
 import { watchDirectories } from '../../src/config/watch.ts';
 import type { MovedBy } from '../local-world/ports.ts';
@@ -64,14 +64,16 @@ async function open(options: DevOptions) {
     if (shown !== undefined) process.stdout.write(`${shown}\n`);
   };
   world = ends.adopt(
-    await openLocalWorld(document, {
-      entry: process.argv[1] ?? '',
-      env: process.env,
-      ports: { agents: options.port, management: options.managementPort, rpc: options.rpcPort },
-      movedBy: MOVED_BY,
-      dataDirectory: options.data === undefined ? undefined : resolve(options.data),
-      onLine,
-    }),
+    await placed(source, () =>
+      openLocalWorld(document, {
+        entry: process.argv[1] ?? '',
+        env: process.env,
+        ports: { agents: options.port, management: options.managementPort, rpc: options.rpcPort },
+        movedBy: MOVED_BY,
+        dataDirectory: options.data === undefined ? undefined : resolve(options.data),
+        onLine,
+      }),
+    ),
     ({ stop }) => stop(),
   );
   const note = (text: string): void => void (isRaw ? process.stderr : process.stdout).write(`${text}\n`);
@@ -98,6 +100,18 @@ function read(source: ConfigSource): unknown {
   return parseConfigText(readConfigFile(pathOf(source)));
 }
 
+/** The world checks a text that it makes; what it refuses gets its place in the developer's file. */
+async function placed<Result>(source: ConfigSource | undefined, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (source === undefined) throw error;
+    return checkLoaded(source, () => {
+      throw error;
+    });
+  }
+}
+
 async function sample(ends: AsyncDisposableStack): Promise<object> {
   const merchant = ends.adopt(await startSampleMerchant(), ({ stop }) => stop());
   return sampleConfig(merchant.url);
@@ -114,7 +128,7 @@ function follow(
   let replaced: Promise<void> = Promise.resolve();
   const replace = async (): Promise<void> => {
     try {
-      if (await world.replace(read(source)))
+      if (await placed(source, () => world.replace(read(source))))
         note(`${name} has changed: the gateway runs with it at ${world.gateway().baseUrl}`);
     } catch (error) {
       const why = `${name} has changed, and the gateway goes on as before: ${(error as Error).message}`;

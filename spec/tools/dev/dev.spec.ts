@@ -165,7 +165,9 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
     writeFileSync(file('wrong.yaml'), 'version: 1\nmerchant: { id: "no id" }\nresource: {}\n');
     const { code, errors } = await worlds.acg(['dev', '--config', 'wrong.yaml']);
     assert.equal(code, 78);
-    for (const path of ['merchant.id', 'resource', 'backend']) assert.match(errors, new RegExp(`^ +${path}: `, 'm'));
+    for (const place of ['2:13 merchant.id', '3:1 resource', '1:1 backend'])
+      assert.match(errors, new RegExp(`^ +wrong\\.yaml:${place}: `, 'm'));
+    assert.match(errors, /^ +2 \| merchant: \{ id: … \}$/m);
   });
 
   it('one of real money runs as it is, without any of its secrets; a merchant who is away is told in one line', async () => {
