@@ -8,7 +8,7 @@ import type { Delivered } from './merchant.ts';
 import type { Plan } from './plan.ts';
 import { type SignedProof, signProof, spell } from './proof.ts';
 import type { Seed } from './seed.ts';
-import type { CallStory, Line, Target } from './story.ts';
+import type { Answered, CallStory, Line, Target } from './story.ts';
 import { CHANNELS, type Challenge, type Channel, type Reply, send } from './wire.ts';
 
 /** What buyers share. */
@@ -35,6 +35,12 @@ const MOST_PROOFS = 8;
 const DETOURS = 0.15;
 /** Share of answered lines that are sent once more. */
 const ENCORES = 0.1;
+
+/** A reply, and when what it replies to was sent. */
+interface Sent {
+  readonly reply: Reply;
+  readonly sentAt: number;
+}
 
 /**
  * The strictest conforming client: the same proof again on network errors, 409 that may be retried
@@ -93,11 +99,11 @@ export class Buyer {
     const { plan } = this.#market;
     while (Date.now() < this.#market.giveUpAt) {
       const aborting = !this.#market.faultsOver && seed.chance(plan.aborts);
-      const reply = await this.#bring(call, line, seed, aborting);
+      const { reply, sentAt } = await this.#bring(call, line, seed, aborting);
       if (reply.kind === 'lost' && aborting && seed.chance(plan.leavers)) return undefined;
       if (reply.kind === 'again' || reply.kind === 'lost') await this.#pause(reply, seed);
       else {
-        keep(line, reply);
+        keep(line, reply, sentAt);
         if (reply.kind === 'answer' && seed.chance(ENCORES)) await this.#encore(call, line, seed);
         return reply.kind === 'challenge' ? reply.challenge : undefined;
       }
@@ -107,24 +113,24 @@ export class Buyer {
 
   /** Sends an answered proof once more. */
   async #encore(call: CallStory, line: Line, seed: Seed): Promise<void> {
-    const reply = await this.#bring(call, line, seed, false);
-    if (reply.kind === 'answer')
-      line.proof.answers.push({ at: Date.now(), target: line.target, delivered: deliveredOf(reply) });
+    const { reply, sentAt } = await this.#bring(call, line, seed, false);
+    if (reply.kind === 'answer') line.proof.answers.push(answered(line, reply, sentAt));
     if (reply.kind === 'challenge') line.proof.challenges.push(reply.reason);
     if (reply.kind === 'refusal') line.proof.refusals.push(reply.refusal);
   }
 
-  async #bring(call: CallStory, line: Line, seed: Seed, aborting: boolean): Promise<Reply> {
+  async #bring(call: CallStory, line: Line, seed: Seed, aborting: boolean): Promise<Sent> {
     const key = call.key === undefined ? {} : { 'idempotency-key': call.key };
     const headers = { 'payment-signature': line.header, ...key };
-    line.proof.lastSentAt = Date.now();
-    line.proof.firstSentAt ??= line.proof.lastSentAt;
+    const sentAt = Date.now();
+    line.proof.lastSentAt = sentAt;
+    line.proof.firstSentAt ??= sentAt;
     const leaving = new AbortController();
     const timer = aborting ? setTimeout(() => leaving.abort(), seed.between(0, ABORT_WITHIN_MS)) : undefined;
     const reply = await send(this.#gateway(seed), line.target, headers, channelOf(call, seed), leaving.signal);
     clearTimeout(timer);
     if (reply.kind === 'lost') line.proof.lostAt.push(Date.now());
-    return reply;
+    return { reply, sentAt };
   }
 
   #gateway(seed: Seed): string {
@@ -141,12 +147,12 @@ function channelOf({ channel }: CallStory, seed: Seed): Channel {
   return seed.chance(DETOURS) ? seed.pick(CHANNELS) : channel;
 }
 
-function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' | 'refusal' }>): void {
-  const { proof, target } = line;
+function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' | 'refusal' }>, sentAt: number): void {
+  const { proof } = line;
   switch (reply.kind) {
     case 'answer':
       line.end = 'answered';
-      proof.answers.push({ at: Date.now(), target, delivered: deliveredOf(reply) });
+      proof.answers.push(answered(line, reply, sentAt));
       break;
     case 'challenge':
       line.end = 'challenged';
@@ -156,6 +162,10 @@ function keep(line: Line, reply: Extract<Reply, { kind: 'answer' | 'challenge' |
       line.end = 'refused';
       proof.refusals.push(reply.refusal);
   }
+}
+
+function answered({ target }: Line, reply: Extract<Reply, { kind: 'answer' }>, sentAt: number): Answered {
+  return { sentAt, at: Date.now(), target, delivered: deliveredOf(reply) };
 }
 
 function deliveredOf({ body }: Extract<Reply, { kind: 'answer' }>): Delivered | undefined {

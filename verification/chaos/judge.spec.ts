@@ -14,7 +14,7 @@ const TARGET = { resource: 'report', input: 'call-1' } as const;
 /** Unix milliseconds. */
 const SENT_AT = 1_000_000;
 const DELIVERED = { resource: 'reports', input: TARGET.input, execution: 1 };
-const ANSWER = { at: SENT_AT + 500, target: TARGET, delivered: DELIVERED };
+const ANSWER = { sentAt: SENT_AT, at: SENT_AT + 500, target: TARGET, delivered: DELIVERED };
 const REFUSAL = {
   at: SENT_AT + 900,
   status: 409,
@@ -103,8 +103,14 @@ describe('the judge, for a receipt with `delivered: false`', () => {
     const cut = { sampledAt: ANSWER.at - 100, killedAt: ANSWER.at + 100, lostBytes: 1 };
     const lost = undelivered({ answers: [ANSWER] }, false, { cuts: [cut] });
     assert.deepEqual([broken(lost), excusedBy(lost).marksLost], [[], 1]);
-    const early = { ...ANSWER, at: cut.sampledAt - 2_001 };
-    assert.deepEqual(broken(undelivered({ answers: [early, ANSWER] }, false, { cuts: [cut] })), ['deliveredUnmarked']);
+    const readLate = { ...ANSWER, at: cut.killedAt + 10_000 };
+    assert.deepEqual(broken(undelivered({ answers: [readLate] }, false, { cuts: [cut] })), []);
+    const early = { ...ANSWER, at: cut.sampledAt - 1 };
+    const late = { ...readLate, sentAt: cut.killedAt + 1 };
+    for (const whole of [early, late])
+      assert.deepEqual(broken(undelivered({ answers: [ANSWER, whole] }, false, { cuts: [cut] })), [
+        'deliveredUnmarked',
+      ]);
   });
 
   it('reports a mark when every request got a complete refusal', () => {

@@ -199,9 +199,9 @@ function judgeMark(
   if (isMarked && answers.length === 0 && lostAt.length === 0)
     accuse('markedUnsent', `${payId}: every request with ${nonce} was refused in full`);
   if (isMarked || answers.length === 0) return;
-  const times = answers.map(({ at }) => at);
-  if (losses.mayHaveUndone(times)) excused.marksLost += 1;
-  else accuse('deliveredUnmarked', `${payId}: ${nonce} was answered in full at ${times.map(timeOf).join(', ')}`);
+  const times = answers.map(({ at }) => timeOf(at));
+  if (losses.mayHaveUndone(answers)) excused.marksLost += 1;
+  else accuse('deliveredUnmarked', `${payId}: ${nonce} was answered in full at ${times.join(', ')}`);
 }
 
 function timeOf(at: number): string {

@@ -17,10 +17,10 @@ export interface Losses {
    */
   mayHaveForgotten(times: readonly number[]): boolean;
   /**
-   * Whether all that was sent to the store at these moments, and not waited for, may be gone. Unix
-   * milliseconds.
+   * Whether what the store had written before each of these answers left may be gone. It was
+   * written after the request came; how late a busy machine reads the answer says nothing.
    */
-  mayHaveUndone(times: readonly number[]): boolean;
+  mayHaveUndone(answers: ProofStory['answers']): boolean;
 }
 
 /** From a write to what it allows, and from an answer to its write, at most, milliseconds. */
@@ -36,10 +36,8 @@ export function lossesOf({ cuts }: Pick<Evidence, 'cuts'>): Losses {
           firstSentAt <= killedAt && lastAt >= sampledAt && lastSentAt <= killedAt + SLACK_MS,
       );
     },
-    mayHaveUndone: (times) =>
-      times.every((at) =>
-        cuts.some(({ sampledAt, killedAt }) => at >= sampledAt - SLACK_MS && at <= killedAt + SLACK_MS),
-      ),
+    mayHaveUndone: (answers) =>
+      answers.every(({ sentAt, at }) => cuts.some(({ sampledAt, killedAt }) => at >= sampledAt && sentAt <= killedAt)),
     mayHaveForgotten: (times) =>
       cuts.some(
         ({ sampledAt, killedAt }) =>

@@ -17,6 +17,8 @@ export interface Target {
 
 /** An answer with status 200; `delivered` is undefined when it is not the backend's. */
 export interface Answered {
+  /** When its request was sent. */
+  readonly sentAt: number;
   readonly at: number;
   readonly target: Target;
   readonly delivered: Delivered | undefined;
