@@ -30,17 +30,20 @@ const ALONE = [
 ];
 
 /**
- * Folders whose specs start processes themselves: they come before the others, so that the last to
- * end is a short one.
+ * Folders whose specs take long, with those below them: they come before the others, so that the
+ * last to end is a short one.
  */
 const LONG = [
   'spec/e2e',
   'spec/store',
-  'verification/attack/**',
+  'verification/attack',
   'spec/cli',
+  'spec/how-to-add',
   'spec/operator/console',
-  'spec/tools/**',
-  'spec/payments/**',
+  'spec/tools',
+  'spec/payments',
+  'spec/resources',
+  'spec/routes',
 ];
 
 /** Some specs of one folder. */
@@ -63,7 +66,7 @@ export interface SpecProcess {
  * @param specs below the project's folder, for example `spec/json/strict.spec.ts`
  */
 export function processesOf(specs: readonly string[]): SpecProcess[] {
-  const alone = specs.filter((spec) => matchesAny(spec, ALONE));
+  const alone = specs.filter((spec) => ALONE.some((glob) => matchesGlob(spec, glob)));
   const folders = Map.groupBy(
     specs.filter((spec) => !alone.includes(spec)),
     (spec) => dirname(spec).split('/').slice(0, DEPTH).join('/'),
@@ -72,15 +75,15 @@ export function processesOf(specs: readonly string[]): SpecProcess[] {
   process.once('exit', () => rmSync(LOADERS, { recursive: true, force: true }));
   const loaders = (long: boolean): SpecProcess[] =>
     [...folders]
-      .filter(([folder]) => matchesAny(folder, LONG) === long)
+      .filter(([folder]) => isLong(folder) === long)
       .flatMap(([folder, inside]) => roomsOf(folder, inside))
       .map(loaderOf);
   const own = alone.map((spec) => loaderOf({ name: spec.replaceAll('/', '-'), specs: [spec] }));
   return [...alternately(own, loaders(true)), ...loaders(false)];
 }
 
-function matchesAny(path: string, globs: readonly string[]): boolean {
-  return globs.some((glob) => matchesGlob(path, glob));
+function isLong(folder: string): boolean {
+  return LONG.some((long) => folder === long || folder.startsWith(`${long}/`));
 }
 
 function alternately<Item>(some: readonly Item[], others: readonly Item[]): Item[] {
