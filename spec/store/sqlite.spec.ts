@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,6 +9,7 @@ import { LedgerCorruption } from '../../src/payments/ledger/invariants.ts';
 import { RECORD_RETENTION_MS } from '../../src/payments/ledger/transitions.ts';
 import { type Store, StoreError } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/open.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 import { event, holder, keptAnswer, move, receipt, recordIn, sha256, terms } from '../payments/ledger/samples.ts';
 import { temporaryDirectory } from './temporary.ts';
 
@@ -22,6 +25,22 @@ function file(): string {
 
 function open(path: string, now?: () => number): Store {
   return openSqliteStore({ path, limits: LIMITS, ...(now === undefined ? {} : { now }) });
+}
+
+/** A process that has a database open, once it said so. */
+const HOLDS = `
+const db = new (require('node:sqlite').DatabaseSync)(process.argv[1]);
+db.exec('SELECT * FROM payments');
+console.log('open');
+setInterval(() => db, 1_000);
+`;
+
+async function saidAtOpening(path: string): Promise<readonly unknown[]> {
+  const said: unknown[] = [];
+  const store = openSqliteStore({ path, limits: LIMITS, log: { warn: (...line) => said.push(line) } });
+  await store.check();
+  await store.close();
+  return said;
 }
 
 describe('the embedded store', () => {
@@ -49,6 +68,20 @@ describe('the embedded store', () => {
     const holders = ['claimed', 'declined', 'open'].map((task) => second.tasks.holder(task));
     assert.deepEqual(await Promise.all(holders), ['buyer', 'declined', undefined]);
     await second.close();
+  });
+
+  it('tells its log when another process has the file open, and no longer once that is killed', async () => {
+    const path = file();
+    await open(path).close();
+    const other = spawn(process.execPath, ['--eval', HOLDS, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    leash(other);
+    await once(other.stdout, 'data');
+    assert.deepEqual(await saidAtOpening(path), [
+      [{ path }, 'another process has this database open; several gateways need storage.redis'],
+    ]);
+    other.kill('SIGKILL');
+    await once(other, 'exit');
+    assert.deepEqual(await saidAtOpening(path), []);
   });
 
   for (const [what, sql, message] of [

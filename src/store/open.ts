@@ -33,7 +33,7 @@ async function openEngine(config: Parameters<typeof openStore>[0], log: StoreLog
   const age = receiptsMaxAgeMs === undefined ? {} : { receiptsMaxAgeMs };
   const limits = { eventsMaxLength, receiptsMaxLength, ...age };
   const begins = epoch === undefined ? {} : { epoch };
-  if (engine.kind === 'sqlite') return openFile({ path: engine.path, limits, ...begins });
+  if (engine.kind === 'sqlite') return openFile({ path: engine.path, limits, log, ...begins });
   // Only the engine that is used is loaded: the client of Redis alone takes several megabytes.
   const { openRedisStore } = await import('./redis/open.ts');
   return openRedisStore({ ...engine, merchantId, limits, ...begins, ...(log === undefined ? {} : { log }) });

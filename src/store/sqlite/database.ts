@@ -23,6 +23,8 @@ const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
 
 export interface Database {
   readonly db: DatabaseSync;
+  /** Whether no other process had the file open when this one opened it. */
+  readonly isAlone: boolean;
   /**
    * Runs `work` with one reading of the store's clock. All of it becomes durable or none; the
    * answer comes when it is durable. Writes of one turn of the event loop share a commit. `work`
@@ -41,7 +43,7 @@ export interface Database {
 
 /** Opens or creates the file and its directory. @throws Error when it cannot be used */
 export function openDatabase(path: string, now: () => number): Database {
-  const db = openFile(path);
+  const { db, isAlone } = openFile(path);
   const waiting = new Set<() => void>();
   const wakeAll = (): void => {
     for (const wake of waiting) wake();
@@ -49,6 +51,7 @@ export function openDatabase(path: string, now: () => number): Database {
   const group = groupCommit(db, wakeAll);
   return {
     db,
+    isAlone,
     write: (work) => group.write(() => work(now())).catch(rethrown),
     async read(work) {
       try {
@@ -87,7 +90,7 @@ export function openDatabase(path: string, now: () => number): Database {
   };
 }
 
-function openFile(path: string): DatabaseSync {
+function openFile(path: string): Pick<Database, 'db' | 'isAlone'> {
   if (path !== ':memory:') {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // Created here to set its mode: the file holds payers and their proofs.
@@ -95,6 +98,7 @@ function openFile(path: string): DatabaseSync {
   }
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
+    const isAlone = path === ':memory:' || hasToItself(db);
     const shrinks = prepareForGivingBack(db);
     // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
     // commit. MEMORY: a statement that changes several rows keeps what it may have to undo, and the
@@ -104,10 +108,19 @@ function openFile(path: string): DatabaseSync {
     );
     migrate(db);
     if (!shrinks) rebuildForGivingBack(db);
-    return db;
+    return { db, isAlone };
   } catch (thrown) {
     db.close();
     throw thrown;
+  }
+}
+
+/** SQLite lets a connection leave the WAL mode when no other one is open, in any process. */
+function hasToItself(db: DatabaseSync): boolean {
+  try {
+    return db.prepare('PRAGMA journal_mode = DELETE').get()?.['journal_mode'] === 'delete';
+  } catch {
+    return false;
   }
 }
 

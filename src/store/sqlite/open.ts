@@ -17,7 +17,8 @@ import { sqliteTaskClaims } from './task-claims.ts';
 
 /**
  * `path`: a file, whose directory is created, or `:memory:`. `now`: the store's clock,
- * milliseconds. `epoch`: what an empty register begins with, by default now.
+ * milliseconds. `epoch`: what an empty register begins with, by default now. `log` hears of another
+ * process that has the file.
  * @throws Error when the file cannot be used, is not ours, or is of a newer release
  */
 export function openSqliteStore(options: {
@@ -25,9 +26,12 @@ export function openSqliteStore(options: {
   readonly limits: StoreLimits;
   readonly now?: () => number;
   readonly epoch?: RegisterEpoch;
+  readonly log?: { warn(fields: object, message: string): void } | undefined;
 }): Store {
-  const { path, limits, now = Date.now } = options;
+  const { path, limits, now = Date.now, log } = options;
   const database = openDatabase(path, now);
+  if (!database.isAlone)
+    log?.warn({ path }, 'another process has this database open; several gateways need storage.redis');
   const append = appendEvents(database, limits);
   const trimmed = trimCount();
   const rows = receiptRows(database, limits, trimmed);
