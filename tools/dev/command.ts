@@ -100,7 +100,9 @@ function read(source: ConfigSource): unknown {
   return parseConfigText(readConfigFile(pathOf(source)));
 }
 
-/** The world checks a text that it makes; what it refuses gets its place in the developer's file. */
+/**
+ * The world checks a text that it makes; what it refuses gets its place in the developer's file.
+ */
 async function placed<Result>(source: ConfigSource | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -163,9 +163,11 @@ describe('the console over time', () => {
   it('goes a month back, with exact sums and percentiles of what is kept, and shows how far that is', async () => {
     await choose(page, '30 days');
     assert.equal(await page.getByRole('button', { name: '30 days' }).getAttribute('aria-pressed'), 'true');
-    assert.deepEqual(await legendOf(page, 'Revenue'), {
-      Delivered: '0.040000000000000600',
-      'Not delivered': '0.001000000000000000',
+    // As many digits as the days need, which depends on how the hours of today divide them.
+    const revenue = Object.entries(await legendOf(page, 'Revenue'));
+    assert.deepEqual(Object.fromEntries(revenue.map(([name, sum]) => [name, sum.replace(/0+$/, '')])), {
+      Delivered: '0.0400000000000006',
+      'Not delivered': '0.001',
     });
     assert.equal((await legendOf(page, 'Deliveries'))['Paid'], String(EARLIER + 5));
     const durations = (await receipts())
