@@ -18,7 +18,7 @@ import type {
   Reserve,
 } from '../../src/payments/ledger/ledger.ts';
 import { mandateText } from '../mandates/register/register-map.ts';
-import { event, keptAnswer, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
+import { event, keptAnswer, REFUND, receipt, sha256, TRANSACTION, terms } from '../payments/ledger/samples.ts';
 import { drawnClaim } from './claims.ts';
 import type { Command, Seen, Writer } from './commands.ts';
 
@@ -182,6 +182,8 @@ function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: Pa
     ...(reason === undefined ? {} : { reason }),
     ...(evidence === undefined ? {} : { evidence }),
     ...(recovered ? { recovered: 'chain' } : {}),
+    // Now and then where it does not belong, or missing where it does.
+    ...((to === 'refunding' || to === 'refunded') !== (command.serial % 16 === 0) ? { refundTransaction: REFUND } : {}),
     ...(sending === undefined ? {} : { sending }),
     ...(key ? { keyDigest: sha256('first') } : {}),
   };

@@ -168,8 +168,9 @@ const life: fc.Arbitrary<Command[]> = fc
       ['settling', 'withdrawn', 'settling', 'withdrawn', 'settling'],
       ['settling', 'settled', 'undelivered', 'delivered'],
       ['settling', 'settled', 'undelivered', 'undelivered', 'refundDue'],
+      ['settling', 'settled', 'undelivered', 'refundDue', 'refunding', 'refunding', 'refunded'],
     ),
-    fc.array(fc.record(advance), { minLength: 5, maxLength: 5 }),
+    fc.array(fc.record(advance), { minLength: 7, maxLength: 7 }),
     fc.record(reserve),
   )
   .map(([path, drawn, { payment, ...first }]) => [

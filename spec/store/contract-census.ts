@@ -29,6 +29,8 @@ export function censusContract(name: string, open: OpenStore): void {
       await through('settling', 'refused');
       await through('settling', 'settled', 'delivered');
       await through('settling', 'settled', 'undelivered', 'refundDue');
+      await through('settling', 'settled', 'undelivered', 'refundDue', 'refunding');
+      await through('settling', 'settled', 'undelivered', 'refundDue', 'refunding', 'refunded');
       assert.deepEqual(await store().census(), { open: 5, uncertain: 0, undelivered: 2 });
       const left = done(await store().ledger.note({ ...holder(await through('settling')), leaseMs: 1 }));
       await clockPast(store, left.leaseUntil);

@@ -89,6 +89,8 @@ const EXPECTED = [
     'undelivered',
     'refused',
     'refundDue',
+    'refunding',
+    'refunded',
     'unresolved',
   ] satisfies PaymentState[]),
   ...['operator', 'logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],

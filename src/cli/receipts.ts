@@ -93,9 +93,10 @@ function nextId(id: string): string {
 }
 
 /** What became of what a receipt is for, in the words of the runbook. */
-function stateOf({ delivered, payment, metadata = {} }: Receipt): string {
+function stateOf({ delivered, payment, refund, metadata = {} }: Receipt): string {
   if (delivered) return 'delivered';
   if (payment?.status === 'unknown') return 'payment unknown';
+  if (refund !== undefined) return refund.status;
   if (metadata.refundDue === true) return 'refund due';
   if (metadata.deliveryUncertain === true) return 'may have arrived';
   return metadata.answerKept === true ? 'answer kept' : 'undelivered';

@@ -24,6 +24,16 @@ export interface ReceiptPayment {
   readonly settledAt: string;
 }
 
+/** The money that goes back to the payer of a call that was not delivered in time. */
+interface ReceiptRefund {
+  /** `refunding`: an operator sends it. `refunded`: the chain shows that it arrived. */
+  readonly status: 'refunding' | 'refunded';
+  /** The transaction that was signed last, or the one that sent it. */
+  readonly transaction: string;
+  /** ISO 8601, when this was written. */
+  readonly at: string;
+}
+
 /** The mandate part of a receipt: which mandate, and nothing of its content (ap2 12). */
 export interface ReceiptAuthorization {
   readonly method: 'ap2';
@@ -54,6 +64,7 @@ export interface Receipt {
   /** The whole call, milliseconds. */
   readonly durationMs: number;
   readonly payment?: ReceiptPayment;
+  readonly refund?: ReceiptRefund;
   readonly authorization?: ReceiptAuthorization;
   readonly metadata?: {
     readonly backendErrorCode?: string;

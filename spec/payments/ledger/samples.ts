@@ -16,6 +16,7 @@ import { isFinal } from '../../../src/payments/ledger/transitions.ts';
 import { type Receipt, type ReceiptPayment, receiptId } from '../../../src/receipts/receipt.ts';
 
 export const TRANSACTION = `0x${'ab'.repeat(32)}`;
+export const REFUND = `0x${'cd'.repeat(32)}`;
 
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
@@ -67,6 +68,7 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
     ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600, evidence: 'logs' } : {}),
     ...(state === 'withdrawn' ? { transaction: TRANSACTION, reason: 'relayer_unfunded' } : {}),
     ...(state === 'unresolved' ? { reason: 'undecided' } : {}),
+    ...(state === 'refunding' || state === 'refunded' ? { refundTransaction: REFUND } : {}),
     ...(state === 'refused' ? { evidence: 'unsent', reason: 'insufficient_funds' } : {}),
     ...changes,
   });
@@ -95,6 +97,8 @@ const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
   refused: { evidence: 'unsent', reason: 'insufficient_funds' },
   unresolved: { reason: 'undecided' },
   withdrawn: { reason: 'relayer_unfunded' },
+  refunding: { refundTransaction: REFUND },
+  refunded: { refundTransaction: REFUND },
 };
 
 export function event(type: EventType, requestId: string, more: Partial<EventDraft> = {}): EventDraft {

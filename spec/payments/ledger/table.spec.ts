@@ -25,6 +25,9 @@ describe('the table of payment states', () => {
       'undelivered -> delivered',
       'undelivered -> undelivered',
       'undelivered -> refundDue',
+      'refundDue -> refunding',
+      'refunding -> refunding',
+      'refunding -> refunded',
     ]);
   });
 
@@ -50,6 +53,8 @@ describe('the table of payment states', () => {
     ['settling', 'refused'],
     ['settled', 'delivered'],
     ['undelivered', 'refundDue'],
+    ['refundDue', 'refunding'],
+    ['refunding', 'refunded'],
   ] as const)
     it(`${to} gives the lease up and is never due again, whatever was asked for`, () => {
       const record = inState(from);

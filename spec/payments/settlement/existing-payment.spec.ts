@@ -4,12 +4,14 @@ import type { KeptAnswer, PaymentState } from '../../../src/payments/ledger/ledg
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { keyDigest } from '../../../src/payments/settlement/stored-purchase.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
-import { EXPIRED } from './scripted-rail.ts';
+import { EXPIRED, HASH } from './scripted-rail.ts';
 import { worldOfEachTest } from './world.ts';
 
 const KEY = 'key-of-the-buyer';
 const OTHER_KEY = 'key-of-an-onlooker';
 const DAY_MS = 24 * 60 * 60 * 1_000;
+/** In the order in which a payment comes to them. */
+const REFUND_STATES = ['refundDue', 'refunding', 'refunded'] as const;
 /** `running`: leased to a running attempt. `uncertain`: settling, and no attempt works on it. */
 type Standing = Exclude<PaymentState, 'reserved' | 'settling'> | 'running' | 'uncertain';
 
@@ -34,13 +36,17 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     }
     const result = await pay();
     if (where === 'delivered') await world.deliver(result, { answer });
-    if (where === 'undelivered' || where === 'refundDue') {
+    const refund = (REFUND_STATES as readonly Standing[]).indexOf(where);
+    if (where === 'undelivered' || refund >= 0) {
       await world.failDelivery(result);
     }
-    if (where === 'refundDue') {
+    if (refund >= 0) {
       const { record: held } = await pay();
       const { payId, owner, fence } = held;
-      await world.ledger.advance({ payId, owner, fence, step: 'r', to: 'refundDue', leaseMs: 0, events: [] });
+      for (const to of REFUND_STATES.slice(0, refund + 1)) {
+        const facts = to === 'refundDue' ? {} : { refundTransaction: HASH };
+        await world.ledger.advance({ payId, owner, fence, step: to, to, leaseMs: 0, facts, events: [] });
+      }
     }
     if (where === 'settled') later(8_000);
   };
@@ -76,6 +82,8 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     ['refused', KEY, OTHER_KEY, 'refused'],
     ['refundDue', undefined, undefined, 'spent refundDue'],
     ['refundDue', KEY, KEY, 'spent refundDue'],
+    ['refunding', KEY, KEY, 'spent refunding'],
+    ['refunded', KEY, KEY, 'spent refunded'],
   ];
   for (const [where, first, now, answer] of rows)
     it(`${where}, first with ${first ?? 'no key'}, now with ${now ?? 'none'}: ${answer}`, async () => {
@@ -93,7 +101,7 @@ describe('the same proof again: the table of contract 4.3 and 4.4', () => {
     'undelivered',
     'uncertain',
     'refused',
-    'refundDue',
+    ...REFUND_STATES,
   ];
   for (const where of everywhere)
     it(`${where}, for another purchase: used, with the key of the first call a conflict; nothing changes`, async () => {

@@ -32,6 +32,8 @@ const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'undelivered',
   'refused',
   'refundDue',
+  'refunding',
+  'refunded',
   'unresolved',
 ]);
 
@@ -105,6 +107,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
   recovered: (value) => value === undefined || value === 'chain',
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
+  refundTransaction: optionalText,
 };
 
 /** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
@@ -117,6 +120,8 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
   undelivered: ['evidence', 'settledAt'],
   refused: ['evidence', 'reason'],
   refundDue: ['evidence', 'settledAt'],
+  refunding: ['evidence', 'settledAt', 'refundTransaction'],
+  refunded: ['evidence', 'settledAt', 'refundTransaction'],
   unresolved: ['reason'],
 };
 
@@ -130,6 +135,8 @@ const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>>
   undelivered: PAID,
   refused: WORTHLESS,
   refundDue: PAID,
+  refunding: PAID,
+  refunded: PAID,
   unresolved: undefined,
 };
 
@@ -192,9 +199,16 @@ export function assertKeeping(keeping: Keeping | undefined): void {
 
 /**
  * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
- * command. `to` is undefined for a note. @throws LedgerCorruption before anything is written
+ * command; so does the transaction of a refund with `refunding` and `refunded`. `to` is undefined
+ * for a note. @throws LedgerCorruption before anything is written
  */
-export function assertFacts(to: PaymentState | undefined, { evidence, transaction, reason }: PaymentFacts): void {
+export function assertFacts(
+  to: PaymentState | undefined,
+  { evidence, transaction, reason, refundTransaction }: PaymentFacts,
+): void {
+  const isRefund = to === 'refunding' || to === 'refunded';
+  if (isRefund !== (refundTransaction !== undefined))
+    throw new LedgerCorruption(`${to ?? 'a note'} ${isRefund ? 'without' : 'with'} a transaction of a refund`);
   const wanted = to === 'settled' ? PAID : to === 'refused' ? WORTHLESS : undefined;
   if (wanted === undefined ? evidence !== undefined : !wanted.has(evidence))
     throw new LedgerCorruption(`${to ?? 'a note'} on the evidence of ${evidence ?? 'nothing'}`);

@@ -23,6 +23,12 @@ export type PaymentState =
   | 'undelivered'
   | 'refused'
   | 'refundDue'
+  /**
+   * An operator sends the money back. Whether that happened is decided by the chain, which takes
+   * the refund of a payment once.
+   */
+  | 'refunding'
+  | 'refunded'
   | 'unresolved';
 
 /** What the first reservation of an authorization fixes: `units` base, `amount` display units. */
@@ -104,6 +110,8 @@ export interface PaymentRecord extends PaymentTerms {
   /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  /** The last transaction that was signed to send the money back, or the one that did. */
+  readonly refundTransaction?: string;
 }
 
 /**
@@ -238,6 +246,7 @@ export interface PaymentFacts {
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  readonly refundTransaction?: string;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;
 }

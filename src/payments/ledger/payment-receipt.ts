@@ -61,17 +61,18 @@ export function receiptOf(
     readonly callId?: string | undefined;
     /** The window is over: the merchant owes the money back. */
     readonly refundDue?: boolean;
+    readonly refund?: Receipt['refund'];
     /** Nothing shows whether it was paid; `settledAt`: when the last question was asked. */
     readonly unknown?: boolean;
   },
 ): Receipt {
-  const { delivery, resumedBy, refundDue, callId = terms.callId } = facts;
+  const { delivery, resumedBy, refundDue, refund, callId = terms.callId } = facts;
   const metadata = {
     ...(callId === undefined ? {} : { callId }),
     ...channelOf(terms.channel),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
     ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
-    ...(isUncertain(terms, delivery) ? { deliveryUncertain: true as const } : {}),
+    ...(isUncertain(terms, delivery) && refund?.status !== 'refunded' ? { deliveryUncertain: true as const } : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
     ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
@@ -88,6 +89,7 @@ export function receiptOf(
     backendStatus: delivery?.backendStatus ?? 0,
     durationMs: facts.durationMs,
     payment: paymentOf(terms, facts.settledAt, facts.unknown === true ? 'unknown' : 'settled'),
+    ...(refund === undefined ? {} : { refund }),
     ...authorizationOf(terms),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   };

@@ -211,6 +211,8 @@ const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as
 /** What a record forgets in a state. The Redis scripts get it as an argument. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
   ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
+  // Nothing is delivered for it any more.
+  refundDue: FORGOTTEN,
   // An operator may still decide that it was paid, and then it is delivered.
   unresolved: { rawTransaction: FORGOTTEN.rawTransaction },
   // A transaction that is not there cannot be sent by mistake.

@@ -14,12 +14,12 @@ export const RECORD_RETENTION_MS = RETRY_WINDOW_MS + HOUR_MS;
  */
 export const WORK_RETENTION_MS = 48 * HOUR_MS;
 
-/** What waits for an operator's decision is kept "for ever", milliseconds: ten years. */
-const UNRESOLVED_RETENTION_MS = 10 * 365 * 24 * HOUR_MS;
+/** What waits for an operator is kept "for ever", milliseconds: ten years. */
+const OPERATOR_RETENTION_MS = 10 * 365 * 24 * HOUR_MS;
 
 /** How long a record is kept after its window or its last change, the later one, milliseconds. */
 export function retentionOf(state: PaymentState): number {
-  return state === 'unresolved' ? UNRESOLVED_RETENTION_MS : RECORD_RETENTION_MS;
+  return OPERATOR_STATES.includes(state) ? OPERATOR_RETENTION_MS : RECORD_RETENTION_MS;
 }
 
 /** When a record may be deleted, milliseconds of the store's clock: later with each change. */
@@ -37,10 +37,16 @@ export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>
   undelivered: ['delivered', 'undelivered', 'refundDue'],
   delivered: [],
   refused: [],
-  refundDue: [],
+  refundDue: ['refunding'],
+  // Signed again: an earlier transaction may have been dropped.
+  refunding: ['refunding', 'refunded'],
+  refunded: [],
 };
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
+
+/** An operator alone leads on from these. */
+const OPERATOR_STATES: readonly PaymentState[] = ['unresolved', 'refundDue', 'refunding'];
 
 /** States that nothing leads out of. */
 export const FINAL_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length === 0);
@@ -56,9 +62,9 @@ export function sourcesOf(to: PaymentState): readonly PaymentState[] {
   return STATES.filter((from) => TRANSITIONS[from].includes(to));
 }
 
-/** Whether no call and no reconciler goes on from here; from `unresolved` the operator does. */
+/** Whether no call and no reconciler goes on from here. */
 export function isFinal(state: PaymentState): boolean {
-  return state === 'unresolved' || TRANSITIONS[state].length === 0;
+  return OPERATOR_STATES.includes(state) || TRANSITIONS[state].length === 0;
 }
 
 /** Nothing is under way in these states, so nothing is signed. */

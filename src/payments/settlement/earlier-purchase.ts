@@ -60,7 +60,10 @@ interface EarlierScope {
 }
 
 /** States in which money has moved or may have. In the others nothing was taken. */
-const PAID: readonly PaymentState[] = ['settling', 'settled', 'undelivered', 'delivered', 'refundDue', 'unresolved'];
+const PAID: readonly PaymentState[] = [
+  ...(['settling', 'settled', 'undelivered', 'delivered', 'unresolved'] as const),
+  ...(['refundDue', 'refunding', 'refunded'] as const),
+];
 
 /**
  * Finds by replay key, and only for exactly what was bought and with the buyer's secret: for every

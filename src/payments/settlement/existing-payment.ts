@@ -86,7 +86,9 @@ async function answerCompleted(
     case 'unresolved':
       return { kind: 'uncertain', record, cause: 'it waits for an operator to decide', ...transactionOf(record) };
     case 'refundDue':
-      return { kind: 'spent', state: 'refundDue', record };
+    case 'refunding':
+    case 'refunded':
+      return { kind: 'spent', state: record.state, record };
     default:
       return { kind: 'in_flight' };
   }

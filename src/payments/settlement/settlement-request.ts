@@ -94,7 +94,7 @@ export type SettlementResult =
   | { readonly kind: 'conflict' }
   | {
       readonly kind: 'spent';
-      readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue';
+      readonly state: 'used' | 'delivered' | 'undelivered' | 'refundDue' | 'refunding' | 'refunded';
       readonly guarded?: true;
       readonly record?: PaymentRecord;
     }

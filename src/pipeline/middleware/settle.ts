@@ -182,6 +182,8 @@ const SPENT = {
     'This payment proof has bought its answer, which was delivered. To buy again, call without a proof and pay anew.',
   undelivered: 'This payment was taken and its answer not delivered; this operation cannot be repeated safely.',
   refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
+  refunding: 'This payment was taken and its answer not delivered in time; the merchant is sending it back.',
+  refunded: 'This payment was taken, its answer not delivered in time, and the merchant has sent it back.',
 } as const;
 
 const GUARDED =
