@@ -81,6 +81,11 @@ describe('sums of receipts', () => {
 });
 
 describe('what is owed', () => {
+  const sentBack = (status: 'refunding' | 'refunded') => ({
+    status,
+    transaction: `0x${'e1'.repeat(32)}`,
+    at: new Date(NOW).toISOString(),
+  });
   const at = (number: number, settledAgoMs: number, change: Partial<Receipt> = {}) => {
     // Counted from NOW: other specs may run between this line of the file and its tests.
     const receipt = oldReceipt(number, change, Date.now() - NOW + settledAgoMs);
@@ -94,12 +99,20 @@ describe('what is owed', () => {
         at(2, 25 * HOUR_MS, { metadata: { refundDue: true } }),
         at(3, 24 * HOUR_MS - 60_000),
         at(4, 24 * HOUR_MS + 60_000),
+        at(5, 26 * HOUR_MS, { metadata: { refundDue: true }, refund: sentBack('refunding') }),
+        at(6, 27 * HOUR_MS, { refund: sentBack('refunded') }),
       ],
       NOW,
     );
     assert.deepEqual(
       list.map(({ receipt, standing }) => `${receipt.requestId} ${standing}`),
-      ['req-old-2 refundDue', 'req-old-4 expired', 'req-old-3 collectable', 'req-old-1 collectable'],
+      [
+        'req-old-5 refunding',
+        'req-old-2 refundDue',
+        'req-old-4 expired',
+        'req-old-3 collectable',
+        'req-old-1 collectable',
+      ],
     );
     assert.equal(list.at(-1)?.until, Date.parse(list.at(-1)?.receipt.payment.settledAt ?? '') + 24 * HOUR_MS);
   });
@@ -127,6 +140,7 @@ describe('what is owed', () => {
     const facts = refundFacts(due ?? assert.fail('one'));
     for (const line of [
       'state: refund due, the buyer can no longer collect',
+      `command: acg refunds pay ${due?.receipt.id} --key-file FILE`,
       'amount: 0.02 TUSD',
       `send to: 0x${'b6'.repeat(20)}`,
       'network: eip155:31337',

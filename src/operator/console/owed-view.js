@@ -12,6 +12,7 @@ const MINUTE_MS = 60_000;
 
 const STANDING = {
   refundDue: { label: 'Refund due', tone: 'bad' },
+  refunding: { label: 'Being sent back', tone: 'warn' },
   unknown: { label: 'Paid or not?', tone: 'bad' },
   expired: { label: 'Time is over', tone: 'warn' },
   collectable: { label: 'Can be collected', tone: 'quiet' },
@@ -34,7 +35,7 @@ export function owedView(copy) {
     decimals = commonDecimals(entries.map(({ receipt }) => decimal(receipt.payment.amount) ?? ZERO));
     show(entries);
     byTable(body).hidden = entries.length === 0;
-    say(note, entries.length === 0 ? '' : 'Oldest first. Send money back only where a refund is due.');
+    say(note, entries.length === 0 ? '' : 'Oldest first. Send money back only where a refund is due: acg refunds pay.');
     say(empty, entries.length === 0 ? 'Nothing open: every settled payment was delivered.' : '');
   };
 }
@@ -94,7 +95,7 @@ function cells(entry, decimals, copy) {
  * @param {number} now
  */
 function collected(standing, until, now) {
-  if (standing === 'refundDue') return 'no longer';
+  if (standing === 'refundDue' || standing === 'refunding') return 'no longer';
   if (standing === 'unknown') return 'once decided';
   return standing === 'collectable' ? `for ${span(until - now)}` : `ended ${clock(until, now)}`;
 }

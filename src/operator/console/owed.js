@@ -2,7 +2,7 @@
  * Payments that are settled and not delivered: their state, and the facts of a refund.
  *
  * @typedef {import('./receipts.js').PaidReceipt} PaidReceipt
- * @typedef {'refundDue' | 'collectable' | 'expired' | 'unknown'} Standing
+ * @typedef {'refundDue' | 'refunding' | 'collectable' | 'expired' | 'unknown'} Standing
  * @typedef {{
  *   readonly receipt: PaidReceipt,
  *   readonly standing: Standing,
@@ -18,7 +18,7 @@ const FROM_THE_START = new Set(['callId', 'channel']);
 export const RUNNING_MS = 150_000;
 
 /**
- * Oldest first, without calls that may still run.
+ * Oldest first, without calls that may still run and without what was sent back.
  *
  * @param {readonly PaidReceipt[]} undelivered
  * @param {number} now Milliseconds.
@@ -26,7 +26,7 @@ export const RUNNING_MS = 150_000;
  */
 export function owed(undelivered, now) {
   return undelivered
-    .filter((receipt) => !isRunning(receipt, now))
+    .filter((receipt) => !isRunning(receipt, now) && receipt.refund?.status !== 'refunded')
     .map((receipt) => {
       const until = Date.parse(receipt.payment.settledAt) + COLLECT_MS;
       return { receipt, standing: standing(receipt, until, now), until };
@@ -51,8 +51,9 @@ export function isRunning({ payment, metadata = {}, backendStatus }, now) {
  * @param {number} now
  * @returns {Standing}
  */
-function standing({ payment, metadata }, until, now) {
+function standing({ payment, metadata, refund }, until, now) {
   if (payment.status === 'unknown') return 'unknown';
+  if (refund?.status === 'refunding') return 'refunding';
   if (metadata?.refundDue === true) return 'refundDue';
   return until > now ? 'collectable' : 'expired';
 }
@@ -67,12 +68,16 @@ export function refundFacts({ receipt, standing, until }) {
   const end = new Date(until).toISOString();
   const state = {
     refundDue: 'refund due, the buyer can no longer collect',
+    refunding: 'being sent back: acg refunds pay looks at the chain before it sends anything',
     collectable: `NOT YET: the buyer may collect until ${end}`,
     unknown: 'DO NOT SEND: nothing could tell whether it was paid; look for it, then acg reconcile --decide',
     expired: `the time to collect ended ${end}, the gateway has not closed it yet`,
   };
   const lines = {
     state: state[standing],
+    ...(standing === 'refundDue' || standing === 'refunding'
+      ? { command: `acg refunds pay ${receipt.id} --key-file FILE` }
+      : {}),
     amount: `${payment.amount} ${payment.currency}`,
     'send to': payment.payer,
     'paid to': payment.payee,
