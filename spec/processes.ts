@@ -22,6 +22,7 @@ const ALONE = [
   'verification/checkouts/**',
   'verification/passthrough/**',
   'verification/pods/**',
+  'verification/refunds/**',
   'spec/deploy/**',
   'spec/documents/**',
   'spec/tools/dev/dev.spec.ts',

@@ -6,14 +6,15 @@ import { exitWith, UsageError } from './cli/exit-code.ts';
 import { runProgram } from './cli/program.ts';
 
 /** Commands of `tools/`, which no image carries: they make keys for tests, or pay. */
-const DEVELOPER_COMMANDS: ReadonlySet<string> = new Set(['dev', 'init', 'import', 'pay', 'mandate', 'vectors']);
+const OF_THE_PACKAGE = /^(?:dev|init|import|pay|mandate|vectors|refunds (?:pay|record))$/;
 
 await exitWith(async () => {
   const words = process.argv.slice(2);
-  const first = words[0] ?? '';
-  if (DEVELOPER_COMMANDS.has(first))
+  const named = [words.slice(0, 1), words.slice(0, 2)].map((some) => some.join(' '));
+  const command = named.find((words) => OF_THE_PACKAGE.test(words));
+  if (command !== undefined)
     throw new UsageError(
-      `${first} is no command of the image: install the package (npm run acg -- ${first} in a checkout)`,
+      `${command} is no command of the image: install the package (npm run acg -- ${command} in a checkout)`,
     );
   await runProgram(words, GATEWAY_COMMANDS);
 });

@@ -3,9 +3,8 @@
  * The entry of the package and of a checkout (`npm run acg -- …`): the commands of a gateway, and
  * those of developers.
  */
-import { GATEWAY_COMMANDS } from '../src/cli/commands.ts';
 import { exitWith } from '../src/cli/exit-code.ts';
 import { runProgram } from '../src/cli/program.ts';
-import { DEVELOPER_COMMANDS } from './commands.ts';
+import { PACKAGE_COMMANDS } from './commands.ts';
 
-await exitWith(() => runProgram(process.argv.slice(2), [DEVELOPER_COMMANDS, ...GATEWAY_COMMANDS]));
+await exitWith(() => runProgram(process.argv.slice(2), PACKAGE_COMMANDS));

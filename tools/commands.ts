@@ -1,8 +1,9 @@
-/** The commands for developers, which the package has and no image. */
+/** The commands of the package: those of the image, and those that no image has. */
 
+import { GATEWAY_COMMANDS } from '../src/cli/commands.ts';
 import type { CommandGroup } from '../src/cli/program.ts';
 
-export const DEVELOPER_COMMANDS: CommandGroup = {
+const DEVELOPER_COMMANDS: CommandGroup = {
   title: 'Develop against it',
   commands: [
     {
@@ -37,3 +38,18 @@ export const DEVELOPER_COMMANDS: CommandGroup = {
     },
   ],
 };
+
+/** The image lists refunds; what sends money back reads a key that no gateway has. */
+const REFUNDS: CommandGroup['commands'][number] = {
+  name: 'refunds',
+  summary: 'list the refunds that are due, and send them',
+  load: async () => (await import('./refunds/command.ts')).refundsCommand(),
+};
+
+export const PACKAGE_COMMANDS: readonly CommandGroup[] = [
+  DEVELOPER_COMMANDS,
+  ...GATEWAY_COMMANDS.map(({ title, commands }) => ({
+    title,
+    commands: commands.map((command) => (command.name === REFUNDS.name ? REFUNDS : command)),
+  })),
+];

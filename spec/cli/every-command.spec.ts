@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Command } from 'commander';
-import { GATEWAY_COMMANDS } from '../../src/cli/commands.ts';
-import { DEVELOPER_COMMANDS } from '../../tools/commands.ts';
+import { PACKAGE_COMMANDS } from '../../tools/commands.ts';
 import { NO_CHAIN, worldConfig, writeConfig } from '../support/config.ts';
 import { type LineRun, openShell } from './shell.ts';
 
@@ -41,6 +40,8 @@ const MISSING_FILE: Readonly<Record<string, Expected | undefined>> = {
   events: { words: 'events --url http://127.0.0.1:1 --token-file nowhere', code: 66, says: NO_FILE },
   refunds: NONE,
   'refunds list': config('refunds list'),
+  'refunds pay': config('refunds pay --all-due'),
+  'refunds record': config(`refunds record receipt_1 0x${'1'.repeat(64)}`),
   // It tells what it finds as it tells everything: in its list.
   doctor: { words: 'doctor --config nowhere.yaml', code: 1, says: REFUSED },
   reconcile: config('reconcile --from-chain'),
@@ -81,6 +82,12 @@ const UNREACHABLE: Readonly<Record<string, Expected | undefined>> = {
   events: at('events --follow'),
   refunds: NONE,
   'refunds list': at('refunds list'),
+  'refunds pay': { words: 'refunds pay --all-due --config away.yaml', code: 69, says: /ECONNREFUSED 127\.0\.0\.1:1$/ },
+  'refunds record': {
+    words: `refunds record receipt_1 0x${'1'.repeat(64)} --config away.yaml`,
+    code: 69,
+    says: /ECONNREFUSED 127\.0\.0\.1:1$/,
+  },
   doctor: { words: 'doctor --config away.yaml', code: 1, says: /"status": "FAIL"/ },
   reconcile: { words: 'reconcile --from-chain --config away.yaml', code: 69, says: /ECONNREFUSED 127\.0\.0\.1:1$/ },
   inject: NONE,
@@ -120,7 +127,7 @@ const names = [...commands.keys()];
 /** Every command and subcommand by the words that run it, found in the definitions. */
 async function definitions(): Promise<ReadonlyMap<string, Command>> {
   const found = new Map<string, Command>();
-  for (const { name, load } of [DEVELOPER_COMMANDS, ...GATEWAY_COMMANDS].flatMap((group) => group.commands)) {
+  for (const { name, load } of PACKAGE_COMMANDS.flatMap((group) => group.commands)) {
     const command = await load();
     found.set(name, command);
     for (const sub of command.commands) found.set(`${name} ${sub.name()}`, sub);

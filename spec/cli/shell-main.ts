@@ -1,9 +1,8 @@
 /** The process of `shell.ts`: runs each command line that comes, and tells how it ended. */
 
-import { GATEWAY_COMMANDS } from '../../src/cli/commands.ts';
 import { exitWith } from '../../src/cli/exit-code.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { DEVELOPER_COMMANDS } from '../../tools/commands.ts';
+import { PACKAGE_COMMANDS } from '../../tools/commands.ts';
 import type { Line, LineEnd } from './shell.ts';
 
 process.on('message', async (line: Line) => process.send?.(await runOf(line)));
@@ -23,7 +22,7 @@ async function runOf({ words, env, folder, isTerminal }: Line): Promise<LineEnd>
     }),
   ];
   process.exitCode = 0;
-  await exitWith(() => runProgram(words, [DEVELOPER_COMMANDS, ...GATEWAY_COMMANDS]));
+  await exitWith(() => runProgram(words, PACKAGE_COMMANDS));
   for (const release of releases) release();
   const code = Number(process.exitCode);
   process.exitCode = 0;

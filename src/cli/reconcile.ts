@@ -6,10 +6,12 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
 import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
 import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
 import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
 import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
+import { readRefund } from '../payments/x402/refund/transfer.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
@@ -113,6 +115,7 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   };
   const isOurs = await ownership(x402);
   const { asset, payTo } = x402;
+  const chain = createChain(rpc, x402.confirmations);
   const search = { asset, payTo, first, last: head.number };
   for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
     if (!isOurs(payment)) {
@@ -120,7 +123,7 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
       continue;
     }
     counts.found += 1;
-    const receipt = receiptFromChain(payment, x402, prices, new Date());
+    const receipt = await withRefund(chain, receiptFromChain(payment, x402, prices, new Date()), payment);
     if (wasLost(receipt.id, payment.time * 1_000, trimmed, Date.now())) batch.push(receipt);
     else counts.trimmed += 1;
     if (batch.length === BATCH) await flush();
@@ -138,6 +141,19 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   process.stderr.write(
     `blocks ${first} to ${head.number}: ${counts.found} payments, ${counts.known} known already${old}, ${counts.missing} receipts ${did}\n`,
   );
+}
+
+/** The receipt with its refund, where the chain shows that it was sent back (contract 4.3). */
+async function withRefund(chain: Chain, receipt: Receipt, { units, time }: ChainPayment): Promise<Receipt> {
+  const { payment } = receipt;
+  if (payment === undefined) return receipt;
+  const { replayKey: payId, asset, payer, payee } = payment;
+  const terms = { payId, asset, payer, payee, units: String(units), settledAt: time * 1_000 };
+  const shown = await readRefund(chain, terms);
+  if (shown.kind === 'paid')
+    return { ...receipt, refund: { status: 'refunded', transaction: shown.transaction, at: receipt.at } };
+  if (shown.kind === 'unknown') process.stderr.write(`warning: whether ${payId} was sent back: ${shown.cause}\n`);
+  return receipt;
 }
 
 /**

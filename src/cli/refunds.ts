@@ -30,6 +30,8 @@ interface Refund {
   /** Since when it is due, ISO 8601. */
   readonly dueSince: string;
   readonly settledAt: string;
+  /** Present while it is being sent. */
+  readonly status?: 'refunding';
   /** What to find out before it is sent. */
   readonly first?: string;
 }
@@ -45,8 +47,8 @@ export function refundsCommand(): Command {
   const list = addSubcommand(
     command,
     'list',
-    `Lists the refunds that are due at a running gateway, the oldest first, with sums on stderr. An entry stays when you have paid
-it: note which ones you did.`,
+    `Lists the refunds that are due. A running gateway is asked; the oldest come first, sums go to stderr. An entry stays until the chain
+shows that it was sent (acg refunds pay, acg refunds record).`,
     'acg refunds list --csv > refunds.csv',
   );
   addFormatOptions(addAccessOptions(list)).action((args) => listRefunds(args));
@@ -70,8 +72,8 @@ async function listRefunds(args: AccessArgs & FormatArgs): Promise<void> {
 }
 
 /** None where the buyer may still collect, or where nothing shows that it was paid. */
-function refundOf({ id, resourceId, requestId, at, payment, metadata = {} }: Receipt): readonly Refund[] {
-  if (payment === undefined || metadata.refundDue !== true) return [];
+function refundOf({ id, resourceId, requestId, at, payment, refund, metadata = {} }: Receipt): readonly Refund[] {
+  if (payment === undefined || metadata.refundDue !== true || refund?.status === 'refunded') return [];
   const { payer, amount, currency, network, asset, externalReference, settledAt } = payment;
   const { backendErrorCode } = metadata;
   const first = firstOf(metadata);
@@ -81,6 +83,7 @@ function refundOf({ id, resourceId, requestId, at, payment, metadata = {} }: Rec
       transaction: externalReference,
       ...(backendErrorCode === undefined ? {} : { reason: backendErrorCode }),
       dueSince: at,
+      ...(refund === undefined ? {} : { status: refund.status }),
       ...(first === undefined ? {} : { first }),
     },
   ];
@@ -119,7 +122,7 @@ const SHAPE: Shape<Refund> = {
     { title: 'AMOUNT', value: ({ amount, currency }) => `${amount} ${currency}`, right: true },
     { title: 'TO', value: ({ payer }) => payer },
     { title: 'NETWORK', value: ({ network }) => network },
-    { title: 'WHY', value: ({ reason }) => reason },
+    { title: 'WHY', value: ({ status, reason }) => status ?? reason },
     { title: 'FIRST', value: ({ first }) => first, style: () => 'yellow' },
     { title: 'RECEIPT', value: ({ receiptId }) => receiptId },
   ],
@@ -136,6 +139,7 @@ const SHAPE: Shape<Refund> = {
     resourceId: ({ resourceId }) => resourceId,
     requestId: ({ requestId }) => requestId,
     reason: ({ reason }) => reason,
+    status: ({ status }) => status,
     first: ({ first }) => first,
   },
 };

@@ -1,10 +1,10 @@
 /** `acg pay`: buys one resource as an agent would, after asking a person. */
 
-import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { UnavailableError, UsageError } from '../../src/cli/exit-code.ts';
+import { UnavailableError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { agreed } from './agreed.ts';
 import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
 import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
 import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
@@ -72,7 +72,7 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
     throw new Error(`the price is ${price}, more than --max ${options.max}: nothing was paid`);
   const wallet = openWallet(offer.chainId, options.keyFile, process.env);
   const terms = termsOf(challenge, offer, price, wallet.address);
-  if (!options.yes) await agreed(terms);
+  if (!options.yes) await agreed(terms, 'Pay?', 'nothing was paid');
   else note(terms);
   const payment = await wallet.sign(challenge, offer);
   if (options.proof !== undefined) keepPayment(options.proof, payment);
@@ -132,18 +132,6 @@ function termsOf({ document }: Challenge, offer: Offer, price: string, payer: st
   network  ${networkName(offer)}
   from     ${payer}
   within   ${maxTimeoutSeconds} s`;
-}
-
-/** @throws UsageError where there is no terminal, Error where the person declines */
-async function agreed(terms: string): Promise<void> {
-  if (!process.stdin.isTTY) throw new UsageError(`${terms}\nthere is no terminal to ask on: add --yes to pay`);
-  const questions = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await questions.question(`${terms}\nPay? [y/N] `);
-    if (!/^y(?:es)?$/i.test(answer.trim())) throw new Error('nothing was paid');
-  } finally {
-    questions.close();
-  }
 }
 
 /** Writes the answer and sets the exit code. */

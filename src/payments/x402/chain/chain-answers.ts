@@ -63,6 +63,7 @@ const receipt = object({ transactionHash: hash, blockNumber: quantity, status, l
 const ANSWERS: Readonly<Record<string, Reader>> = {
   eth_call: bytes,
   eth_chainId: count,
+  eth_estimateGas: quantity,
   eth_getBalance: quantity,
   eth_getBlockByNumber: object({ hash, number: quantity, timestamp: count, baseFeePerGas: orNull(quantity) }),
   eth_getBlockReceipts: orNull(list(receipt)),

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { encodeFunctionData } from 'viem';
+import { generatePrivateKey } from 'viem/accounts';
+import { refundNonce } from '../../../src/payments/x402/refund/transfer.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
+import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
+import { PRICE_UNITS } from '../../payments/x402/signing.ts';
+import { type Owed, openRefundShop, type RefundShop } from './shop.ts';
+
+describe('acg refunds pay', () => {
+  const ends = new AsyncDisposableStack();
+  let shop: RefundShop;
+  before(async () => {
+    shop = await openRefundShop(ends);
+  });
+  after(() => ends.disposeAsync());
+
+  const pay = (...words: readonly string[]) => shop.acg('refunds', 'pay', ...words);
+  const withKey = (...words: readonly string[]) => pay('--key-file', shop.keyFile, '--yes', ...words);
+  const balanceOf = ({ payer }: Owed) => shop.chain.balanceOf(payer);
+  const receiptOf = ({ payId }: Owed): Promise<Receipt | undefined> =>
+    shop.withStore(async ({ receipts }) => (await receipts.page({ limit: 1, payment: payId })).receipts[0]);
+  const stateOf = ({ payId }: Owed) => shop.withStore(async ({ ledger }) => (await ledger.read(payId))?.state);
+  const printed = (lines: readonly string[]) => lines.map((line) => JSON.parse(line));
+
+  it('prints the transfers to make where it has no key, and where it is asked to', async () => {
+    const owed = await shop.owe();
+    for (const words of [[], ['--dry-run', '--key-file', shop.keyFile]]) {
+      const { code, lines, errors } = await pay('--all-due', ...words);
+      assert.equal(code, 0, errors);
+      const [{ receiptId, payer, payee, amount, units, nonce }] = printed(lines);
+      assert.deepEqual([receiptId, payer, payee], [owed.receiptId, owed.payer, shop.payee.address]);
+      assert.deepEqual([amount, units, nonce], ['0.01', '10000', refundNonce(owed.payId)]);
+      assert.match(errors, /nothing was sent: 0\.01 TUSD on eip155:31337 in 1 refund\n$/);
+    }
+    assert.equal(await balanceOf(owed), 0n);
+    assert.equal(await stateOf(owed), 'refundDue');
+    await withKey('--all-due');
+  });
+
+  it('sends each of them back once, and the receipt says how', async () => {
+    const owed = [await shop.owe(), await shop.owe(), await shop.owe()];
+    const { code, lines, errors } = await withKey('--all-due');
+    assert.equal(code, 0, errors);
+    const sent = new Map(printed(lines).map((line) => [line.receiptId, line]));
+    assert.equal(sent.size, owed.length);
+    for (const one of owed) {
+      assert.equal(await balanceOf(one), PRICE_UNITS);
+      const { refund, delivered, metadata } = (await receiptOf(one)) ?? {};
+      const { transaction, before: earlier } = sent.get(one.receiptId);
+      assert.deepEqual([refund?.status, refund?.transaction, earlier], ['refunded', transaction, false]);
+      assert.deepEqual([delivered, metadata?.refundDue, await stateOf(one)], [false, undefined, 'refunded']);
+    }
+    const again = await withKey('--all-due');
+    assert.deepEqual([again.code, again.lines, again.errors], [0, [], 'no refund to send\n']);
+  });
+
+  it('finds on the chain what a store that was lost had sent', async () => {
+    const owed = await shop.owe();
+    const [{ transaction }] = printed((await withKey('--all-due')).lines);
+    // The buyer came again, and the merchant failed again.
+    await shop.forget(owed);
+    const { code, lines } = await withKey('--all-due');
+    assert.deepEqual([code, printed(lines).map((line) => [line.transaction, line.before])], [0, [[transaction, true]]]);
+    assert.equal(await balanceOf(owed), PRICE_UNITS);
+    assert.equal(await stateOf(owed), 'refunded');
+  });
+
+  it('is told by the chain to a store that has nothing but the chain', async () => {
+    const owed = await shop.owe();
+    const [{ transaction }] = printed((await withKey('--all-due')).lines);
+    await shop.forget(owed, false);
+    const { code, errors } = await shop.acg('reconcile', '--from-chain');
+    assert.equal(code, 0, errors);
+    const { refund, metadata } = (await receiptOf(owed)) ?? {};
+    assert.deepEqual([refund?.status, refund?.transaction, metadata?.recovered], ['refunded', transaction, 'chain']);
+    const named = await withKey(owed.receiptId);
+    assert.deepEqual([named.code, named.errors], [64, `${owed.receiptId}: it was sent back by ${transaction}\n`]);
+  });
+
+  it('leaves what its buyer can still collect, and what may have arrived unless that is named', async () => {
+    const open = await shop.owe('undelivered');
+    const uncertain = await shop.owe('refundDue', { sending: 'begun' });
+    const refused = await withKey(open.receiptId);
+    assert.deepEqual(
+      [refused.code, refused.errors],
+      [64, `${open.receiptId}: it is not due: its buyer can still collect\n`],
+    );
+    const left = await withKey('--all-due');
+    assert.equal(left.code, 1);
+    assert.match(left.errors, new RegExp(`^${uncertain.receiptId}: its answer may have arrived: ask the payer`));
+    assert.deepEqual([await balanceOf(open), await balanceOf(uncertain)], [0n, 0n]);
+    const named = await withKey('--all-due', '--confirm-uncertain', uncertain.receiptId);
+    assert.equal(named.code, 0, named.errors);
+    assert.deepEqual([await balanceOf(open), await balanceOf(uncertain)], [0n, PRICE_UNITS]);
+  });
+
+  it('sends nothing for a payment that the chain does not show', async () => {
+    const owed = await shop.owe('refundDue', { nonce: `0x${'77'.repeat(32)}` });
+    const { code, errors } = await withKey(owed.receiptId);
+    assert.equal(code, 1);
+    assert.match(errors, /the chain does not show the payment/);
+    assert.deepEqual([await balanceOf(owed), await stateOf(owed)], [0n, 'refundDue']);
+    await shop.forget(owed, false);
+  });
+
+  it('keeps to its limits before anything is sent', async () => {
+    const owed = [await shop.owe(), await shop.owe()];
+    for (const [limit, says] of [
+      [['--max-each', '0.009'], /0\.01 TUSD is more than --max-each 0\.009$/m],
+      [['--max-total', '0.019'], /0\.02 TUSD on eip155:31337 in 2 refunds are more than --max-total 0\.019$/m],
+      [['--max-total', 'much'], /^--max-total must be an amount such as 0\.05$/m],
+    ] as const) {
+      const { code, errors } = await withKey('--all-due', ...limit);
+      assert.equal(code, 64);
+      assert.match(errors, says);
+    }
+    for (const one of owed) assert.equal(await balanceOf(one), 0n);
+    const { code } = await withKey('--all-due', '--max-each', '0.01', '--max-total', '0.02');
+    assert.equal(code, 0);
+    for (const one of owed) assert.equal(await balanceOf(one), PRICE_UNITS);
+  });
+
+  it('refuses keys and words that cannot be right', async () => {
+    const owed = await shop.owe();
+    const other = join(shop.folder, 'other.key');
+    writeFileSync(other, generatePrivateKey());
+    const wrong = join(shop.folder, 'wrong.key');
+    writeFileSync(wrong, 'my key');
+    const poor = ['--key-file', shop.keyFile, '--gas-key-file', other, '--yes'];
+    for (const [words, code, says] of [
+      [['--all-due', '--key-file', other, '--yes'], 1, /it was paid to 0x.{40}, and the key is of 0x/],
+      [['--all-due', '--key-file', wrong, '--yes'], 66, /wrong\.key: is no private key, 64 hex digits/],
+      [['--all-due', ...poor], 1, /0x.{40} cannot pay the gas: .*insufficient funds/i],
+      [['--all-due', '--key-file', shop.keyFile], 64, /there is no terminal to ask on: add --yes/],
+      [['--key-file', shop.keyFile], 64, /name receipts, or all of them with --all-due/],
+      [['receipt_none', '--yes'], 64, /receipt_none: no undelivered receipt of this store/],
+      [['--all-due', '--signer', 'cat'], 64, /--signer signs no transaction: add --gas-key-file/],
+    ] as const) {
+      const run = await pay(...words);
+      assert.equal(run.code, code, run.errors);
+      assert.match(run.errors, says);
+      assert.doesNotMatch(run.errors, /my key/);
+    }
+    assert.equal(await balanceOf(owed), 0n);
+    await withKey('--all-due');
+  });
+
+  it('asks a program for the signature, and checks whose it is', async () => {
+    const owed = await shop.owe();
+    const gasKey = join(shop.folder, 'gas.key');
+    writeFileSync(gasKey, shop.chain.relayerKey);
+    const program = (name: string, account: string): string => {
+      const file = join(shop.folder, name);
+      const viem = JSON.stringify(import.meta.resolve('viem/accounts'));
+      writeFileSync(
+        file,
+        `#!${process.execPath}
+import { text } from 'node:stream/consumers';
+import { privateKeyToAccount } from ${viem};
+const { domain, types: { EIP712Domain, ...types }, primaryType, message } = JSON.parse(await text(process.stdin));
+console.log(await privateKeyToAccount(${account}).signTypedData({ domain, types, primaryType, message }));
+`,
+      );
+      chmodSync(file, 0o700);
+      return file;
+    };
+    const stranger = program('stranger.mjs', JSON.stringify(generatePrivateKey()));
+    const foreign = await pay('--all-due', '--yes', '--signer', stranger, '--gas-key-file', gasKey);
+    assert.equal(foreign.code, 1);
+    assert.match(foreign.errors, /signed as 0x.{40}, and the payee is 0x/);
+    assert.equal(await balanceOf(owed), 0n);
+    const wallet = program('wallet.mjs', JSON.stringify(readFileSync(shop.keyFile, 'utf8').trim()));
+    const signed = await pay('--all-due', '--yes', '--signer', wallet, '--gas-key-file', gasKey);
+    assert.equal(signed.code, 0, signed.errors);
+    assert.equal(await balanceOf(owed), PRICE_UNITS);
+  });
+});
+
+describe('acg refunds record', () => {
+  const ends = new AsyncDisposableStack();
+  let shop: RefundShop;
+  before(async () => {
+    shop = await openRefundShop(ends);
+  });
+  after(() => ends.disposeAsync());
+
+  const byHand = (payer: string, units: bigint) =>
+    shop.chain.send(
+      shop.payee.address,
+      shop.chain.token.address,
+      encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args: [payer as `0x${string}`, units] }),
+    );
+  const record = ({ receiptId }: Owed, hash: string) => shop.acg('refunds', 'record', receiptId, hash);
+
+  it('takes down a transfer that was made by hand, and takes none twice', async () => {
+    const owed = await shop.owe();
+    const hash = await byHand(owed.payer, PRICE_UNITS);
+    const { code, lines, errors } = await record(owed, hash);
+    assert.equal(code, 0, errors);
+    assert.equal(JSON.parse(lines[0] ?? '').transaction, hash);
+    const again = await record(owed, hash);
+    assert.deepEqual([again.code, again.errors], [64, `${owed.receiptId}: it was sent back by ${hash}\n`]);
+    // The same payer is owed as much again.
+    const other = await shop.owe('refundDue', { payer: owed.payer });
+    const taken = await record(other, hash);
+    assert.equal(taken.code, 1);
+    assert.match(taken.errors, /or for another refund$/m);
+  });
+
+  it('refuses another sum, another payer, a transaction that is none, and the payment itself', async () => {
+    const owed = await shop.owe();
+    const hashes = [
+      await byHand(owed.payer, PRICE_UNITS - 1n),
+      await byHand(shop.payee.address, PRICE_UNITS),
+      `0x${'99'.repeat(32)}`,
+      owed.transaction,
+    ];
+    for (const hash of hashes) {
+      const { code, errors } = await record(owed, hash);
+      assert.equal(code, 1);
+      assert.match(errors, /does not send 0\.01 to 0x.{40} after it was paid, or for another refund$/m);
+    }
+    const { code, errors } = await record(owed, '0x12');
+    assert.deepEqual([code, errors], [64, 'the transaction must be a hash: 0x and 64 hex digits\n']);
+  });
+});

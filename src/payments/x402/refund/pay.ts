@@ -1,0 +1,188 @@
+/**
+ * Sends a payment back that is due for a refund. The record moves to `refunding` before anything is
+ * sent, and to `refunded` once the chain shows the transfer; a run that dies in between is finished
+ * by the next one.
+ */
+
+import { REAL_TIME, type Time } from '../../../time/time.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord } from '../../ledger/ledger.ts';
+import { receiptOf } from '../../ledger/payment-receipt.ts';
+import { persist } from '../../settlement/retry-policy.ts';
+import type { Chain } from '../chain/chain.ts';
+import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
+import { transferCall } from '../evm/calldata.ts';
+import { exclusionOf } from '../local/sent-transactions.ts';
+import type { Eip3009Authorization } from '../wire/types.ts';
+import type { RefundSender } from './sender.ts';
+import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
+
+/** How long an authorization to send a payment back is valid, seconds. */
+const LIFE_SECONDS = 3_600;
+/** How long one refund is waited for, milliseconds; then the next run goes on with it. */
+const WAIT_MS = 120_000;
+/** Pauses between looks at the chain, milliseconds. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** Signs for the account that was paid. */
+export interface PayeeSigner {
+  /** Lower case 0x-hex. */
+  readonly address: string;
+  /** 65 bytes as 0x-hex, v 27 or 28. */
+  sign(authorization: Eip3009Authorization): Promise<string>;
+}
+
+/** What refunds are paid with. */
+export interface RefundParts {
+  readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
+  readonly chain: Chain;
+  readonly terms: { readonly network: string; readonly asset: string };
+  readonly signer: PayeeSigner;
+  readonly sender: RefundSender;
+  readonly time?: Time | undefined;
+}
+
+/**
+ * - `refunded`: the chain shows it, by this transaction; `before`: another run had sent it.
+ * - `left`: this payment is not sent back by a command.
+ * - `pending`: not known to be sent yet; the next run goes on with it.
+ */
+export type RefundOutcome =
+  | { readonly kind: 'refunded'; readonly transaction: string; readonly before: boolean }
+  | { readonly kind: 'left'; readonly why: string }
+  | { readonly kind: 'pending'; readonly why: string };
+
+/** Why a record is not sent back; undefined where it is. `confirmed`: the payer has not got it. */
+export function whyNotDue(
+  record: PaymentRecord,
+  { network, asset }: RefundParts['terms'],
+  confirmed: boolean,
+): string | undefined {
+  const { state, sending } = record;
+  if (state !== 'refundDue' && state !== 'refunding') return `it is ${state}, and only what is refundDue is sent back`;
+  if (record.network !== network || record.asset.toLowerCase() !== asset.toLowerCase())
+    return `it was paid in ${record.asset} on ${record.network}, and this configuration has ${asset} on ${network}`;
+  return sending === 'begun' && !confirmed
+    ? 'its answer may have arrived: ask the payer, then name it with --confirm-uncertain'
+    : undefined;
+}
+
+/** @param confirmed the payer says that an answer which may have arrived did not */
+export async function payRefund(parts: RefundParts, payId: string, confirmed: boolean): Promise<RefundOutcome> {
+  const { ledger, chain, terms, signer } = parts;
+  const record = await ledger.read(payId);
+  if (record === undefined) return { kind: 'left', why: 'its record is not in this store' };
+  if (record.state === 'refunded') return refundedBefore(record);
+  const why = whyNotDue(record, terms, confirmed);
+  if (why !== undefined) return { kind: 'left', why };
+  if (record.payee.toLowerCase() !== signer.address.toLowerCase())
+    return { kind: 'left', why: `it was paid to ${record.payee}, and the key is of ${signer.address}` };
+  const payment = await readPayment(chain, record);
+  if (payment.kind === 'worthless') return { kind: 'left', why: 'the chain shows that it was not paid' };
+  if (payment.kind !== 'paid')
+    return {
+      kind: 'pending',
+      why: `the chain does not show the payment: ${payment.kind === 'open' ? 'not made' : payment.cause}`,
+    };
+  return sent(parts, record);
+}
+
+/** Sends it, and again where that got no block, until the chain shows it or the wait is over. */
+async function sent(parts: RefundParts, due: PaymentRecord): Promise<RefundOutcome> {
+  const { chain, time = REAL_TIME } = parts;
+  const ends = time.now() + WAIT_MS;
+  let record = due;
+  let underWay = false;
+  let cause = 'it has no block yet';
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    const shown = await readRefund(chain, record);
+    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, !underWay);
+    if (shown.kind === 'worthless')
+      return { kind: 'left', why: 'the payee has cancelled it; send it by hand, then acg refunds record' };
+    if (shown.kind === 'unknown') cause = shown.cause;
+    else if (!underWay || shown.failed === true) {
+      const begun = await begin(parts, record);
+      if (begun.kind !== 'sent' && begun.kind !== 'again') return begun;
+      ({ record } = begun);
+      underWay = begun.kind === 'sent';
+      if (begun.kind === 'again') ({ cause } = begun);
+    }
+    if (time.now() >= ends) return { kind: 'pending', why: cause };
+    await time.sleep(pause);
+  }
+}
+
+type Begun =
+  | { readonly kind: 'sent'; readonly record: PaymentRecord }
+  | { readonly kind: 'again'; readonly record: PaymentRecord; readonly cause: string };
+
+/** Signs, notes the hash in the record, and sends. */
+async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun | RefundOutcome> {
+  const { signer, sender } = parts;
+  const authorization = refundAuthorization(record, Math.floor(Date.now() / 1_000) + LIFE_SECONDS);
+  const call = transferCall(authorization, await signer.sign(authorization), 'account');
+  let signed: Awaited<ReturnType<RefundSender['sign']>>;
+  try {
+    signed = await sender.sign(call);
+  } catch (error) {
+    // Another run may have sent it since the last look.
+    if (error instanceof RpcRefusal && error.reverted && (await readRefund(parts.chain, record)).kind === 'paid')
+      return { kind: 'again', record, cause: nodeFailure(error) };
+    return { kind: 'pending', why: `nothing was sent: ${nodeFailure(error)}` };
+  }
+  const noted = await move(parts, record, 'refunding', signed.hash);
+  if (noted.kind !== 'moved') return noted;
+  try {
+    await sender.send(signed);
+    return { kind: 'sent', record: noted.record };
+  } catch (error) {
+    const cause = nodeFailure(error);
+    if (exclusionOf(error) === 'unfunded')
+      return { kind: 'pending', why: `${sender.address} cannot pay the gas: ${cause}` };
+    return { kind: 'again', record: noted.record, cause };
+  }
+}
+
+/** Writes down what the chain shows. */
+export async function closeRefund(
+  parts: Pick<RefundParts, 'ledger' | 'time'>,
+  record: PaymentRecord,
+  transaction: string,
+  before: boolean,
+): Promise<RefundOutcome> {
+  const begun = record.state === 'refundDue' ? await move(parts, record, 'refunding', transaction) : undefined;
+  if (begun !== undefined && begun.kind !== 'moved') return begun;
+  const ended = await move(parts, begun?.record ?? record, 'refunded', transaction);
+  return ended.kind === 'moved' ? { kind: 'refunded', transaction, before } : ended;
+}
+
+async function move(
+  { ledger, time = REAL_TIME }: Pick<RefundParts, 'ledger' | 'time'>,
+  record: PaymentRecord,
+  to: 'refunding' | 'refunded',
+  transaction: string,
+): Promise<{ readonly kind: 'moved'; readonly record: PaymentRecord } | RefundOutcome> {
+  const command = { ...fencingToken(record), to, leaseMs: 0, ...refundFacts(record, to, transaction), events: [] };
+  const written = await persist(() => ledger.advance(command), time);
+  if (written.kind === 'done') return { kind: 'moved', record: written.record };
+  if (written.kind === 'unwritten')
+    return { kind: 'pending', why: `the store did not confirm ${to}: ${String(written.cause)}` };
+  // Another operator works on it, and was here first.
+  const now = await ledger.read(record.payId);
+  if (now?.state === 'refunded') return refundedBefore(now);
+  return { kind: 'pending', why: `it is ${now?.state ?? 'not in this store'} by now` };
+}
+
+/** What is written with a state of a refund. */
+function refundFacts(record: PaymentRecord, status: 'refunding' | 'refunded', transaction: string) {
+  const at = new Date();
+  const settledAt = new Date(record.settledAt ?? at);
+  const refund = { status, transaction, at: at.toISOString() };
+  const refundDue = status === 'refunding';
+  const receipt = receiptOf(record, { settledAt, at, durationMs: 0, delivery: undefined, refundDue, refund });
+  return { facts: { refundTransaction: transaction }, receipt };
+}
+
+function refundedBefore({ refundTransaction = '' }: PaymentRecord): RefundOutcome {
+  return { kind: 'refunded', transaction: refundTransaction, before: true };
+}

@@ -1,0 +1,62 @@
+/** Takes down a refund that was sent by hand, once the chain shows it. */
+
+import { parseEventLogs } from 'viem/utils';
+import type { Time } from '../../../time/time.ts';
+import type { PaymentLedger, PaymentRecord } from '../../ledger/ledger.ts';
+import { clientOver, readHead, readReceipt } from '../chain/client.ts';
+import type { Rpc } from '../chain/rpc.ts';
+import { lowerHex } from '../evm/abi-words.ts';
+import { ASSET_ABI } from '../evm/calldata.ts';
+import { closeRefund, type RefundOutcome, type RefundParts, whyNotDue } from './pay.ts';
+
+interface RecordParts extends Pick<RefundParts, 'terms'> {
+  readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
+  readonly rpc: Rpc;
+  readonly time?: Time | undefined;
+}
+
+/**
+ * @param transaction lower case 0x-hex
+ * @param taken what this transaction has sent back already
+ * @throws when the node or the store does not answer
+ */
+export async function recordRefund(
+  parts: RecordParts,
+  payId: string,
+  transaction: string,
+  taken: readonly { readonly payment?: { readonly payer: string; readonly amount: string } }[],
+): Promise<RefundOutcome> {
+  const record = await parts.ledger.read(payId);
+  if (record === undefined) return { kind: 'left', why: 'its record is not in this store' };
+  // The operator has sent it, whatever may have arrived.
+  const why = whyNotDue(record, parts.terms, true);
+  if (why !== undefined) return { kind: 'left', why };
+  const free = (await transfersBack(parts.rpc, record, transaction)) - taken.filter(sameAs(record)).length;
+  if (free < 1)
+    return {
+      kind: 'left',
+      why: `${transaction} does not send ${record.amount} to ${record.payer} after it was paid, or for another refund`,
+    };
+  return closeRefund(parts, record, transaction, false);
+}
+
+/** Transfers of its amount to the payer here, unless they came before the payment. */
+async function transfersBack(rpc: Rpc, record: PaymentRecord, transaction: string): Promise<number> {
+  const { asset, payer, units, settledAt = 0 } = record;
+  const client = clientOver(rpc.call);
+  const receipt = await readReceipt(client, transaction);
+  if (receipt === undefined || receipt.status !== 'success') return 0;
+  const { timestamp } = await readHead(client, receipt.blockNumber);
+  if (timestamp < Math.floor(settledAt / 1_000)) return 0;
+  const own = receipt.logs.filter(({ address }) => lowerHex(address) === lowerHex(asset));
+  const transfers = parseEventLogs({ abi: ASSET_ABI, eventName: 'Transfer', logs: own });
+  return transfers.filter(
+    ({ args: { from, to, value } }) =>
+      lowerHex(to) === lowerHex(payer) && lowerHex(from) !== lowerHex(payer) && value === BigInt(units),
+  ).length;
+}
+
+function sameAs({ payer, amount }: PaymentRecord) {
+  return ({ payment }: { readonly payment?: { readonly payer: string; readonly amount: string } }): boolean =>
+    payment?.payer.toLowerCase() === payer.toLowerCase() && payment.amount === amount;
+}

@@ -1,0 +1,66 @@
+/**
+ * The transfer that sends a payment back: an EIP-3009 authorization of the payee, whose nonce
+ * follows from the payment. The asset takes each nonce of an account once, so a payment is sent
+ * back once, whatever store, operator or process does it.
+ */
+
+import { createHash } from 'node:crypto';
+import type { PaymentRecord } from '../../ledger/ledger.ts';
+import type { Chain, Evidence } from '../chain/chain.ts';
+import type { Eip3009Authorization } from '../wire/types.ts';
+import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
+
+/** What of a record decides its refund. */
+type RefundTerms = Pick<
+  PaymentRecord,
+  'payId' | 'asset' | 'payer' | 'payee' | 'units' | 'settledAt' | 'refundTransaction'
+>;
+type PaymentTerms = Pick<
+  PaymentRecord,
+  'asset' | 'payer' | 'payee' | 'units' | 'nonce' | 'validBefore' | 'transaction'
+>;
+
+/** Longest life of an authorization of contract 4.2, its window included, seconds. */
+const LONGEST_LIFE_SECONDS = 3_600 + VALID_BEFORE_EXCESS_SECONDS;
+/** Clocks of chain, store and gateway differ by less, seconds. */
+const CLOCK_MARGIN_SECONDS = 600;
+/** A search of logs may take a node long, milliseconds. */
+const READING_DEADLINE_MS = 30_000;
+
+/** 32 bytes as 0x-hex. */
+export function refundNonce(payId: string): string {
+  return `0x${createHash('sha256').update(`refund|${payId}`).digest('hex')}`;
+}
+
+/** @param validBefore Unix seconds */
+export function refundAuthorization(
+  { payId, payee, payer, units }: RefundTerms,
+  validBefore: number,
+): Eip3009Authorization {
+  return {
+    from: payee,
+    to: payer,
+    value: units,
+    validAfter: '0',
+    validBefore: String(validBefore),
+    nonce: refundNonce(payId),
+  };
+}
+
+/** What the chain shows of the refund. `open`: it was not sent. Never rejects. */
+export function readRefund(chain: Chain, terms: RefundTerms): Promise<Evidence> {
+  const { payId, asset, payee, payer, units, settledAt = 0, refundTransaction } = terms;
+  const since = Math.floor(settledAt / 1_000) - CLOCK_MARGIN_SECONDS;
+  const refund = { asset, from: payee, nonce: refundNonce(payId), payTo: payer, value: units, since };
+  // Any later authorization with this nonce is the refund as well.
+  const query = { ...refund, validBefore: Number.MAX_SAFE_INTEGER, knownTransaction: refundTransaction };
+  return chain.readEvidence(query, READING_DEADLINE_MS);
+}
+
+/** What the chain shows of the payment itself. Never rejects. */
+export function readPayment(chain: Chain, terms: PaymentTerms): Promise<Evidence> {
+  const { asset, payer, nonce, payee, units, validBefore, transaction } = terms;
+  const since = validBefore - LONGEST_LIFE_SECONDS - CLOCK_MARGIN_SECONDS;
+  const payment = { asset, from: payer, nonce, payTo: payee, value: units, validBefore, since };
+  return chain.readEvidence({ ...payment, knownTransaction: transaction }, READING_DEADLINE_MS);
+}

@@ -1,0 +1,152 @@
+/**
+ * Refunds under everything that can go wrong while they are sent: operators who are killed, two of
+ * them at once, a node that loses requests and replies, and a store that is lost.
+ */
+
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { PRICE_UNITS } from '../../spec/payments/x402/signing.ts';
+import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
+import { serveHttp } from '../../spec/support/http-server.ts';
+import { type Owed, openRefundShop, type RefundShop } from '../../spec/tools/refunds/shop.ts';
+import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
+import { leash } from '../../tools/local-world/leash.ts';
+
+const ACG = join(import.meta.dirname, '../../tools/acg.ts');
+/** Of the requests to the node. */
+const LOST = { request: 0.02, reply: 0.03 } as const;
+/** When an operator is killed, milliseconds after its first refund. */
+const KILLED_WITHIN_MS = 600;
+/** Operators that are killed before the last ones may finish. */
+const KILLS = 12;
+/** Most pairs of operators, and most commands after them. */
+const ROUNDS = 30;
+const TRIES = 10;
+
+/** What a run came to. */
+export interface RefundRun {
+  readonly refunds: number;
+  readonly kills: number;
+  readonly lostRequests: number;
+  readonly lostReplies: number;
+  readonly forgotten: number;
+  /** What must be empty. */
+  readonly violations: readonly string[];
+}
+
+/** @param refunds how many are due; a tenth as many sales of another shop have the same payee */
+export async function runRefunds(refunds: number, random: () => number = Math.random): Promise<RefundRun> {
+  await using ends = new AsyncDisposableStack();
+  const lost = { request: 0, reply: 0 };
+  const shop = await openRefundShop(ends, (rpcUrl) => lossyNode(ends, rpcUrl, random, lost));
+  const foreign = await owe(shop, Math.ceil(refunds / 10));
+  for (const one of foreign) await shop.forget(one, false);
+  const owed = await owe(shop, refunds);
+  const before = await shop.chain.balanceOf(shop.payee.address);
+
+  let kills = 0;
+  let forgotten = 0;
+  for (let rounds = 0; rounds < ROUNDS && kills < KILLS; rounds += 1) {
+    const ended = await Promise.all([operator(shop, random), operator(shop, random)]);
+    kills += ended.filter((end) => end === 'killed').length;
+    if (ended.includes('done') && forgotten > 0) break;
+    if (forgotten === 0 && (kills >= KILLS / 2 || ended.includes('done'))) {
+      // Every second record is lost, and its buyer comes again in vain.
+      for (const one of owed.filter((_, index) => index % 2 === 0)) await shop.forget(one);
+      forgotten = Math.ceil(owed.length / 2);
+    }
+  }
+  // The node goes on losing requests; what is not sent by then is a violation.
+  for (let tries = 0; tries < TRIES; tries += 1)
+    if ((await shop.acg('refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile)).code === 0) break;
+  return {
+    refunds,
+    kills,
+    lostRequests: lost.request,
+    lostReplies: lost.reply,
+    forgotten,
+    violations: await judged(shop, owed, foreign, before),
+  };
+}
+
+async function owe(shop: RefundShop, count: number): Promise<readonly Owed[]> {
+  const owed: Owed[] = [];
+  for (let made = 0; made < count; made += 1) owed.push(await shop.owe());
+  return owed;
+}
+
+/** One command that is killed while it sends, or that ends by itself before. */
+async function operator(shop: RefundShop, random: () => number): Promise<'killed' | 'done' | 'failed'> {
+  const words = ['refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile];
+  const child = spawn(process.execPath, [ACG, ...words], {
+    cwd: shop.folder,
+    env: { ...COMPILE_CACHE },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  leash(child);
+  child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), random() * KILLED_WITHIN_MS).unref());
+  const [code, signal] = await new Promise<readonly [number | null, string | null]>((resolve) =>
+    child.once('exit', (...end) => resolve(end)),
+  );
+  if (signal !== null) return 'killed';
+  return code === 0 ? 'done' : 'failed';
+}
+
+/** A node that drops some requests before they arrive and some replies after. */
+async function lossyNode(
+  ends: AsyncDisposableStack,
+  rpcUrl: string,
+  random: () => number,
+  lost: { request: number; reply: number },
+): Promise<string> {
+  const server = await serveHttp(async ({ request, response, body }) => {
+    const chance = random();
+    if (chance < LOST.request) {
+      lost.request += 1;
+      request.socket.destroy();
+      return;
+    }
+    const answer = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+    const text = await answer.text();
+    if (chance < LOST.request + LOST.reply) {
+      lost.reply += 1;
+      request.socket.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+  });
+  ends.defer(() => server.stop());
+  return server.url;
+}
+
+async function judged(
+  shop: RefundShop,
+  owed: readonly Owed[],
+  foreign: readonly Owed[],
+  before: bigint,
+): Promise<readonly string[]> {
+  const violations: string[] = [];
+  const { chain, payee } = shop;
+  for (const { payId, payer } of owed) {
+    const balance = await chain.balanceOf(payer);
+    if (balance !== PRICE_UNITS) violations.push(`${payer} has ${balance} of ${PRICE_UNITS}`);
+    const [receipt] = await shop.withStore(
+      async ({ receipts }) => (await receipts.page({ limit: 2, payment: payId })).receipts,
+    );
+    if (receipt?.refund?.status !== 'refunded') violations.push(`${payId} is ${receipt?.refund?.status}`);
+    const nonce = refundNonce(payId);
+    const logs = (await chain.request('eth_getLogs', [
+      { address: chain.token.address, fromBlock: '0x0', topics: [null, null, nonce] },
+    ])) as readonly { readonly transactionHash: string }[];
+    if (logs.length !== 1) violations.push(`${payId} was sent back ${logs.length} times`);
+    else if (logs[0]?.transactionHash !== receipt?.refund?.transaction)
+      violations.push(
+        `${payId}: the receipt names ${receipt?.refund?.transaction}, the chain ${logs[0]?.transactionHash}`,
+      );
+  }
+  for (const { payer } of foreign)
+    if ((await chain.balanceOf(payer)) !== 0n) violations.push(`${payer} of another shop was paid`);
+  const spent = before - (await chain.balanceOf(payee.address));
+  if (spent !== BigInt(owed.length) * PRICE_UNITS) violations.push(`the payee spent ${spent}`);
+  return violations;
+}
