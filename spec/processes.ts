@@ -38,6 +38,7 @@ const LONG = [
   'spec/e2e',
   'spec/store',
   'verification/attack',
+  'verification/import',
   'spec/cli',
   'spec/how-to-add',
   'spec/operator/console',
