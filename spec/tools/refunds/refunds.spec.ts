@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { encodeFunctionData } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
+import { REFUND_LIFE_SECONDS } from '../../../src/payments/x402/refund/pay.ts';
 import { refundNonce } from '../../../src/payments/x402/refund/transfer.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
@@ -226,5 +227,22 @@ describe('acg refunds record', () => {
     }
     const { code, errors } = await record(owed, '0x12');
     assert.deepEqual([code, errors], [64, 'the transaction must be a hash: 0x and 64 hex digits\n']);
+  });
+
+  // Last, because it moves the clock of the chain.
+  it('takes nothing down while a transfer that was signed for it can still be sent', async () => {
+    const owed = await shop.owe();
+    const gasKey = join(shop.folder, 'poor.key');
+    writeFileSync(gasKey, generatePrivateKey());
+    const keys = ['--key-file', shop.keyFile, '--gas-key-file', gasKey];
+    assert.match((await shop.acg('refunds', 'pay', '--all-due', '--yes', ...keys)).errors, /cannot pay the gas/);
+    const hash = await byHand(owed.payer, PRICE_UNITS);
+    const early = await record(owed, hash);
+    assert.equal(early.code, 1);
+    assert.match(early.errors, /a transfer was signed for it, which can be sent until 20.*; record it after that$/m);
+    await shop.chain.request('evm_increaseTime', [REFUND_LIFE_SECONDS + 60]);
+    await shop.chain.request('evm_mine', []);
+    const { code, errors } = await record(owed, hash);
+    assert.equal(code, 0, errors);
   });
 });

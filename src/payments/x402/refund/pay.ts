@@ -17,7 +17,7 @@ import type { RefundSender } from './sender.ts';
 import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
 
 /** How long an authorization to send a payment back is valid, seconds. */
-const LIFE_SECONDS = 3_600;
+export const REFUND_LIFE_SECONDS = 3_600;
 /** How long one refund is waited for, milliseconds; then the next run goes on with it. */
 const WAIT_MS = 120_000;
 /** Pauses between looks at the chain, milliseconds. */
@@ -119,7 +119,7 @@ type Begun =
 /** Signs, notes the hash in the record, and sends. */
 async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun | RefundOutcome> {
   const { signer, sender } = parts;
-  const authorization = refundAuthorization(record, Math.floor(Date.now() / 1_000) + LIFE_SECONDS);
+  const authorization = refundAuthorization(record, Math.floor(Date.now() / 1_000) + REFUND_LIFE_SECONDS);
   const call = transferCall(authorization, await signer.sign(authorization), 'account');
   let signed: Awaited<ReturnType<RefundSender['sign']>>;
   try {

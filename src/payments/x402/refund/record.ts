@@ -7,9 +7,10 @@ import { clientOver, readHead, readReceipt } from '../chain/client.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import { lowerHex } from '../evm/abi-words.ts';
 import { ASSET_ABI } from '../evm/calldata.ts';
-import { closeRefund, type RefundOutcome, type RefundParts, whyNotDue } from './pay.ts';
+import { closeRefund, REFUND_LIFE_SECONDS, type RefundOutcome, type RefundParts, whyNotDue } from './pay.ts';
+import { readRefund } from './transfer.ts';
 
-interface RecordParts extends Pick<RefundParts, 'terms'> {
+interface RecordParts extends Pick<RefundParts, 'chain' | 'terms'> {
   readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
   readonly rpc: Rpc;
   readonly time?: Time | undefined;
@@ -31,6 +32,18 @@ export async function recordRefund(
   // The operator has sent it, whatever may have arrived.
   const why = whyNotDue(record, parts.terms, true);
   if (why !== undefined) return { kind: 'left', why };
+  if (record.state === 'refunding') {
+    const shown = await readRefund(parts.chain, record);
+    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, true);
+    if (shown.kind === 'unknown') return { kind: 'pending', why: shown.cause };
+    // What was signed may still be sent, and this transfer would be a second one.
+    const until = record.changedAt + REFUND_LIFE_SECONDS * 1_000;
+    if (shown.kind === 'open' && shown.headTime * 1_000 <= until)
+      return {
+        kind: 'pending',
+        why: `a transfer was signed for it, which can be sent until ${new Date(until).toISOString()}; record it after that`,
+      };
+  }
   const free = (await transfersBack(parts.rpc, record, transaction)) - taken.filter(sameAs(record)).length;
   if (free < 1)
     return {
