@@ -100,6 +100,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'payments/x402/evm',
     'payments/x402/facilitator',
     'payments/x402/local',
+    'payments/x402/refund',
     'payments/x402/verify',
     'payments/x402/wire',
   ],

@@ -151,6 +151,12 @@ export interface PaymentRail<Payload, Offer> {
    * @throws when the node does not answer
    */
   markOf?(transaction: string, proof: Proof<Payload>): Promise<string | undefined>;
+  /**
+   * Whether the payee has sent this payment back: the nonce of its refund is used or cancelled.
+   * Absent where no chain is asked.
+   * @throws when the node does not answer
+   */
+  sentBack?(proof: Proof<Payload>, offer: Offer): Promise<boolean>;
   /** For readiness: undefined when all is well. */
   check(): Promise<RailFault | undefined>;
   /** The faults of the chain's node and of our clock, and the age of its newest block. */

@@ -32,6 +32,7 @@ export function scriptedRail() {
     settle: async (_write: WriteAhead): Promise<Settlement> => PAID,
     reconcile: async (): Promise<Reading> => ({ kind: 'open' }),
     markOf: async (): Promise<string | undefined> => undefined,
+    sentBack: async (): Promise<boolean> => false,
   };
   const rail: PaymentRail = {
     facilitator: 'local',
@@ -51,6 +52,7 @@ export function scriptedRail() {
       return script.reconcile();
     },
     markOf: () => script.markOf(),
+    sentBack: () => script.sentBack(),
     check: async () => undefined,
   };
   return { rail, script, asked, names: () => asked.map(({ what }) => what) };

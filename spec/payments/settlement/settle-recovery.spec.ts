@@ -51,6 +51,15 @@ describe('an authorization without a record that may have paid us', () => {
       if (kind !== 'paid') assert.equal(await record(), undefined, 'the question leaves nothing behind');
     });
 
+  it('paid and sent back since: spent, and nothing is delivered for it', async () => {
+    world.peer.script.sentBack = async () => true;
+    const result = await bring('spent', PAID);
+    assert.ok(result.kind === 'spent' && result.state === 'used');
+    assert.equal(await record(), undefined);
+    world.peer.script.sentBack = silent;
+    assert.equal((await bring('spent', PAID)).kind, 'unavailable');
+  });
+
   it('spent, and there is no chain to ask: called spent, because a 402 could charge a second time', async () => {
     world.peer.script.seesChain = false;
     const result = await bring('spent', OPEN);

@@ -2,14 +2,28 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { AssetMismatch } from '../../../src/payments/x402/chain/asset-check.ts';
 import { createRail } from '../../../src/payments/x402/create-rail.ts';
+import { transferCall } from '../../../src/payments/x402/evm/calldata.ts';
 import { RECOVERY_ENGINES } from '../../../src/payments/x402/evm/signature.ts';
+import { refundAuthorization } from '../../../src/payments/x402/refund/transfer.ts';
 import { decodeProof, encodeProof } from '../../../src/payments/x402/wire/header-codec.ts';
 import type { X402Config } from '../../../src/payments/x402/wire/settings.ts';
 import { type Chain as LocalChain, startChain } from '../../../tools/local-world/chain.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../../support/hostile-facilitator.ts';
 import { chainActors } from './chain/chain-actors.ts';
 import { type Fault, startFaultyNode } from './faulty-node.ts';
-import { freshAccount, nowSeconds, offerFor, payloadFor, RESOURCE_URL, type Terms, termsFor } from './signing.ts';
+import {
+  freshAccount,
+  freshAddress,
+  genuineProof,
+  nowSeconds,
+  offerFor,
+  PRICE_UNITS,
+  payloadFor,
+  RESOURCE_URL,
+  sign,
+  type Terms,
+  termsFor,
+} from './signing.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined };
 
@@ -50,6 +64,30 @@ describe('opening the rail', () => {
     const { proof } = await chainActors(local, terms).buyer();
     const settlement = await rail.settle(proof, offerFor(terms), async () => undefined);
     assert.equal(settlement.kind, 'settled');
+    await rail.close();
+  });
+
+  it('shows whether a payment was sent back', async () => {
+    const payee = freshAccount();
+    const paid = { ...terms, payTo: payee.address };
+    const rail = await createRail(config(paid), silentLog);
+    const buyer = freshAccount();
+    await local.mint(buyer.address, PRICE_UNITS);
+    const proof = await genuineProof(buyer, paid);
+    const offer = offerFor(paid);
+    await rail.settle(proof, offer, async () => undefined);
+    assert.equal(await rail.sentBack?.(proof, offer), false);
+    const { payId, payload } = proof;
+    const { from: payer, value: units } = payload.payload.authorization;
+    const back = refundAuthorization(
+      { payId, asset: paid.asset, payee: payee.address, payer, units },
+      nowSeconds() + 60,
+    );
+    const signature = await sign(payee, back, paid);
+    const sender = freshAddress();
+    await local.fundGas(sender);
+    await local.send(sender, paid.asset, transferCall(back, signature, 'account') as `0x${string}`);
+    assert.equal(await rail.sentBack?.(proof, offer), true);
     await rail.close();
   });
 

@@ -30,9 +30,10 @@ type StoreLossClaim =
   | { readonly kind: 'unknown'; readonly cause: string };
 
 /**
- * Whose a lost payment is. A token proves a 402 of this gateway and not the buyer, because every
- * caller may fetch one beforehand; only its digest in a transaction of our own shows with which
- * token a payment was made. `terms`: of the call that brings the proof.
+ * Whose a lost payment is; one that was sent back is no buyer's any more. A token proves a 402 of
+ * this gateway and not the buyer, because every caller may fetch one beforehand; only its digest in
+ * a transaction of our own shows with which token a payment was made. `terms`: of the call that
+ * brings the proof.
  */
 export async function claimOfLost(
   { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
@@ -42,14 +43,17 @@ export async function claimOfLost(
 ): Promise<StoreLossClaim> {
   const { payId, keyDigest, reservedAt, validBefore } = record;
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
+  const { proof, requirements } = readForChain(record);
   let mark: string | undefined;
+  let sentBack: boolean | undefined;
   try {
-    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction, readForChain(record).proof);
+    sentBack = await rail.sentBack?.(proof, requirements);
+    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction, proof);
   } catch (cause) {
     return { kind: 'unknown', cause: String(cause) };
   }
   const isTheirs = mark === undefined ? onStoreLoss === 'deliver' : mark === tokenDigest;
-  if (onStoreLoss === 'refuse' || !withinWindow || !isTheirs) {
+  if (onStoreLoss === 'refuse' || !withinWindow || !isTheirs || sentBack === true) {
     onUnclaimed?.({ payId, transaction });
     return { kind: 'unclaimed' };
   }

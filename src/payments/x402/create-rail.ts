@@ -4,6 +4,7 @@ import type { RelayerLeases } from '../relayer-leases.ts';
 import { nodeFailure } from './chain/rpc.ts';
 import { prepareRecovery, type RecoveryEngine } from './evm/signature.ts';
 import type { OpenNode } from './open-node.ts';
+import { wasSentBack } from './refund/transfer.ts';
 import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import type { EntryOf } from './wire/bazaar.ts';
@@ -69,8 +70,10 @@ async function openRail(
     wallets,
     verifyByRail: (proof, offer) => rail.verify(proof, offer),
   });
+  const chain = node?.health.chain;
   return {
     ...rail,
+    ...(chain === undefined ? {} : { sentBack: (proof, offer) => wasSentBack(chain, proof, offer) }),
     recoveryEngine: engine,
     examine: node === undefined ? examine : guardExaminer(node.health, examine),
     renew({ facilitator }, renewed) {

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Chain, Evidence } from '../chain/chain.ts';
-import type { Eip3009Authorization } from '../wire/types.ts';
+import type { Eip3009Authorization, PaymentRequirements, Proof } from '../wire/types.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 
 /** What of a record decides its refund. */
@@ -26,6 +26,9 @@ const LONGEST_LIFE_SECONDS = 3_600 + VALID_BEFORE_EXCESS_SECONDS;
 const CLOCK_MARGIN_SECONDS = 600;
 /** A search of logs may take a node long, milliseconds. */
 const READING_DEADLINE_MS = 30_000;
+
+/** The same where a buyer waits for it. */
+const BUYER_DEADLINE_MS = 3_000;
 
 /** 32 bytes as 0x-hex. */
 export function refundNonce(payId: string): string {
@@ -48,13 +51,34 @@ export function refundAuthorization(
 }
 
 /** What the chain shows of the refund. `open`: it was not sent. Never rejects. */
-export function readRefund(chain: Chain, terms: RefundTerms): Promise<Evidence> {
+export function readRefund(
+  chain: Chain,
+  terms: RefundTerms,
+  deadlineMs: number = READING_DEADLINE_MS,
+): Promise<Evidence> {
   const { payId, asset, payee, payer, units, settledAt = 0, refundTransaction } = terms;
   const since = Math.floor(settledAt / 1_000) - CLOCK_MARGIN_SECONDS;
   const refund = { asset, from: payee, nonce: refundNonce(payId), payTo: payer, value: units, since };
   // Any later authorization with this nonce is the refund as well.
   const query = { ...refund, validBefore: Number.MAX_SAFE_INTEGER, knownTransaction: refundTransaction };
-  return chain.readEvidence(query, READING_DEADLINE_MS);
+  return chain.readEvidence(query, deadlineMs);
+}
+
+/**
+ * Whether a payment was sent back, or can no longer be.
+ * @throws Error when the chain does not show it
+ */
+export async function wasSentBack(
+  chain: Chain,
+  { payId, payload }: Proof,
+  offer: PaymentRequirements,
+): Promise<boolean> {
+  const { from: payer, value: units, validBefore } = payload.payload.authorization;
+  const settledAt = 1_000 * (Number(validBefore) - LONGEST_LIFE_SECONDS);
+  const terms = { payId, asset: offer.asset, payer, payee: offer.payTo, units, settledAt };
+  const shown = await readRefund(chain, terms, BUYER_DEADLINE_MS);
+  if (shown.kind === 'unknown') throw new Error(shown.cause);
+  return shown.kind !== 'open';
 }
 
 /** What the chain shows of the payment itself. Never rejects. */
