@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LedgerCorruption, MAX_LEASE_MS } from '../../../src/payments/ledger/invariants.ts';
 import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/ledger.ts';
-import { advance, discard, note, reserve } from '../../../src/payments/ledger/table.ts';
+import { advance, discard, FORGOTTEN_IN, note, reserve } from '../../../src/payments/ledger/table.ts';
 import { isFinal, TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import { ask, holder, inState, LEASE_MS, move, NOW, sha256, TRANSACTION, terms } from './samples.ts';
 
@@ -43,6 +43,11 @@ describe('the table of payment states', () => {
           assert.deepEqual([after === record, changed], [true, false]);
         }
       });
+
+  for (const state of ['delivered', 'refused', 'refundDue', 'refunding', 'refunded'] as const)
+    it(`${state} has forgotten proof and request, which nothing reads any more`, () => {
+      assert.deepEqual(Object.keys(FORGOTTEN_IN[state] ?? {}), ['proof', 'backendRequest', 'rawTransaction']);
+    });
 
   it('a change to settled takes its time from the store', () => {
     const record = inState('settling');

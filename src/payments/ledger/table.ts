@@ -30,7 +30,7 @@ import type {
   Reservation,
   Reserve,
 } from './ledger.ts';
-import { DELIVERING_STATES, FINAL_STATES, isFinal, notableIn, sourcesOf } from './transitions.ts';
+import { DELIVERING_STATES, isFinal, notableIn, OVER_STATES, sourcesOf } from './transitions.ts';
 
 /** What a command does. `changed: false`: nothing is written and no event appended. */
 export interface Outcome<Answer> {
@@ -210,9 +210,7 @@ const FORGOTTEN = { proof: '{}', backendRequest: '{}', rawTransaction: '0x' } as
 
 /** What a record forgets in a state. The Redis scripts get it as an argument. */
 export const FORGOTTEN_IN: Readonly<Partial<Record<PaymentState, Readonly<Record<string, string>>>>> = {
-  ...Object.fromEntries(FINAL_STATES.map((state) => [state, FORGOTTEN])),
-  // Nothing is delivered for it any more.
-  refundDue: FORGOTTEN,
+  ...Object.fromEntries(OVER_STATES.map((state) => [state, FORGOTTEN])),
   // An operator may still decide that it was paid, and then it is delivered.
   unresolved: { rawTransaction: FORGOTTEN.rawTransaction },
   // A transaction that is not there cannot be sent by mistake.

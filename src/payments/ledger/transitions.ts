@@ -48,8 +48,8 @@ const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 /** An operator alone leads on from these. */
 const OPERATOR_STATES: readonly PaymentState[] = ['unresolved', 'refundDue', 'refunding'];
 
-/** States that nothing leads out of. */
-export const FINAL_STATES: readonly PaymentState[] = STATES.filter((state) => TRANSITIONS[state].length === 0);
+/** Nothing is delivered from these any more; from `unresolved` an operator may still lead there. */
+export const OVER_STATES: readonly PaymentState[] = STATES.filter((state) => isFinal(state) && state !== 'unresolved');
 
 /** States that still want work; each of them can be taken over. */
 export const OPEN_STATES: readonly PaymentState[] = STATES.filter((state) => !isFinal(state));
