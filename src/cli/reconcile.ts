@@ -5,21 +5,21 @@ import type { Client } from 'viem';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { RECORD_RETENTION_MS } from '../payments/ledger/transitions.ts';
-import { requireAsset } from '../payments/x402/chain/asset-check.ts';
+import { parseAmount } from '../payments/pricing/amount.ts';
 import { type Chain, createChain } from '../payments/x402/chain/chain.ts';
 import { type Price, receiptFromChain } from '../payments/x402/chain/chain-receipt.ts';
 import { clientOver, type Head, readHead } from '../payments/x402/chain/client.ts';
 import { type ChainPayment, firstBlockSince, paymentsTo } from '../payments/x402/chain/payment-logs.ts';
-import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
+import type { Rpc } from '../payments/x402/chain/rpc.ts';
 import { readRefund } from '../payments/x402/refund/transfer.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Receipt } from '../receipts/receipt.ts';
-import { openStore } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
-import { UnavailableError, UsageError } from './exit-code.ts';
+import { UsageError } from './exit-code.ts';
 import { isoMilliseconds } from './option-values.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
+import { withStoreAndNode } from './store-and-node.ts';
 
 /** The search without `--since`: as long as receipts can be found by their request. Seconds. */
 const DEFAULT_REACH_SECONDS = 30 * 24 * 60 * 60;
@@ -69,22 +69,10 @@ async function reconcile(args: ReconcileArgs): Promise<void> {
   if (!args.fromChain) throw new UsageError('say from where: reconcile --from-chain');
   const since = args.since === undefined ? undefined : readSince(args.since);
   const config = loadConfig({ path: args.config, env: process.env });
-  const { x402, rpcUrl } = chainOf(config);
-  const rpc = createRpc(rpcUrl);
-  try {
-    await requireAsset(rpc, x402);
-    const store = await openStore({ ...config.storage, merchantId: config.merchant.id });
-    try {
-      const health = await store.check();
-      if (health.status !== 'ok' && health.status !== 'degraded')
-        throw new UnavailableError(`the store (${store.name}) cannot be used: ${health.cause}`);
-      await rebuild({ config, x402, rpc, store, since, write: !args.dryRun });
-    } finally {
-      await store.close();
-    }
-  } finally {
-    await rpc.close();
-  }
+  const node = chainOf(config);
+  await withStoreAndNode(config, node, ({ store, rpc }) =>
+    rebuild({ config, x402: node.x402, rpc, store, since, write: !args.dryRun }),
+  );
 }
 
 interface Rebuilding {
@@ -98,6 +86,7 @@ interface Rebuilding {
 
 async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): Promise<void> {
   const client = clientOver(rpc.call);
+  const chain = createChain(rpc, x402.confirmations);
   const head = await readHead(client);
   const first = await firstBlock(client, head, since);
   // `--since` declares that everything after it was lost.
@@ -107,7 +96,9 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   let batch: Receipt[] = [];
   const flush = async (): Promise<void> => {
     if (batch.length === 0) return;
-    const missing = write ? await added(store, batch) : await unknown(store, batch);
+    const lost: Receipt[] = [];
+    for (const receipt of await unknown(store, batch)) lost.push(await withRefund(chain, receipt, x402.assetDecimals));
+    const missing = write ? await added(store, lost) : lost;
     for (const receipt of missing) process.stdout.write(`${JSON.stringify(receipt)}\n`);
     counts.missing += missing.length;
     counts.known += batch.length - missing.length;
@@ -115,7 +106,6 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
   };
   const isOurs = await ownership(x402);
   const { asset, payTo } = x402;
-  const chain = createChain(rpc, x402.confirmations);
   const search = { asset, payTo, first, last: head.number };
   for await (const payment of paymentsTo(rpc, search, progress(head.number))) {
     if (!isOurs(payment)) {
@@ -123,7 +113,7 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
       continue;
     }
     counts.found += 1;
-    const receipt = await withRefund(chain, receiptFromChain(payment, x402, prices, new Date()), payment);
+    const receipt = receiptFromChain(payment, x402, prices, new Date());
     if (wasLost(receipt.id, payment.time * 1_000, trimmed, Date.now())) batch.push(receipt);
     else counts.trimmed += 1;
     if (batch.length === BATCH) await flush();
@@ -144,11 +134,12 @@ async function rebuild({ config, x402, rpc, store, since, write }: Rebuilding): 
 }
 
 /** The receipt with its refund, where the chain shows that it was sent back (contract 4.3). */
-async function withRefund(chain: Chain, receipt: Receipt, { units, time }: ChainPayment): Promise<Receipt> {
+async function withRefund(chain: Chain, receipt: Receipt, decimals: number): Promise<Receipt> {
   const { payment } = receipt;
   if (payment === undefined) return receipt;
-  const { replayKey: payId, asset, payer, payee } = payment;
-  const terms = { payId, asset, payer, payee, units: String(units), settledAt: time * 1_000 };
+  const { replayKey: payId, asset, payer, payee, amount, settledAt } = payment;
+  const units = String(parseAmount(amount, decimals));
+  const terms = { payId, asset, payer, payee, units, settledAt: Date.parse(settledAt) };
   const shown = await readRefund(chain, terms);
   if (shown.kind === 'paid')
     return { ...receipt, refund: { status: 'refunded', transaction: shown.transaction, at: receipt.at } };
@@ -192,8 +183,7 @@ export function wasLost(
 }
 
 /** Writes what the store does not know; answers what that was. */
-async function added(store: Store, batch: readonly Receipt[]): Promise<readonly Receipt[]> {
-  const missing = await unknown(store, batch);
+async function added(store: Store, missing: readonly Receipt[]): Promise<readonly Receipt[]> {
   // A gateway may have written some meanwhile.
   const ids = new Set(await store.receipts.add(missing));
   return missing.filter(({ id }) => ids.has(id));

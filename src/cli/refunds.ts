@@ -31,7 +31,7 @@ interface Refund {
   readonly dueSince: string;
   readonly settledAt: string;
   /** Present while it is being sent. */
-  readonly status?: 'refunding';
+  readonly status?: NonNullable<Receipt['refund']>['status'];
   /** What to find out before it is sent. */
   readonly first?: string;
 }
@@ -73,7 +73,7 @@ async function listRefunds(args: AccessArgs & FormatArgs): Promise<void> {
 
 /** None where the buyer may still collect, or where nothing shows that it was paid. */
 function refundOf({ id, resourceId, requestId, at, payment, refund, metadata = {} }: Receipt): readonly Refund[] {
-  if (payment === undefined || metadata.refundDue !== true || refund?.status === 'refunded') return [];
+  if (payment === undefined || metadata.refundDue !== true) return [];
   const { payer, amount, currency, network, asset, externalReference, settledAt } = payment;
   const { backendErrorCode } = metadata;
   const first = firstOf(metadata);
@@ -102,15 +102,18 @@ function sumsOf(refunds: readonly Refund[]): readonly Sum[] {
     const [first] = group;
     if (first === undefined) return [];
     const { currency, network, asset } = first;
-    const units = group.reduce((sum, refund) => sum + unitsOf(refund), 0n);
+    const units = group.reduce((sum, refund) => sum + unitsOf(refund, MOST_DECIMALS), 0n);
     return [{ amount: formatAmount(units, MOST_DECIMALS), currency, network, asset, refunds: group.length }];
   });
 }
 
-/** @throws Error that names the receipt */
-function unitsOf({ receiptId, amount }: Pick<Refund, 'receiptId'> & Pick<ReceiptPayment, 'amount'>): bigint {
+/** Base units of an asset with these decimals. @throws Error that names the receipt */
+export function unitsOf(
+  { receiptId, amount }: Pick<Refund, 'receiptId'> & Pick<ReceiptPayment, 'amount'>,
+  decimals: number,
+): bigint {
   try {
-    return parseAmount(amount, MOST_DECIMALS);
+    return parseAmount(amount, decimals);
   } catch (cause) {
     throw new Error(`${receiptId} has no amount that can be added`, { cause });
   }

@@ -5,28 +5,27 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { UnavailableError, UsageError } from '../../src/cli/exit-code.ts';
+import { UsageError } from '../../src/cli/exit-code.ts';
 import { addSubcommand, CONFIG_OPTION } from '../../src/cli/program.ts';
-import { refundsCommand as listCommand } from '../../src/cli/refunds.ts';
+import { refundsCommand as listCommand, unitsOf } from '../../src/cli/refunds.ts';
+import { withStoreAndNode } from '../../src/cli/store-and-node.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { AmountError, formatAmount, parseAmount } from '../../src/payments/pricing/amount.ts';
-import { requireAsset } from '../../src/payments/x402/chain/asset-check.ts';
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
-import { createRpc, type Rpc } from '../../src/payments/x402/chain/rpc.ts';
+import { isTransactionHash } from '../../src/payments/x402/chain/chain-answers.ts';
+import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
 import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
-import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { agreed } from '../pay/agreed.ts';
-import { type DueRefund, dueAmong, named, undelivered, unitsOf } from './due.ts';
+import { type DueRefund, dueAmong, named, undelivered } from './due.ts';
 import { keySigner, programSigner, readKey } from './signer.ts';
 
 /** Keeps the process alive while it waits. */
 const TIME = { now: () => performance.now(), sleep: (ms: number) => delay(ms) };
-const HASH = /^0x[0-9a-fA-F]{64}$/;
 
 interface PayArgs {
   readonly config?: string;
@@ -139,7 +138,7 @@ function limitOf(option: string, text: string | undefined, decimals: number): bi
 }
 
 async function takeDown(receipt: string, hash: string, args: { readonly config?: string }): Promise<void> {
-  if (!HASH.test(hash)) throw new UsageError('the transaction must be a hash: 0x and 64 hex digits');
+  if (!isTransactionHash(hash)) throw new UsageError('the transaction must be a hash: 0x and 64 hex digits');
   await withStore(args, async ({ store, x402, rpc, chain }) => {
     const open = await undelivered(store);
     const [refund] = named(open, [receipt]);
@@ -158,26 +157,14 @@ interface Opened {
   readonly chain: Chain;
 }
 
-/** @throws ConfigError, UnavailableError */
+/** @throws ConfigError; what `withStoreAndNode` throws */
 async function withStore({ config: path }: { readonly config?: string }, work: (opened: Opened) => Promise<void>) {
   const { x402, storage, merchant } = loadConfig({ path, env: process.env });
   if (x402?.rpcUrl === undefined)
     throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: 'is missing: refunds are read from the chain' }]);
-  const rpc = createRpc(x402.rpcUrl);
-  try {
-    await requireAsset(rpc, x402);
-    const store = await openStore({ ...storage, merchantId: merchant.id });
-    try {
-      const health = await store.check();
-      if (health.status !== 'ok' && health.status !== 'degraded')
-        throw new UnavailableError(`the store (${store.name}) cannot be used: ${health.cause}`);
-      await work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) });
-    } finally {
-      await store.close();
-    }
-  } finally {
-    await rpc.close();
-  }
+  await withStoreAndNode({ storage, merchant }, { x402, rpcUrl: x402.rpcUrl }, ({ store, rpc }) =>
+    work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) }),
+  );
 }
 
 function told({ receiptId, payer, amount, currency }: DueRefund, outcome: RefundOutcome): void {

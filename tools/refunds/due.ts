@@ -1,7 +1,6 @@
 /** The refunds that a store has due, as `acg refunds pay` and `record` take them. */
 
 import { UsageError } from '../../src/cli/exit-code.ts';
-import { parseAmount } from '../../src/payments/pricing/amount.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -57,8 +56,8 @@ export function named(receipts: readonly Receipt[], ids: readonly string[]): rea
   });
 }
 
-function dueRefund({ id, payment, metadata, refund }: Receipt): readonly DueRefund[] {
-  if (payment === undefined || metadata?.refundDue !== true || refund?.status === 'refunded') return [];
+function dueRefund({ id, payment, metadata }: Receipt): readonly DueRefund[] {
+  if (payment === undefined || metadata?.refundDue !== true) return [];
   const { replayKey, payer, payee, amount, currency, network, asset } = payment;
   const terms = { payer, payee, amount, currency, network, asset };
   const uncertain = metadata.deliveryUncertain === true;
@@ -70,13 +69,4 @@ function whyNot({ payment, refund }: Receipt): string {
   if (refund?.status === 'refunded') return `it was sent back by ${refund.transaction}`;
   if (payment.status === 'unknown') return 'nothing shows whether it was paid; acg reconcile --decide';
   return 'it is not due: its buyer can still collect';
-}
-
-/** Base units. @throws Error that names the receipt */
-export function unitsOf({ receiptId, amount }: DueRefund, decimals: number): bigint {
-  try {
-    return parseAmount(amount, decimals);
-  } catch (cause) {
-    throw new Error(`${receiptId}: ${amount} is no amount of this asset`, { cause });
-  }
 }

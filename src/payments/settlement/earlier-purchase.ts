@@ -59,11 +59,8 @@ interface EarlierScope {
   readonly publicBaseUrl: string;
 }
 
-/** States in which money has moved or may have. In the others nothing was taken. */
-const PAID: readonly PaymentState[] = [
-  ...(['settling', 'settled', 'undelivered', 'delivered', 'unresolved'] as const),
-  ...(['refundDue', 'refunding', 'refunded'] as const),
-];
+/** States in which nothing was taken. In the others money has moved or may have. */
+const UNPAID: readonly PaymentState[] = ['reserved', 'withdrawn', 'refused'];
 
 /**
  * Finds by replay key, and only for exactly what was bought and with the buyer's secret: for every
@@ -80,7 +77,7 @@ export function createFindEarlier(
     const { from, nonce } = decoded.payload.payload.authorization;
     const payId = replayKey({ chainId, asset, from, nonce });
     const record = await ledger.read(payId);
-    if (record === undefined || record.resourceId !== resourceId || !PAID.includes(record.state)) return undefined;
+    if (record === undefined || record.resourceId !== resourceId || UNPAID.includes(record.state)) return undefined;
     const key = idempotencyKey ?? decoded.paymentIdentifier;
     const token = decoded.buyerToken === undefined ? undefined : tokenText(decoded.buyerToken);
     const secrets = {

@@ -45,15 +45,17 @@ export async function claimOfLost(
   const withinWindow = reservedAt <= validBefore * 1_000 + RETRY_WINDOW_MS;
   const { proof, requirements } = readForChain(record);
   let mark: string | undefined;
-  let sentBack: boolean | undefined;
+  let isTheirs: boolean;
   try {
-    sentBack = await rail.sentBack?.(proof, requirements);
     mark = transaction === undefined ? undefined : await rail.markOf?.(transaction, proof);
+    isTheirs = mark === undefined ? onStoreLoss === 'deliver' : mark === tokenDigest;
+    isTheirs &&= onStoreLoss !== 'refuse' && withinWindow;
+    // Asked last: it is a question to the chain of its own.
+    isTheirs &&= (await rail.sentBack?.(proof, requirements)) !== true;
   } catch (cause) {
     return { kind: 'unknown', cause: String(cause) };
   }
-  const isTheirs = mark === undefined ? onStoreLoss === 'deliver' : mark === tokenDigest;
-  if (onStoreLoss === 'refuse' || !withinWindow || !isTheirs || sentBack === true) {
+  if (!isTheirs) {
     onUnclaimed?.({ payId, transaction });
     return { kind: 'unclaimed' };
   }

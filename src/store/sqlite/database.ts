@@ -23,8 +23,6 @@ const OWN_ERRORS = [LedgerCorruption, RangeError] as const;
 
 export interface Database {
   readonly db: DatabaseSync;
-  /** Whether no other process had the file open when this one opened it. */
-  readonly isAlone: boolean;
   /**
    * Runs `work` with one reading of the store's clock. All of it becomes durable or none; the
    * answer comes when it is durable. Writes of one turn of the event loop share a commit. `work`
@@ -41,9 +39,13 @@ export interface Database {
   close(): void;
 }
 
-/** Opens or creates the file and its directory. @throws Error when it cannot be used */
-export function openDatabase(path: string, now: () => number): Database {
-  const { db, isAlone } = openFile(path);
+/**
+ * Opens or creates the file and its directory.
+ * @param onShared is told when another process has the file open
+ * @throws Error when it cannot be used
+ */
+export function openDatabase(path: string, now: () => number, onShared?: () => void): Database {
+  const db = openFile(path, onShared);
   const waiting = new Set<() => void>();
   const wakeAll = (): void => {
     for (const wake of waiting) wake();
@@ -51,7 +53,6 @@ export function openDatabase(path: string, now: () => number): Database {
   const group = groupCommit(db, wakeAll);
   return {
     db,
-    isAlone,
     write: (work) => group.write(() => work(now())).catch(rethrown),
     async read(work) {
       try {
@@ -90,7 +91,7 @@ export function openDatabase(path: string, now: () => number): Database {
   };
 }
 
-function openFile(path: string): Pick<Database, 'db' | 'isAlone'> {
+function openFile(path: string, onShared: (() => void) | undefined): DatabaseSync {
   if (path !== ':memory:') {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // Created here to set its mode: the file holds payers and their proofs.
@@ -98,7 +99,7 @@ function openFile(path: string): Pick<Database, 'db' | 'isAlone'> {
   }
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
-    const isAlone = path === ':memory:' || hasToItself(db);
+    if (onShared !== undefined && path !== ':memory:' && !hasToItself(db)) onShared();
     const shrinks = prepareForGivingBack(db);
     // FULL: an acknowledged settlement must survive a power cut. In WAL mode that is one fsync a
     // commit. MEMORY: a statement that changes several rows keeps what it may have to undo, and the
@@ -108,7 +109,7 @@ function openFile(path: string): Pick<Database, 'db' | 'isAlone'> {
     );
     migrate(db);
     if (!shrinks) rebuildForGivingBack(db);
-    return { db, isAlone };
+    return db;
   } catch (thrown) {
     db.close();
     throw thrown;

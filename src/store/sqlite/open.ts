@@ -29,9 +29,9 @@ export function openSqliteStore(options: {
   readonly log?: { warn(fields: object, message: string): void } | undefined;
 }): Store {
   const { path, limits, now = Date.now, log } = options;
-  const database = openDatabase(path, now);
-  if (!database.isAlone)
-    log?.warn({ path }, 'another process has this database open; several gateways need storage.redis');
+  const warn =
+    log && (() => log.warn({ path }, 'another process has this database open; several gateways need storage.redis'));
+  const database = openDatabase(path, now, warn);
   const append = appendEvents(database, limits);
   const trimmed = trimCount();
   const rows = receiptRows(database, limits, trimmed);
