@@ -1,6 +1,6 @@
 /** Ends spec processes that hang: the time limit of the test runner does not end them. */
 
-import { readFileSync } from 'node:fs';
+import { childrenOfPid } from './support/program.ts';
 
 const LOOK_EVERY_MS = 5_000;
 
@@ -14,7 +14,7 @@ export function endHanging(mostMs: number, note: (pid: number) => void): () => v
   const seen = new Map<number, number>();
   const look = (): void => {
     const now = performance.now();
-    const running = new Set(children());
+    const running = new Set(childrenOfPid(process.pid));
     for (const pid of seen.keys()) if (!running.has(pid)) seen.delete(pid);
     for (const pid of running) {
       const since = seen.get(pid) ?? now;
@@ -26,9 +26,4 @@ export function endHanging(mostMs: number, note: (pid: number) => void): () => v
   };
   const timer = setInterval(look, Math.min(LOOK_EVERY_MS, mostMs));
   return () => clearInterval(timer);
-}
-
-function children(): readonly number[] {
-  const list = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8');
-  return list.split(' ').filter(Boolean).map(Number);
 }

@@ -9,6 +9,7 @@ import { type ConfigObject, NO_CHAIN, writeConfig } from '../support/config.ts';
 import { type GatewayProcess, type PreparedGateway, prepareGateway } from '../support/gateway-process.ts';
 import { askHook } from '../support/hook.ts';
 import { type HostileFacilitator, startHostileFacilitator } from '../support/hostile-facilitator.ts';
+import { childrenOfPid } from '../support/program.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { scrape } from '../telemetry/scrape.ts';
@@ -17,11 +18,6 @@ const WORKERS = 2;
 const INPUT = { city: 'Zurich' };
 const POLL_MS = 10;
 const FATAL = 60;
-
-/** The processes that a process has started. */
-function childrenOf(pid: number): readonly number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
-}
 
 async function until(found: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await found())) await delay(POLL_MS);
@@ -101,7 +97,7 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
   });
 
   it('answers for both while one of them stands still', async () => {
-    const [stopped = 0] = childrenOf(gateway.pid);
+    const [stopped = 0] = childrenOfPid(gateway.pid);
     const found = async (path: string) => {
       const answer = await fetch(`${prepared.managementUrl}${path}`);
       return [answer.status, (await answer.text()).includes('adapter-unreachable')];
@@ -144,18 +140,16 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
 
   it('replaces a worker that is killed under load, and no paid call is lost', async () => {
     const proofs = await Promise.all(Array.from({ length: 12 }, proof));
-    const [victim = 0] = childrenOf(gateway.pid);
+    const [victim = 0] = childrenOfPid(gateway.pid);
     const before = facilitator.calls.filter(({ path }) => path === '/settle').length;
     // As a buyer does whose connection breaks: the same proof again until it is answered.
     const buy = async (paid: string): Promise<number> => {
-      for (;;)
-        try {
-          const { status } = await invoke('market_report', INPUT, { 'payment-signature': paid });
-          if (status < 500) return status;
-          await delay(POLL_MS);
-        } catch {
-          await delay(POLL_MS);
-        }
+      for (;;) {
+        const call = invoke('market_report', INPUT, { 'payment-signature': paid });
+        const status = await call.then((answer) => answer.status).catch(() => undefined);
+        if (status !== undefined && status < 500) return status;
+        await delay(POLL_MS);
+      }
     };
     const bought = proofs.map(buy);
     await until(() => facilitator.calls.filter(({ path }) => path === '/settle').length > before);
@@ -166,12 +160,12 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     );
     await gateway.logged(({ msg, pid }) => msg === 'a worker ended' && pid === victim);
     await gateway.logged(({ msg }) => msg === 'another worker serves in its place');
-    assert.equal(childrenOf(gateway.pid).length, WORKERS);
-    assert.ok(!childrenOf(gateway.pid).includes(victim));
+    assert.equal(childrenOfPid(gateway.pid).length, WORKERS);
+    assert.ok(!childrenOfPid(gateway.pid).includes(victim));
   });
 
   it('breaks the connection that a killed worker had been handed and had not taken', async () => {
-    const [victim = 0] = childrenOf(gateway.pid);
+    const [victim = 0] = childrenOfPid(gateway.pid);
     process.kill(victim, 'SIGSTOP');
     // In turn: one of these is handed to the worker that stands still.
     const calls = Array.from({ length: WORKERS }, () =>
@@ -183,7 +177,7 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     assert.equal(await Promise.race(calls), 200);
     process.kill(victim, 'SIGKILL');
     assert.deepEqual(new Set(await Promise.all(calls)), new Set([200, 'broken']));
-    await until(() => !childrenOf(gateway.pid).includes(victim) && childrenOf(gateway.pid).length === WORKERS);
+    await until(() => !childrenOfPid(gateway.pid).includes(victim) && childrenOfPid(gateway.pid).length === WORKERS);
   });
 
   it('ends with the cause in its log when workers end one after another, and the others finish their calls', async () => {
@@ -197,8 +191,8 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     await until(() => backend.requests.filter(({ url }) => url.startsWith('/held')).length === held.length);
     const deaths = (): number => gateway.log.filter(({ msg }) => msg === 'a worker ended').length;
     for (let death = deaths(); death <= MOST_DEATHS; death += 1) {
-      await until(() => childrenOf(gateway.pid).length === WORKERS);
-      process.kill(childrenOf(gateway.pid).at(-1) ?? 0, 'SIGKILL');
+      await until(() => childrenOfPid(gateway.pid).length === WORKERS);
+      process.kill(childrenOfPid(gateway.pid).at(-1) ?? 0, 'SIGKILL');
       await gateway.logged(() => deaths() > death);
     }
     const { err } = await gateway.logged(({ level }) => level === FATAL);
@@ -219,14 +213,14 @@ describe('a gateway of two workers', { timeout: 120_000 }, () => {
     backend.release();
     assert.deepEqual(await Promise.all(held.map(async (call) => (await call).status)), [200, 200]);
     assert.equal((await drained).status, 200);
-    const children = childrenOf(gateway.pid);
+    const children = childrenOfPid(gateway.pid);
     assert.deepEqual(await gateway.stop(), { code: 0, signal: null });
     assert.ok(children.every((pid) => !isThere(pid)));
   });
 
   it('leaves no worker behind when the primary is killed', async () => {
     await start();
-    const children = childrenOf(gateway.pid);
+    const children = childrenOfPid(gateway.pid);
     await gateway.kill();
     await until(() => children.every((pid) => !isThere(pid)));
   });

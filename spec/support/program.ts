@@ -51,7 +51,11 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
 
 /** The processes that a process has started and that are there; none of one that has ended. */
 export function childrenOf({ pid = 0, exitCode, signalCode }: ChildProcess): readonly number[] {
-  if (exitCode !== null || signalCode !== null) return [];
+  return exitCode !== null || signalCode !== null ? [] : childrenOfPid(pid);
+}
+
+/** The same of a process that is there. */
+export function childrenOfPid(pid: number): readonly number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 }
 

@@ -3,12 +3,14 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { NoInputError, UsageError } from '../../src/cli/exit-code.ts';
+import { bytesHex } from '../../src/payments/x402/evm/abi-words.ts';
 import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
 import { isPrivateKey } from '../../src/payments/x402/evm/relayer-keys.ts';
-import { prepareRecovery, readAccountSignature } from '../../src/payments/x402/evm/signature.ts';
+import { canonicalSignature, prepareRecovery, readAccountSignature } from '../../src/payments/x402/evm/signature.ts';
 import { prepareKey, type SigningKey } from '../../src/payments/x402/evm/signing-key.ts';
 import { authorizationDigest } from '../../src/payments/x402/evm/typed-data.ts';
 import type { PayeeSigner } from '../../src/payments/x402/refund/pay.ts';
+import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import type { Eip3009Authorization } from '../../src/payments/x402/wire/types.ts';
 
 /** A person may have to press a button, milliseconds. */
@@ -16,14 +18,7 @@ const PROGRAM_TIMEOUT_MS = 120_000;
 const KEY = /^(?:0x)?[0-9a-fA-F]{64}$/;
 
 /** The token whose transfers are signed. */
-export interface Token {
-  readonly chainId: number;
-  readonly asset: string;
-  readonly assetName: string;
-  readonly assetVersion: string;
-  /** 32 bytes as 0x-hex. */
-  readonly domainSeparator: string;
-}
+type Token = Pick<X402Config, 'chainId' | 'asset' | 'assetName' | 'assetVersion' | 'domainSeparator'>;
 
 /** @throws NoInputError, UsageError; the system's error for a file that cannot be read */
 export async function readKey(file: string, chainId: number): Promise<SigningKey> {
@@ -41,7 +36,7 @@ export function keySigner(key: SigningKey, { domainSeparator }: Pick<Token, 'dom
     address: key.address,
     async sign(authorization) {
       const { compact, recoveryId } = key.sign(digest(authorization));
-      return `0x${Buffer.from(compact).toString('hex')}${(27 + recoveryId).toString(16)}`;
+      return canonicalSignature(bytesHex(compact), recoveryId);
     },
   };
 }

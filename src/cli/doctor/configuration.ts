@@ -1,14 +1,12 @@
 /** The check of the configuration, as `acg validate` and a start make it. */
 
-import { openAppProbes } from '../../app/app-probe-guard.ts';
 import { routeWarnings } from '../../app/route-warnings.ts';
 import type { GatewayConfig } from '../../config/document/config.ts';
 import { configPath } from '../../config/document/read.ts';
-import { loadConfig } from '../../config/load.ts';
 import { configWarnings } from '../../config/warnings.ts';
 import { ConfigError } from '../../problems/problem.ts';
 import { compileCatalogue } from '../../resources/catalogue.ts';
-import { checkedDrain, processSettings } from '../process-settings.ts';
+import { checkedStart } from '../checked-start.ts';
 import { type Finding, failed, type NamedFinding, passed } from './check.ts';
 
 /** Undefined when it is refused: then nothing else can be looked at. */
@@ -20,10 +18,7 @@ interface CheckedConfiguration {
 export function checkConfiguration(path: string | undefined, env: NodeJS.ProcessEnv): CheckedConfiguration {
   const file = configPath(path, env);
   try {
-    const config = loadConfig({ path, env });
-    openAppProbes(env, config);
-    checkedDrain(config, processSettings(env));
-    compileCatalogue(config);
+    const { config } = checkedStart({ path, env }, compileCatalogue).loaded;
     const warnings = [...configWarnings(config), ...routeWarnings(config)];
     // Each says what to do itself.
     const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));

@@ -76,6 +76,19 @@ export function paymentsIn(
   });
 }
 
+/** Transfers of exactly this value to the payee by others, whatever they were for. */
+export function transfersTo(
+  receipt: TransactionReceipt,
+  { asset, payTo, value }: Pick<ExpectedPayment, 'asset' | 'payTo' | 'value'>,
+): number {
+  return assetLogs(receipt, asset).filter(
+    (log) =>
+      log?.eventName === 'Transfer' &&
+      !isAddressEqual(log.args.from, lowerHex(payTo)) &&
+      isTransfer(log, { from: log.args.from, payTo, value }),
+  ).length;
+}
+
 /** One log of the asset. Undefined is one of another event, which has its place in the order. */
 type AssetLog = ReturnType<typeof parseEventLogs<typeof ASSET_ABI>>[number] | undefined;
 

@@ -8,7 +8,7 @@ import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 import type { Chain, Evidence, EvidenceQuery } from './chain.ts';
 
 /** The search for a log begins this much earlier, because clocks of chains and gateways differ. */
-const CLOCK_MARGIN_SECONDS = 600;
+export const CLOCK_MARGIN_SECONDS = 600;
 /** Pauses between readings, milliseconds: short at first, then at the pace of blocks. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -21,10 +21,17 @@ export function evidenceQuery(
 ): EvidenceQuery {
   const { from, nonce, validBefore } = payload.payload.authorization;
   const ends = Number(validBefore);
-  // The window check refuses a proof earlier than this before its end, so it was not used earlier.
-  const since = ends - offer.maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
+  const since = notUsedBefore(ends, offer.maxTimeoutSeconds);
   const { asset, payTo, amount } = offer;
   return { asset, from, nonce, payTo, value: amount, validBefore: ends, since, knownTransaction };
+}
+
+/**
+ * Since when an authorization may have been used, Unix seconds: the window check refuses a proof
+ * earlier than this before its end.
+ */
+export function notUsedBefore(validBefore: number, maxTimeoutSeconds: number): number {
+  return validBefore - maxTimeoutSeconds - VALID_BEFORE_EXCESS_SECONDS - CLOCK_MARGIN_SECONDS;
 }
 
 /**

@@ -36,7 +36,12 @@ export function readAccountSignature(signature: string): AccountSignature | unde
   const recoveryId = recoveryIdOf(Number.parseInt(signature.slice(S_END), 16));
   if (r === 0n || r >= ORDER || s === 0n || s > HALF_ORDER || recoveryId === undefined) return undefined;
   const rs = signature.slice(0, S_END).toLowerCase();
-  return { compact: hexBytes(rs), recoveryId, canonical: `${rs}${(V_OFFSET + recoveryId).toString(16)}` };
+  return { compact: hexBytes(rs), recoveryId, canonical: canonicalSignature(rs, recoveryId) };
+}
+
+/** The spelling that the chain accepts. @param rs r and s, 64 bytes as 0x-hex in lower case */
+export function canonicalSignature(rs: string, recoveryId: number): string {
+  return `${rs}${(V_OFFSET + recoveryId).toString(16)}`;
 }
 
 function recoveryIdOf(v: number): 0 | 1 | undefined {

@@ -1,12 +1,10 @@
 /** Takes down a refund that was sent by hand, once the chain shows it. */
 
-import { parseEventLogs } from 'viem/utils';
 import type { Time } from '../../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../../ledger/ledger.ts';
 import { clientOver, readHead, readReceipt } from '../chain/client.ts';
+import { transfersTo } from '../chain/evidence.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { lowerHex } from '../evm/abi-words.ts';
-import { ASSET_ABI } from '../evm/calldata.ts';
 import { closeRefund, REFUND_LIFE_SECONDS, type RefundOutcome, type RefundParts, whyNotDue } from './pay.ts';
 import { readRefund } from './transfer.ts';
 
@@ -58,15 +56,10 @@ async function transfersBack(rpc: Rpc, record: PaymentRecord, transaction: strin
   const { asset, payer, units, settledAt = 0 } = record;
   const client = clientOver(rpc.call);
   const receipt = await readReceipt(client, transaction);
-  if (receipt === undefined || receipt.status !== 'success') return 0;
+  if (receipt === undefined) return 0;
   const { timestamp } = await readHead(client, receipt.blockNumber);
   if (timestamp < Math.floor(settledAt / 1_000)) return 0;
-  const own = receipt.logs.filter(({ address }) => lowerHex(address) === lowerHex(asset));
-  const transfers = parseEventLogs({ abi: ASSET_ABI, eventName: 'Transfer', logs: own });
-  return transfers.filter(
-    ({ args: { from, to, value } }) =>
-      lowerHex(to) === lowerHex(payer) && lowerHex(from) !== lowerHex(payer) && value === BigInt(units),
-  ).length;
+  return transfersTo(receipt, { asset, payTo: payer, value: units });
 }
 
 function sameAs({ payer, amount }: PaymentRecord) {

@@ -7,8 +7,8 @@
 import { createHash } from 'node:crypto';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
 import type { Chain, Evidence } from '../chain/chain.ts';
+import { CLOCK_MARGIN_SECONDS, notUsedBefore } from '../chain/payment-reading.ts';
 import type { Eip3009Authorization, PaymentRequirements, Proof } from '../wire/types.ts';
-import { VALID_BEFORE_EXCESS_SECONDS } from '../wire/window.ts';
 
 /** What of a record decides its refund. */
 type RefundTerms = Pick<
@@ -20,10 +20,8 @@ type PaymentTerms = Pick<
   'asset' | 'payer' | 'payee' | 'units' | 'nonce' | 'validBefore' | 'transaction'
 >;
 
-/** Longest life of an authorization of contract 4.2, its window included, seconds. */
-const LONGEST_LIFE_SECONDS = 3_600 + VALID_BEFORE_EXCESS_SECONDS;
-/** Clocks of chain, store and gateway differ by less, seconds. */
-const CLOCK_MARGIN_SECONDS = 600;
+/** The longest `maxTimeoutSeconds` of an offer (contract 4.1). */
+const LONGEST_TIMEOUT_SECONDS = 3_600;
 /** A search of logs may take a node long, milliseconds. */
 const READING_DEADLINE_MS = 30_000;
 
@@ -74,7 +72,7 @@ export async function wasSentBack(
   offer: PaymentRequirements,
 ): Promise<boolean> {
   const { from: payer, value: units, validBefore } = payload.payload.authorization;
-  const settledAt = 1_000 * (Number(validBefore) - LONGEST_LIFE_SECONDS);
+  const settledAt = 1_000 * notUsedBefore(Number(validBefore), LONGEST_TIMEOUT_SECONDS);
   const terms = { payId, asset: offer.asset, payer, payee: offer.payTo, units, settledAt };
   const shown = await readRefund(chain, terms, BUYER_DEADLINE_MS);
   if (shown.kind === 'unknown') throw new Error(shown.cause);
@@ -84,7 +82,7 @@ export async function wasSentBack(
 /** What the chain shows of the payment itself. Never rejects. */
 export function readPayment(chain: Chain, terms: PaymentTerms): Promise<Evidence> {
   const { asset, payer, nonce, payee, units, validBefore, transaction } = terms;
-  const since = validBefore - LONGEST_LIFE_SECONDS - CLOCK_MARGIN_SECONDS;
+  const since = notUsedBefore(validBefore, LONGEST_TIMEOUT_SECONDS);
   const payment = { asset, from: payer, nonce, payTo: payee, value: units, validBefore, since };
   return chain.readEvidence({ ...payment, knownTransaction: transaction }, READING_DEADLINE_MS);
 }
