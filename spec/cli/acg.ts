@@ -57,11 +57,6 @@ export function acgOnTerminal(folder: string, args: readonly string[], env: Envi
   return started(['--import', preload, MAIN, ...args], folder, env).ended;
 }
 
-/** Starts a command of a checkout, and does not wait for its end. */
-export function startAcgOfCheckout(folder: string, args: readonly string[]): RunningCommand {
-  return started([TOOLS, ...args], folder, {});
-}
-
 /** Starts `acg`, and does not wait for its end. */
 export function startAcg(folder: string, args: readonly string[], env: Environment = {}): RunningCommand {
   return started([MAIN, ...args], folder, env);

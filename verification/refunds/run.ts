@@ -3,13 +3,16 @@
  * them at once, a node that loses requests and replies, and a store that is lost.
  */
 
-import { startAcgOfCheckout } from '../../spec/cli/acg.ts';
-import { startFaultyNode } from '../../spec/payments/x402/faulty-node.ts';
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { PRICE_UNITS } from '../../spec/payments/x402/signing.ts';
+import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
+import { serveHttp } from '../../spec/support/http-server.ts';
 import { type Owed, openRefundShop, type RefundShop } from '../../spec/tools/refunds/shop.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
+import { leash } from '../../tools/local-world/leash.ts';
 
-const PAY = ['refunds', 'pay', '--all-due', '--yes', '--key-file'];
+const ACG = join(import.meta.dirname, '../../tools/acg.ts');
 /** Of the requests to the node. */
 const LOST = { request: 0.02, reply: 0.03 } as const;
 /** When an operator is killed, milliseconds after its first refund. */
@@ -54,7 +57,8 @@ export async function runRefunds(refunds: number, random: () => number = Math.ra
     }
   }
   // The node goes on losing requests; what is not sent by then is a violation.
-  for (let tries = 0; tries < TRIES; tries += 1) if ((await shop.acg(...PAY, shop.keyFile)).code === 0) break;
+  for (let tries = 0; tries < TRIES; tries += 1)
+    if ((await shop.acg('refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile)).code === 0) break;
   return {
     refunds,
     kills,
@@ -73,30 +77,46 @@ async function owe(shop: RefundShop, count: number): Promise<readonly Owed[]> {
 
 /** One command that is killed while it sends, or that ends by itself before. */
 async function operator(shop: RefundShop, random: () => number): Promise<'killed' | 'done' | 'failed'> {
-  const run = startAcgOfCheckout(shop.folder, [...PAY, shop.keyFile]);
-  run.child.stdout?.once('data', () =>
-    setTimeout(() => run.child.kill('SIGKILL'), random() * KILLED_WITHIN_MS).unref(),
+  const words = ['refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile];
+  const child = spawn(process.execPath, [ACG, ...words], {
+    cwd: shop.folder,
+    env: { ...COMPILE_CACHE },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  leash(child);
+  child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), random() * KILLED_WITHIN_MS).unref());
+  const [code, signal] = await new Promise<readonly [number | null, string | null]>((resolve) =>
+    child.once('exit', (...end) => resolve(end)),
   );
-  const { code } = await run.ended;
-  if (code === null) return 'killed';
+  if (signal !== null) return 'killed';
   return code === 0 ? 'done' : 'failed';
 }
 
-/** A node that loses some requests before they arrive and some replies after. */
+/** A node that drops some requests before they arrive and some replies after. */
 async function lossyNode(
   ends: AsyncDisposableStack,
   rpcUrl: string,
   random: () => number,
   lost: { request: number; reply: number },
 ): Promise<string> {
-  const node = await startFaultyNode(rpcUrl, () => {
+  const server = await serveHttp(async ({ request, response, body }) => {
     const chance = random();
-    if (chance >= LOST.request + LOST.reply) return 'pass';
-    lost[chance < LOST.request ? 'request' : 'reply'] += 1;
-    return chance < LOST.request ? 'fail' : 'lose';
+    if (chance < LOST.request) {
+      lost.request += 1;
+      request.socket.destroy();
+      return;
+    }
+    const answer = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+    const text = await answer.text();
+    if (chance < LOST.request + LOST.reply) {
+      lost.reply += 1;
+      request.socket.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
   });
-  ends.defer(() => node.stop());
-  return node.url;
+  ends.defer(() => server.stop());
+  return server.url;
 }
 
 async function judged(
