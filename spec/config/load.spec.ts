@@ -98,6 +98,7 @@ describe('what a document leaves out', () => {
       maxPassthrough: 256,
       maxUpgrades: 256,
       maxBufferedBytes: 33_554_432,
+      unpaidWork: { perResource: 64, perNetwork: 32, all: 256, windowMs: 3_600_000 },
       rate: undefined,
     });
     assert.deepEqual([config.storage.eventsMaxLength, config.storage.receiptsMaxLength], [10_000, 50_000]);

@@ -20,6 +20,7 @@ const ALL = load({ ...REDIS, ...ACP, 'limits.rate': { perSecond: 99, burst: 201 
 /** Limits of the schema that no process shares with another: why. */
 const UNDIVIDED: Readonly<Record<string, string>> = {
   'limits.rate.by': 'what a client is',
+  'limits.unpaidWork.windowSeconds': 'a time',
 };
 
 interface Node {

@@ -10,6 +10,7 @@ import type { MandateClaim, Used } from '../../src/mandates/register/register.ts
 import type { Challenge } from '../../src/payments/x402/wire/challenge.ts';
 import type { Offers } from '../../src/payments/x402/wire/offers.ts';
 import { type Call, currentCall, type ResponseWriter } from '../../src/pipeline/call.ts';
+import { createSelling } from '../../src/pipeline/steps/payment-required.ts';
 
 const CLAIM: MandateClaim = { at: 1_000, once: ['m:closed', 'j:checkout'], onceUntil: 2_000, open: [] };
 
@@ -86,6 +87,8 @@ export const OFFERS = new Map([
     },
   ],
 ]) as unknown as Offers;
+export const SELLING = createSelling(OFFERS as unknown as Offers);
+export const UNPAID_WORK = { perResource: 8, perNetwork: 8, all: 8, windowMs: 60_000 };
 
 const BACKEND = {
   method: 'GET',

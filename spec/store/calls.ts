@@ -7,6 +7,7 @@ import type {
   Discarded,
   Evidence,
   Holder,
+  Keeping,
   Note,
   PaymentFacts,
   PaymentLedger,
@@ -96,7 +97,7 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     leaseMs,
     ...(againMs === undefined ? {} : { againMs }),
     facts: factsOf(command, to),
-    ...(keeping === undefined ? {} : { keeping: { answer: keptAnswer(keeping.text), forMs: keeping.forMs } }),
+    ...(keeping === undefined ? {} : { keeping: keepingOf(keeping) }),
   };
   const written = receipt(subject.receiptId, requestId, { backendStatus: command.serial });
   const carried = command.receipt ? { receipt: written } : {};
@@ -104,6 +105,10 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
     return { kind: 'note', command: { ...writing, ...carried, ...(command.events ? { events } : {}) } };
   const dropped = command.dropReceipt ? { dropReceipt: subject.receiptId } : {};
   return { kind: 'advance', command: { ...writing, to: command.to, events, ...carried, ...dropped } };
+}
+
+function keepingOf({ text, forMs }: NonNullable<Extract<Command, { kind: 'note' }>['keeping']>): Keeping {
+  return text === undefined ? { forMs } : { answer: keptAnswer(text), forMs };
 }
 
 function proofOf({ payId }: PaymentTerms, which: 'good' | 'forged'): string {
@@ -184,6 +189,7 @@ function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: Pa
     ...(recovered ? { recovered: 'chain' } : {}),
     // Now and then where it does not belong, or missing where it does.
     ...((to === 'refunding' || to === 'refunded') !== (command.serial % 16 === 0) ? { refundTransaction: REFUND } : {}),
+    ...((to === 'worked') !== (command.serial % 16 === 1) ? { answered: 200 } : {}),
     ...(sending === undefined ? {} : { sending }),
     ...(key ? { keyDigest: sha256('first') } : {}),
   };

@@ -37,7 +37,8 @@ interface Written extends Held {
   readonly sending: 'begun' | 'ended' | undefined;
   readonly key: boolean;
   readonly dropReceipt: boolean;
-  readonly keeping: { readonly text: string; readonly forMs: number } | undefined;
+  /** Without a text: what is kept already. */
+  readonly keeping: { readonly text: string | undefined; readonly forMs: number } | undefined;
 }
 
 /** A command before it is known whom the record belongs to: `callOf` in calls.ts makes it one. */
@@ -112,7 +113,10 @@ const written = {
   key: rarely(8),
   dropReceipt: rarely(8),
   keeping: fc.option(
-    fc.record({ text: fc.string({ unit: 'binary', maxLength: 8 }), forMs: span(SPAN.none, SPAN.short, SPAN.long) }),
+    fc.record({
+      text: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: undefined }),
+      forMs: span(SPAN.none, SPAN.short, SPAN.long),
+    }),
     { nil: undefined },
   ),
 };
@@ -161,6 +165,10 @@ const life: fc.Arbitrary<Command[]> = fc
   .tuple(
     fc.constantFrom<readonly PaymentState[]>(
       ['settling', 'refused'],
+      ['worked', 'refused'],
+      ['worked', 'settling', 'refused'],
+      ['worked', 'settling', 'settled', 'delivered'],
+      ['worked', 'settling', 'withdrawn', 'settling', 'settled', 'undelivered', 'delivered'],
       ['settling', 'unresolved', 'settled', 'undelivered', 'delivered'],
       ['settling', 'unresolved', 'refused'],
       ['settling', 'settled', 'delivered'],

@@ -65,6 +65,7 @@ export async function compare(
     if (step % LOOK_EVERY === 0) await compareDue(stores, reached);
   }
   await compareDue(stores, reached);
+  await compareUnpaid(stores, reached);
   same(stores, await stores.onAll(trails), 'events and receipts');
   return calls;
 }
@@ -98,6 +99,13 @@ interface Found {
 async function look(ledger: Store['ledger'], payId: string): Promise<Found> {
   const [record, kept] = await Promise.all([ledger.read(payId), ledger.kept(payId)]);
   return { record, kept: kept === undefined ? undefined : { ...kept, body: new Uint8Array(kept.body) } };
+}
+
+async function compareUnpaid(stores: ThreeStores, reached: Set<string>): Promise<void> {
+  const { table, redis, sqlite } = await stores.onAll(({ ledger }) => ledger.unpaid(1_000));
+  assert.deepEqual(ids(sqlite).toSorted(), ids(table).toSorted(), 'SQLite differs from the table: unpaid work');
+  assert.deepEqual(ids(redis).toSorted(), ids(table).toSorted(), 'Redis differs from the table: unpaid work');
+  if (table.length > 0) reached.add('unpaid work');
 }
 
 async function compareDue(stores: ThreeStores, reached: Set<string>): Promise<void> {
@@ -170,6 +178,9 @@ function see(reached: Set<string>, sending: Sending, answered: Answered | undefi
   if (record === undefined) lane.records.delete(payId);
   else lane.records.set(payId, record);
   if (kept !== undefined) reached.add('a kept answer');
+  const { keeping = undefined } = call.kind === 'advance' || call.kind === 'note' ? call.command : {};
+  if (kept !== undefined && keeping !== undefined && keeping.answer === undefined)
+    reached.add('a kept answer for longer');
   if (record === undefined) return;
   reached.add(record.state);
   if (record.evidence !== undefined) reached.add(record.evidence);

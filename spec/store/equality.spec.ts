@@ -82,6 +82,7 @@ const EXPECTED = [
   ...['gone', 'fenced', 'illegal'].map((kind) => `discard: ${kind}`),
   ...([
     'reserved',
+    'worked',
     'settling',
     'withdrawn',
     'settled',
@@ -102,5 +103,14 @@ const EXPECTED = [
     'a mandate, refused',
   ],
   ...['sending begun', 'sending ended'],
-  ...['recovered', 'a kept answer', 'a key that was noted', 'a token', 'a token of another payment', 'something due'],
+  ...[
+    'unpaid work',
+    'a kept answer for longer',
+    'recovered',
+    'a kept answer',
+    'a key that was noted',
+    'a token',
+    'a token of another payment',
+    'something due',
+  ],
 ];

@@ -45,6 +45,24 @@ interface Carried {
   readonly events?: readonly EventDraft[];
 }
 
+/** Kept answers over a map. */
+export type KeptAnswers = Map<string, { readonly answer: KeptAnswer; readonly until: number }>;
+
+export function keepAnswer(answers: KeptAnswers, payId: string, keeping: Keeping | undefined, now: number): void {
+  if (keeping === undefined) return;
+  const before = answers.get(payId);
+  const answer = keeping.answer ?? (before !== undefined && before.until > now ? before.answer : undefined);
+  if (answer !== undefined) answers.set(payId, { answer, until: now + keeping.forMs });
+}
+
+/** Refused payments whose backend had answered, the latest first. */
+export function unpaidAmong(records: Iterable<PaymentRecord>, limit: number): readonly PaymentRecord[] {
+  return [...records]
+    .filter(({ state, answered }) => state === 'refused' && answered !== undefined)
+    .sort((a, b) => b.changedAt - a.changedAt)
+    .slice(0, limit);
+}
+
 /**
  * The pure table over maps: what the engines are compared with. Pages know one filter, the request.
  * `epoch`: of the register of mandates.
@@ -58,7 +76,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
   const events: EventDraft[] = [];
 
   const refusals = new Map<string, { readonly reason: string; readonly until: number }>();
-  const answers = new Map<string, { readonly answer: KeptAnswer; readonly until: number }>();
+  const answers: KeptAnswers = new Map();
 
   const settle = <Answer>(payId: string, outcome: Outcome<Answer>, carried: Carried = {}): Answer => {
     const { answer, record, changed } = outcome;
@@ -70,7 +88,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
     else records.set(payId, record);
     if (receipt !== undefined) receipts.set(receipt.id, receipt);
     if (carried.dropReceipt !== undefined) receipts.delete(carried.dropReceipt);
-    if (keeping !== undefined) answers.set(payId, { answer: keeping.answer, until: now() + keeping.forMs });
+    keepAnswer(answers, payId, keeping, now());
     events.push(...(carried.events ?? []));
     return answer;
   };
@@ -103,6 +121,7 @@ export function tableStore(now: () => number, epoch: RegisterEpoch): Store {
       const kept = answers.get(payId);
       return kept !== undefined && kept.until > now() ? kept.answer : undefined;
     },
+    unpaid: async (limit) => unpaidAmong(records.values(), limit),
     due: async (limit) =>
       [...records.values()]
         .filter(({ dueAt }) => dueAt !== 0 && dueAt <= now())

@@ -21,6 +21,7 @@ import { countUntilClosed, limitConcurrency, trackInFlight } from '../pipeline/m
 import { resolve } from '../pipeline/middleware/resolve.ts';
 import { timed } from '../pipeline/middleware/timed.ts';
 import { validate } from '../pipeline/middleware/validate.ts';
+import { createSelling } from '../pipeline/steps/payment-required.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
@@ -255,7 +256,7 @@ function purchase(generation: Generation, process: Process): readonly RequestHan
     step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
     step('resolve', resolve(catalogue, events, payments?.collect)),
     step('validate', validate(payments?.collect)),
-    step('challenge', challenge(offers, mandateService)),
+    step('challenge', challenge(payments?.selling ?? createSelling(offers), mandateService)),
     holdWhileFenced(process.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),
     ...(mandateService === undefined

@@ -30,6 +30,7 @@ import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-purchase.ts';
+import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
@@ -44,6 +45,7 @@ import {
   type FindCollectable,
   type RemovedBackend,
 } from '../pipeline/steps/collecting.ts';
+import { createSelling, type Selling } from '../pipeline/steps/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
@@ -54,7 +56,7 @@ import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'processes'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
 
 /** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
@@ -85,6 +87,7 @@ interface SaleParts {
 
 /** The payments of one configuration. */
 interface Payments {
+  readonly selling: Selling;
   readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** Finds what a call has paid for that the configuration does not serve any more. */
   readonly collect: FindCollectable;
@@ -112,7 +115,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
   const settler = createSettler({
-    ...{ ledger, rail, leases, onUnclaimed, processes },
+    ...{ ledger, rail, leases, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
     get onStoreLoss() {
       return storeLossPolicy(now().x402 ?? x402);
     },
@@ -129,18 +132,23 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   });
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler);
-  const gate = { accepting: settlementGate(parts), reserveBackend: backend.reserve };
+  const accepting = settlementGate(parts);
+  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
     sale({ config, tokens, catalogue, offers, mandateService, clientOf }) {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
+      const networkOf = wideNetwork(clientOf);
+      const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
+      const gate = { accepting, reserveBackend: backend.reserve, unpaidWork, networkOf };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
       return {
+        selling,
         middleware: {
-          verify: trackInFlight(lifecycle, verify(offers, verifier, wideNetwork(clientOf), mandateService)),
-          settle: trackInFlight(lifecycle, settle(offers, joined, gate, mandateService)),
+          verify: trackInFlight(lifecycle, verify(selling, verifier, networkOf, mandateService)),
+          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService)),
         },
         collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
       };
@@ -214,6 +222,22 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
   return (facts) => {
     unclaimed += 1;
     log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
+  };
+}
+
+function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnpaid']> {
+  const unpaid = { refused: 0, too_large: 0 };
+  metrics.counter({
+    name: 'acg_unpaid_work_total',
+    help:
+      'Answers of the backend that were not paid for, of resources with settle: after. refused: the payment came to nothing; ' +
+      'GET /api/unpaid-work lists them. too_large: the answer was too large to be kept, so nothing was taken for it.',
+    label: 'cause',
+    read: () => unpaid,
+  });
+  return (facts) => {
+    unpaid[facts.reason === 'response_too_large' ? 'too_large' : 'refused'] += 1;
+    log.warn(facts, 'the backend worked for a call that is not paid');
   };
 }
 

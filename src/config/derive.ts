@@ -23,6 +23,7 @@ import {
 } from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
 import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
+import { SEALING_KEYS } from './sections/sealing.ts';
 import { deriveStorage, type Engine, engineOf, storageKeys } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
@@ -58,6 +59,8 @@ export function deriveConfig(
     enabled: enabledChannels(document, problems),
     asset: payments.asset,
     mandates: mandateSetting(document, ap2, problems),
+    maxTimeoutSeconds: payments.x402?.maxTimeoutSeconds,
+    seals: keys.length > 0 || !problems.sound(SEALING_KEYS),
   };
   const resources = deriveResources(document, surroundings, problems);
   problems.throwIfAny();

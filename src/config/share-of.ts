@@ -14,10 +14,12 @@ export function dividedBounds({
   limits,
   protocols,
 }: Pick<GatewayConfig, 'limits' | 'protocols'>): Readonly<Record<string, number>> {
-  const { rate, ...bounds } = limits;
+  const { rate, unpaidWork, ...bounds } = limits;
+  const { windowMs: _window, ...unpaid } = unpaidWork;
   const { acp } = protocols;
   return Object.fromEntries([
     ...Object.entries(bounds).map(([name, bound]) => [`limits.${name}`, bound] as const),
+    ...Object.entries(unpaid).map(([name, bound]) => [`limits.unpaidWork.${name}`, bound] as const),
     ...Object.entries(rate ?? {}).map(([name, bound]) => [`limits.rate.${name}`, bound] as const),
     ...(acp.enabled ? [['protocols.acp.limits.maxInFlight', acp.maxInFlight] as const] : []),
   ]);
@@ -42,6 +44,12 @@ export function shareOf<Config extends Bounded>(config: Config, processes: numbe
       maxPassthrough: part(limits.maxPassthrough),
       maxUpgrades: part(limits.maxUpgrades),
       maxBufferedBytes: part(limits.maxBufferedBytes),
+      unpaidWork: {
+        perResource: part(limits.unpaidWork.perResource),
+        perNetwork: part(limits.unpaidWork.perNetwork),
+        all: part(limits.unpaidWork.all),
+        windowMs: limits.unpaidWork.windowMs,
+      },
       rate: limits.rate && { perSecond: part(limits.rate.perSecond), burst: part(limits.rate.burst) },
     },
     protocols: { ...protocols, acp: acp.enabled ? { ...acp, maxInFlight: part(acp.maxInFlight) } : acp },

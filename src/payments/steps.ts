@@ -9,6 +9,8 @@ import { channel } from 'node:diagnostics_channel';
 export type PaymentStep =
   | 'reserved'
   | 'verified'
+  | 'working'
+  | 'worked'
   | 'settling'
   | 'sending'
   | 'signed'

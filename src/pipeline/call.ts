@@ -19,7 +19,7 @@ import { reasonOfRefusal } from '../mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verdict.ts';
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
-import type { ShownToken } from '../payments/pricing/buyer-token.ts';
+import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
 import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
 import type { CarriedProof } from '../payments/settlement/verifier.ts';
@@ -116,7 +116,7 @@ export interface ProvenCall extends Omit<PreparedCall, 'stage' | 'idempotencyKey
   /** The one name that the caller gave this payment, in whichever way (contract 4.4). */
   readonly idempotencyKey: string | undefined;
   /** The token of the 402 that came back with the proof: the buyer's secret (contract 4.5). */
-  readonly token: ShownToken | undefined;
+  readonly token: ReadToken | undefined;
   /** What the local checks have against a proof that passed because its record must answer. */
   readonly refusal: string | undefined;
   /** Absent where no mandate is required, and before the check of it. */

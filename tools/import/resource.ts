@@ -228,7 +228,10 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
       },
       ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: [], strictQuery: false },
     },
-    pricing: pricing.type === 'free' ? pricing : { ...pricing, units: 1n },
+    pricing:
+      pricing.type === 'free'
+        ? pricing
+        : { type: 'fixed', amount: pricing.amount, currency: pricing.currency, units: 1n },
     ...{ exposedVia: [], paymentMethods: [], authorization: [], bazaar: undefined },
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });

@@ -33,7 +33,7 @@ export interface StoreReader {
 }
 
 const TAG = `{acg:${MERCHANT_ID}}`;
-const OPEN = new Set(['reserved', 'settling', 'settled']);
+const OPEN = new Set(['reserved', 'worked', 'settling', 'settled']);
 const PAGE = 1_000;
 
 /** Connects to a Redis that is not killed any more. */

@@ -33,7 +33,9 @@ describe('evidence', () => {
     it(`${evidence} of a record that was read belongs to its state`, () => {
       for (const state of STATES) {
         const allowed =
-          state === 'refused' ? !paid : paid && !['reserved', 'settling', 'withdrawn', 'unresolved'].includes(state);
+          state === 'refused'
+            ? !paid
+            : paid && !['reserved', 'worked', 'settling', 'withdrawn', 'unresolved'].includes(state);
         const record = { ...inState(state), evidence };
         if (allowed) assert.equal(assertRecord(record), record);
         else assert.throws(() => assertRecord(record), LedgerCorruption);

@@ -53,9 +53,14 @@ const RULES: Readonly<Record<string, Rule>> = {
     assert.equal(after?.evidence, before.evidence);
     return true;
   },
-  'what was settling is never deleted': ({ before, after, reached }) => {
+  'what was settling or worked is never deleted': ({ before, after, reached }) => {
     if (before === undefined || before.state === 'reserved') return false;
-    assert.ok(after !== undefined && reached.has('settling'));
+    assert.ok(after !== undefined && (reached.has('settling') || reached.has('worked')));
+    return true;
+  },
+  'an answer that was there before the settlement is known to the end': ({ before, after }) => {
+    if (before?.state !== 'worked' && before?.answered === undefined) return false;
+    assert.equal(after?.answered, before.answered);
     return true;
   },
   'what was withdrawn is settled only after it was settling anew, and never has bytes to send': ({ before, after }) => {

@@ -52,7 +52,7 @@ export const LEASE_MS = 10_000;
 
 /** A record in a state, held by `buyer` under fence 1 until NOW + 10 s. */
 export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {}): PaymentRecord {
-  const paid = !['reserved', 'settling', 'withdrawn', 'refused', 'unresolved'].includes(state);
+  const paid = !['reserved', 'worked', 'settling', 'withdrawn', 'refused', 'unresolved'].includes(state);
   const open = !isFinal(state);
   return assertRecord({
     ...terms('one'),
@@ -66,6 +66,7 @@ export function inState(state: PaymentState, changes: Partial<PaymentRecord> = {
     reservedAt: NOW - 1_000,
     changedAt: NOW - 500,
     ...(paid ? { transaction: TRANSACTION, settledAt: NOW - 600, evidence: 'logs' } : {}),
+    ...(state === 'worked' ? { answered: 200 } : {}),
     ...(state === 'withdrawn' ? { transaction: TRANSACTION, reason: 'relayer_unfunded' } : {}),
     ...(state === 'unresolved' ? { reason: 'undecided' } : {}),
     ...(state === 'refunding' || state === 'refunded' ? { refundTransaction: REFUND } : {}),
@@ -93,6 +94,7 @@ export function move(record: PaymentRecord, to: Advance['to'], more: Partial<Adv
 
 /** The least that must be known to come into a state. */
 const WITH_EVIDENCE: Readonly<Partial<Record<PaymentState, PaymentFacts>>> = {
+  worked: { answered: 200 },
   settled: { evidence: 'logs', transaction: TRANSACTION },
   refused: { evidence: 'unsent', reason: 'insufficient_funds' },
   unresolved: { reason: 'undecided' },

@@ -12,7 +12,10 @@ const LAWFUL = STATES.flatMap((from) => TRANSITIONS[from].map((to) => `${from} -
 describe('the table of payment states', () => {
   it('is the one of the contract', () => {
     assert.deepEqual(LAWFUL, [
+      'reserved -> worked',
       'reserved -> settling',
+      'worked -> settling',
+      'worked -> refused',
       'settling -> settled',
       'settling -> refused',
       'settling -> withdrawn',
@@ -170,7 +173,7 @@ describe('writing under a token', () => {
       const { answer } = discard(record, holder(record));
       assert.deepEqual(answer, state === 'reserved' ? { kind: 'gone' } : { kind: 'illegal', state });
     });
-    const provable = !isFinal(state) && !['reserved', 'withdrawn'].includes(state);
+    const provable = !isFinal(state) && !['reserved', 'worked', 'withdrawn'].includes(state);
     it(`${state}: a transaction ${provable ? 'may' : 'must not'} be noted`, () => {
       const record = inState(state);
       const { answer } = note(record, { ...holder(record), facts: { transaction: TRANSACTION }, leaseMs: 1 }, NOW);

@@ -190,7 +190,12 @@ describe('what a token says of the terms of its 402', () => {
     ['a longer time', { maxTimeoutSeconds: 3_600 }],
   ] as const)
     it(`nothing of ${title}, whose buyer it does not name either`, () => {
-      assert.deepEqual(tokens.read(text, { ...TERMS, ...other }), { text, genuineForMs: 0, offeredUntilMs: undefined });
+      assert.deepEqual(tokens.read(text, { ...TERMS, ...other }), {
+        text,
+        genuineForMs: 0,
+        offeredUntilMs: undefined,
+        answerOf: undefined,
+      });
     });
 
   it('nothing under another key', () => {

@@ -23,6 +23,7 @@ function offersFor(prices: Readonly<Record<string, string>>, nowMs: () => number
     name: id,
     description: undefined,
     mimeType: 'application/json',
+    backend: { timeoutMs: 10_000 },
     pricing: { type: 'fixed', amount, currency: 'TUSD', units: BigInt(Math.round(Number(amount) * 1e6)) } as const,
   }));
   const config = { merchant: { publicBaseUrl: BASE }, resources, x402: { ...x402, maxTimeoutSeconds } };

@@ -19,7 +19,10 @@ import { tokensUnder } from './tokens.ts';
 
 const x402 = termsFor();
 const pricing = { type: 'fixed', amount: '0.01', currency: 'TUSD', units: PRICE_UNITS } as const;
-const report = { id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing };
+const report = {
+  ...{ id: 'report', name: 'Report', description: undefined, mimeType: 'application/json', pricing },
+  backend: { timeoutMs: 10_000 },
+};
 const backend = { publicBaseUrl: 'https://shop.example' };
 const offer =
   compileOffers({ merchant: backend, resources: [report], x402 }, tokensUnder()).get('report') ?? assert.fail();

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FundedCall } from '../../../src/pipeline/call.ts';
 import { challenge } from '../../../src/pipeline/middleware/challenge.ts';
-import { ACCEPTED, callAt, OFFERS, passed, RESOURCE, scriptedMandates } from '../calls.ts';
+import { ACCEPTED, callAt, passed, RESOURCE, SELLING, scriptedMandates } from '../calls.ts';
 
 const { mandates, asked } = scriptedMandates(ACCEPTED);
 
 /** How a call leaves the middleware, and what was answered. */
 async function challenged(more: object) {
   const call = callAt('prepared', more);
-  const { went, error } = await passed(challenge(OFFERS, mandates), call.res);
+  const { went, error } = await passed(challenge(SELLING, mandates), call.res);
   return { went, error, call: call.call(), written: call.written, types: call.types() };
 }
 
@@ -29,7 +29,7 @@ describe('the challenge of a call', () => {
   it('a call without an input gets a 402 that is for any, without a checkout', async () => {
     const resource = { ...RESOURCE, authorization: ['ap2'] };
     const call = callAt('resolved', { resource, proof: { kind: 'none' } });
-    const { went } = await passed(challenge(OFFERS, mandates), call.res);
+    const { went } = await passed(challenge(SELLING, mandates), call.res);
     assert.deepEqual([went, call.written, call.types()], [false, [['402', 'fresh', undefined]], ['payment.required']]);
   });
 

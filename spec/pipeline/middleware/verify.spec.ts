@@ -5,7 +5,7 @@ import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { oneKey, verify } from '../../../src/pipeline/middleware/verify.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
-import { callAt, free, OFFERS, passed } from '../calls.ts';
+import { callAt, free, passed, SELLING } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;
 const proof = { payId: 'p' };
@@ -24,7 +24,7 @@ async function verified(verdict: Verdict | Error, call = callAt('prepared')) {
     },
   };
   const { went, error } = await passed(
-    verify(OFFERS, verifier, () => 'network'),
+    verify(SELLING, verifier, () => 'network'),
     call.res,
   );
   return { went, error, call: call.call<ProvenCall>(), written: call.written };

@@ -3,6 +3,7 @@
 import type { AcpConfig } from '../../checkouts/settings.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
 import type { PassthroughSettings } from '../../passthrough/settings.ts';
+import type { UnpaidWorkLimits } from '../../payments/settlement/unpaid-work.ts';
 import type { X402Config } from '../../payments/x402/wire/settings.ts';
 import type { PublishedName } from '../../resources/published.ts';
 import type { OriginHeader, ResourceConfig } from '../../resources/settings.ts';
@@ -80,6 +81,8 @@ export interface GatewayConfig {
     readonly maxUpgrades: number;
     /** Memory for answers that are held as a whole, bytes. */
     readonly maxBufferedBytes: number;
+    /** Of calls that are settled after the backend answered. Of all processes together. */
+    readonly unpaidWork: UnpaidWorkLimits;
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;
   };

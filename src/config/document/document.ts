@@ -59,6 +59,12 @@ export interface ConfigDocument {
     readonly maxPassthrough?: number;
     readonly maxUpgrades?: number;
     readonly maxBufferedBytes?: number;
+    readonly unpaidWork?: {
+      readonly perResource?: number;
+      readonly perNetwork?: number;
+      readonly all?: number;
+      readonly windowSeconds?: number;
+    };
     readonly rate?: RateDocument;
   };
 }
@@ -187,12 +193,18 @@ export interface ResourceDocument {
     readonly timeoutMs?: number;
     readonly maxResponseBytes?: number;
     readonly idempotent?: boolean;
+    readonly safeUnpaid?: boolean;
     readonly relayStatuses?: readonly number[];
     readonly strictQuery?: boolean;
   };
   readonly pricing:
     | { readonly type: 'free' }
-    | { readonly type: 'fixed'; readonly amount: string; readonly currency: string };
+    | {
+        readonly type: 'fixed';
+        readonly amount: string;
+        readonly currency: string;
+        readonly settle?: 'before' | 'after';
+      };
   readonly expose?: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
   readonly payments?: readonly 'x402'[];
   readonly authorization?: { readonly required?: readonly 'ap2'[] };

@@ -10,6 +10,7 @@ import { type AcpSurroundings, deriveAcp } from './acp.ts';
 import type { Engine } from './storage.ts';
 
 const LIMITS = schema.properties.limits.properties;
+const UNPAID_WORK = LIMITS.unpaidWork.properties;
 const SERVER = schema.properties.server.properties;
 const MANAGEMENT = schema.properties.management.properties;
 const PROTOCOLS = schema.properties.protocols.properties;
@@ -140,6 +141,12 @@ export function deriveLimits({ limits = {} }: ConfigDocument): GatewayConfig['li
     maxPassthrough: limits.maxPassthrough ?? LIMITS.maxPassthrough.default,
     maxUpgrades: limits.maxUpgrades ?? LIMITS.maxUpgrades.default,
     maxBufferedBytes: limits.maxBufferedBytes ?? LIMITS.maxBufferedBytes.default,
+    unpaidWork: {
+      perResource: limits.unpaidWork?.perResource ?? UNPAID_WORK.perResource.default,
+      perNetwork: limits.unpaidWork?.perNetwork ?? UNPAID_WORK.perNetwork.default,
+      all: limits.unpaidWork?.all ?? UNPAID_WORK.all.default,
+      windowMs: (limits.unpaidWork?.windowSeconds ?? UNPAID_WORK.windowSeconds.default) * 1_000,
+    },
     rate: limits.rate && { perSecond, burst },
   };
 }

@@ -26,13 +26,13 @@ export function derivePricing(
   problems: ProblemList,
 ): Pricing | undefined {
   if (pricing.type === 'free') return { type: 'free' };
-  const { amount, currency } = pricing;
+  const { amount, currency, settle } = pricing;
   if (asset.kind === 'absent') problems.add(`${path}.pricing`, 'needs payments.x402, else it cannot be paid');
   if (asset.kind !== 'known') return undefined;
   if (!asset.currencies.includes(currency)) problems.add(`${path}.pricing.currency`, currencyProblem(asset.currencies));
   try {
     const units = parseAmount(amount, asset.decimals);
-    if (units > 0n) return { type: 'fixed', amount, currency, units };
+    if (units > 0n) return { type: 'fixed', amount, currency, units, ...(settle === 'after' ? { settle } : {}) };
     problems.add(`${path}.pricing.amount`, 'must be more than zero; use type: free to give it away');
   } catch (error) {
     if (!(error instanceof AmountError)) throw error;

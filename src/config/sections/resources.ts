@@ -2,6 +2,7 @@
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import type { Channel } from '../../events/event.ts';
+import { leastSecondsToPay } from '../../payments/x402/wire/window.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
@@ -11,6 +12,7 @@ import type { HeaderMap, ResourceDocument } from '../document/document.ts';
 import type { MandateSetting } from './ap2.ts';
 import { type BackendBase, lowerHeaders } from './backend.ts';
 import { derivePricing, type PriceAsset } from './pricing.ts';
+import { MAKE_A_KEY, SEALING_KEYS } from './sealing.ts';
 
 const RESOURCE = schema.$defs.resource.properties;
 const BACKEND = RESOURCE.backend.properties;
@@ -23,6 +25,10 @@ export const USUAL_LIMITS = {
 
 /** Never relayed: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
+/** Methods whose repetition does no harm (RFC 9110). */
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE']);
+/** For the buyer, between a 402 and the proof that answers it. */
+const SIGNING_SECONDS = 10;
 /** Allowed by the grammar, but a URL parser removes them as path segments. */
 const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
 
@@ -37,6 +43,10 @@ export interface ResourceSurroundings {
   readonly enabled: ReadonlySet<Channel> | undefined;
   readonly asset: PriceAsset;
   readonly mandates: MandateSetting;
+  /** Of `payments.x402`; undefined where it is absent or refused. */
+  readonly maxTimeoutSeconds: number | undefined;
+  /** Whether what is stored is sealed; true, too, where the keys were refused. */
+  readonly seals: boolean;
 }
 
 /**
@@ -46,9 +56,10 @@ export interface ResourceSurroundings {
 export function deriveResource(
   id: string,
   document: ResourceDocument,
-  { publicBaseUrl, passes, backend, enabled, asset, mandates }: ResourceSurroundings,
+  surroundings: ResourceSurroundings,
   problems: ProblemList,
 ): ResourceConfig | undefined {
+  const { publicBaseUrl, passes, backend, enabled, asset, mandates } = surroundings;
   const path = memberPath('resources', id);
   // Of thousands of resources most are without fault: their paths are not written.
   const isSound = problems.sound(path);
@@ -60,6 +71,8 @@ export function deriveResource(
   if (accepted('backend.relayStatuses')) checkRelayed(document.backend, free, path, problems);
   const headers = accepted('backend.headers') ? ownHeaders(document, path, problems) : {};
   const exposedVia = accepted('expose') ? mounted(document.expose, enabled, path, problems) : [];
+  if (pricing?.type === 'fixed' && pricing.settle === 'after' && accepted('backend'))
+    checkSettledAfter(document.backend, surroundings, path, problems);
   if (pricing !== undefined && accepted('expose', 'bazaar'))
     refuse(bazaarFaults({ bazaar: document.bazaar, pricing, exposedVia }), path, problems);
   const methods = accepted('payments') ? paymentMethods(document.payments, free, path, problems) : [];
@@ -113,6 +126,36 @@ function checkRelayed(
     problems.add(`${path}.backend.relayStatuses`, 'must not have 402: agents would pay for it');
   if (relayStatuses.length > 0 && free === false)
     problems.add(`${path}.backend.relayStatuses`, 'is for free resources only; remove it');
+}
+
+/**
+ * What a resource needs whose backend answers before the money moves. Its operation may be worked
+ * for nothing, and again for the same payment; its answer waits in the store.
+ */
+function checkSettledAfter(
+  {
+    method,
+    idempotent = false,
+    safeUnpaid = false,
+    timeoutMs = BACKEND.timeoutMs.default,
+  }: ResourceDocument['backend'],
+  { maxTimeoutSeconds, seals }: ResourceSurroundings,
+  path: string,
+  problems: ProblemList,
+): void {
+  const at = `${path}.pricing.settle`;
+  if (!(idempotent || safeUnpaid || REPEATABLE.has(method)))
+    problems.add(
+      at,
+      `cannot be after: a ${method} may do something that is not paid in the end; set backend.idempotent or backend.safeUnpaid where that does no harm`,
+    );
+  if (!seals) problems.add(at, `needs ${SEALING_KEYS}: answers wait in the store until they are paid; ${MAKE_A_KEY}`);
+  const least = leastSecondsToPay(timeoutMs) + SIGNING_SECONDS;
+  if (maxTimeoutSeconds !== undefined && maxTimeoutSeconds < least)
+    problems.add(
+      at,
+      `needs payments.x402.maxTimeoutSeconds of at least ${least}: the call may take ${timeoutMs} ms, and then its payment is settled`,
+    );
 }
 
 function ownHeaders({ backend }: ResourceDocument, path: string, problems: ProblemList): HeaderMap {

@@ -93,6 +93,8 @@ export interface DeliveryFacts {
   readonly lease: Lease;
   /** The backend's whole answer, when it came and is small enough to keep. */
   readonly answer: KeptAnswer | undefined;
+  /** The store keeps it already. */
+  readonly keptBefore?: boolean;
 }
 
 /** A delivery whose bytes may leave: the record as this attempt holds it, and the mark's write. */
@@ -207,12 +209,12 @@ export function createDeliveryRecorder(
       const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
       return close(record, facts, delivery, {
         to: 'delivered',
-        ...keeping(facts.answer, deliveredKeepMs(record, keepMs())),
+        ...keeping(facts, deliveredKeepMs(record, keepMs())),
       });
     },
     undelivered: async (record, facts) => {
       const forMs = windowLeftMs(record);
-      const kept = keeping(facts.answer, forMs);
+      const kept = keeping(facts, forMs);
       const { backendStatus, failure } = facts;
       const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
       // What is kept or may not be sent again waits for its buyer; the reconciler fetches the rest.
@@ -261,7 +263,8 @@ async function retake(
     if (reservation.kind !== 'granted') return { kind: 'over', state: record.state };
     if (DELIVERING_STATES.includes(record.state)) return { kind: 'held', record };
     // The store lost it: no attempt needs what began anew here.
-    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []);
+    // Otherwise its lease ends by itself.
+    if (record.state === 'reserved') await ledger.discard(fencingToken(record), []).catch(() => undefined);
     return undefined;
   }
   return undefined;
@@ -295,7 +298,12 @@ function deliveredKeepMs({ keyDigest, tokenDigest, channel }: PaymentRecord, kee
 }
 
 /** An answer that can be kept, with its time; otherwise nothing. */
-function keeping(answer: KeptAnswer | undefined, forMs: number): Pick<Advance, 'keeping'> {
+function keeping(
+  { answer, keptBefore = false }: Pick<DeliveryFacts, 'answer' | 'keptBefore'>,
+  forMs: number,
+): Pick<Advance, 'keeping'> {
+  // One that is delivered may be kept for no time at all.
+  if (keptBefore) return { keeping: { forMs } };
   return answer === undefined || forMs < 1 || answer.body.byteLength > MAX_KEPT_BYTES
     ? {}
     : { keeping: { answer, forMs } };

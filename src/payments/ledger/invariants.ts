@@ -25,6 +25,7 @@ const DIGITS = /^\d{1,78}$/;
 const CHANNELS: ReadonlySet<unknown> = new Set(['http', 'mcp', 'a2a', 'acp', 'origin']);
 const STATES: ReadonlySet<unknown> = new Set<PaymentState>([
   'reserved',
+  'worked',
   'settling',
   'withdrawn',
   'settled',
@@ -87,6 +88,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   keyDigest: optionalDigest,
   tokenDigest: optionalDigest,
   mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
+  settle: (value) => value === undefined || value === 'after',
 };
 
 const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
@@ -108,11 +110,13 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   recovered: (value) => value === undefined || value === 'chain',
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
   refundTransaction: optionalText,
+  answered: (value) => value === undefined || positive(value),
 };
 
 /** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
 export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentRecord)[]>> = {
   reserved: [],
+  worked: ['answered'],
   settling: [],
   withdrawn: ['reason'],
   settled: ['evidence', 'settledAt'],
@@ -128,6 +132,7 @@ export const REQUIRED: Readonly<Record<PaymentState, readonly (keyof PaymentReco
 /** The evidence of a state: the 402 promise and "no delivery without payment" rest on it. */
 const EVIDENCE: Readonly<Record<PaymentState, ReadonlySet<unknown> | undefined>> = {
   reserved: undefined,
+  worked: undefined,
   settling: undefined,
   withdrawn: undefined,
   settled: PAID,
@@ -193,19 +198,24 @@ export function assertKeeping(keeping: Keeping | undefined): void {
   if (keeping === undefined) return;
   const { answer, forMs } = keeping;
   if (!Number.isSafeInteger(forMs) || forMs < 0) throw new RangeError('an answer is kept for whole milliseconds');
+  if (answer === undefined) return;
   const most = answer.headers[SEALED_ANSWER] === undefined ? MAX_KEPT_BYTES : MAX_STORED_ANSWER_BYTES;
   if (answer.body.byteLength > most) throw new RangeError(`an answer over ${most} bytes is not kept`);
 }
 
 /**
  * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
- * command; so does the transaction of a refund with `refunding` and `refunded`. `to` is undefined
- * for a note. @throws LedgerCorruption before anything is written
+ * command; so does the transaction of a refund with `refunding` and `refunded`, and the status of an
+ * answer with `worked`. `to` is undefined for a note. @throws LedgerCorruption before anything is written
  */
 export function assertFacts(
   to: PaymentState | undefined,
-  { evidence, transaction, reason, refundTransaction }: PaymentFacts,
+  { evidence, transaction, reason, refundTransaction, answered }: PaymentFacts,
 ): void {
+  if ((to === 'worked') !== (answered !== undefined))
+    throw new LedgerCorruption(
+      `${to ?? 'a note'} ${answered === undefined ? 'without' : 'with'} the status of an answer`,
+    );
   const isRefund = to === 'refunding' || to === 'refunded';
   if (isRefund !== (refundTransaction !== undefined))
     throw new LedgerCorruption(`${to ?? 'a note'} ${isRefund ? 'without' : 'with'} a transaction of a refund`);

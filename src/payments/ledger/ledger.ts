@@ -11,6 +11,11 @@ import type { Receipt } from '../../receipts/receipt.ts';
 /** The states of contract 4.3. `settling` with an ended lease is *uncertain*, never stored so. */
 export type PaymentState =
   | 'reserved'
+  /**
+   * Of a payment that is settled after its call: the backend's answer is there and is kept, and
+   * nothing was sent. Its buyer gets it when the money has moved, and not before.
+   */
+  | 'worked'
   | 'settling'
   /**
    * A settlement was begun and each node that was asked to send it refused: nothing is under way,
@@ -68,6 +73,8 @@ export interface PaymentTerms {
    * released in the writes of this record; only what the first reservation brought counts.
    */
   readonly mandate?: string;
+  /** The backend answers before the money moves; absent: the money moves first. */
+  readonly settle?: 'after';
 }
 
 /**
@@ -112,6 +119,8 @@ export interface PaymentRecord extends PaymentTerms {
   readonly sending?: Sending;
   /** The last transaction that was signed to send the money back, or the one that did. */
   readonly refundTransaction?: string;
+  /** HTTP status of the backend's answer that was there before the settlement. */
+  readonly answered?: number;
 }
 
 /**
@@ -136,8 +145,9 @@ export interface KeptAnswer {
 
 /** An answer that becomes readable in the same write as the state it belongs to. */
 export interface Keeping {
-  readonly answer: KeptAnswer;
-  /** How long it can be read, milliseconds. */
+  /** Absent: the one that is kept already. */
+  readonly answer?: KeptAnswer;
+  /** How long it can be read from now on, milliseconds. */
   readonly forMs: number;
 }
 
@@ -247,6 +257,8 @@ export interface PaymentFacts {
   readonly recovered?: 'chain';
   readonly sending?: Sending;
   readonly refundTransaction?: string;
+  /** Comes with `worked` and with no other command. */
+  readonly answered?: number;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;
 }
@@ -277,6 +289,11 @@ export interface PaymentLedger {
   read(payId: string): Promise<PaymentRecord | undefined>;
   /** The answer that was kept with a payment, while it is kept. */
   kept(payId: string): Promise<KeptAnswer | undefined>;
+  /**
+   * Refused payments whose backend had answered, the latest first: work that was not paid for. As
+   * long as their records are kept, about a day.
+   */
+  unpaid(limit: number): Promise<readonly PaymentRecord[]>;
   /** Records whose `dueAt` has come, the longest overdue first. */
   due(limit: number): Promise<readonly PaymentRecord[]>;
 }

@@ -48,9 +48,10 @@ export function sealedLedger(
   const closedKeeping = (payId: string, keeping: Keeping | undefined): { readonly keeping?: Keeping } => {
     if (keeping === undefined) return {};
     const ring = ringNow();
-    if (ring === undefined) return { keeping };
+    const { answer } = keeping;
+    if (ring === undefined || answer === undefined) return { keeping };
     assertKeeping(keeping);
-    return { keeping: { ...keeping, answer: sealedAnswer(ring, payId, keeping.answer) } };
+    return { keeping: { ...keeping, answer: sealedAnswer(ring, payId, answer) } };
   };
   return {
     ...ledger,

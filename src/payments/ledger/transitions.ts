@@ -29,7 +29,8 @@ export function expiresAt(record: PaymentRecord): number {
 
 /** The whole state machine. What is not written here cannot happen. */
 export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>> = {
-  reserved: ['settling'],
+  reserved: ['worked', 'settling'],
+  worked: ['settling', 'refused'],
   settling: ['settled', 'refused', 'withdrawn', 'unresolved'],
   unresolved: ['settled', 'refused'],
   withdrawn: ['settling'],
@@ -68,7 +69,7 @@ export function isFinal(state: PaymentState): boolean {
 }
 
 /** Nothing is under way in these states, so nothing is signed. */
-const IDLE_STATES: readonly PaymentState[] = ['reserved', 'withdrawn'];
+const IDLE_STATES: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn'];
 
 /** Where facts may be noted. A `reserved` record may be deleted, so it must have no transaction. */
 export function notableIn(facts: PaymentFacts): readonly PaymentState[] {

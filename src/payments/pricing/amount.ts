@@ -10,6 +10,8 @@ export type Pricing =
       readonly currency: string;
       /** Base units. */
       readonly units: bigint;
+      /** The backend answers before the money moves; absent: the money moves first. */
+      readonly settle?: 'after';
     };
 
 /** Longest amount text, characters: 78 digits of 2^256, a point, and room for trailing zeros. */

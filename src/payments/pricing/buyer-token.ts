@@ -18,6 +18,10 @@ import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
  * | 38..53 | the first 16 bytes of HMAC-SHA-256 over bytes 0..37 and the terms |
  *
  * Version 1 is that of earlier releases: its MAC covers no terms. It is read and not made.
+ *
+ * Behind a dot the token of a 402 may name a payment that came to nothing although its answer was
+ * there (4.7), 32 bytes as 43 characters, which the MAC covers too: whose next proof comes with it
+ * buys that answer.
  */
 export const TOKEN_CHARACTERS = 72;
 const TOKEN_BYTES = 54;
@@ -28,7 +32,7 @@ const ISSUED_AT = { offset: 2, bytes: 5 } as const;
 const RANDOM = { offset: 7, bytes: 16 } as const;
 const BIND = { offset: 23, bytes: 15 } as const;
 const MAC_OFFSET = 38;
-const CANONICAL = /^[A-Za-z0-9_-]{72}$/;
+const CANONICAL = /^[A-Za-z0-9_-]{72}(?:\.([A-Za-z0-9_-]{43}))?$/;
 const KEY_BYTES = 32;
 /** The clocks of two processes may differ by this, seconds. */
 const CLOCK_SKEW_SECONDS = 60;
@@ -88,12 +92,17 @@ export interface ReadToken extends ShownToken {
    * that they were offered.
    */
   readonly offeredUntilMs: number | undefined;
+  /** The payment whose answer its buyer may buy; undefined: none, or the token is not genuine. */
+  readonly answerOf: string | undefined;
 }
 
 /** Makes the tokens of challenges and reads those that come back. */
 export interface BuyerTokens {
-  /** @param bind SHA-256 hex of what is asked for; undefined leaves the token unbound. */
-  issue(bind: string | undefined, terms: OfferedTerms): string;
+  /**
+   * @param bind SHA-256 hex of what is asked for; undefined leaves the token unbound.
+   * @param answerOf payId of a payment that came to nothing, whose answer the buyer may buy
+   */
+  issue(bind: string | undefined, terms: OfferedTerms, answerOf?: string): string;
   /** Undefined for what is no token; the proof is valid all the same. `terms`: of the proof. */
   read(echoed: string, terms: OfferedTerms): ReadToken | undefined;
 }
@@ -123,7 +132,7 @@ export function createBuyerTokens(
   // The bytes of the token that is being made: each of them is written again.
   const made = Buffer.alloc(TOKEN_BYTES);
   return {
-    issue(bind, terms) {
+    issue(bind, terms, answerOf) {
       const [{ id, secret }] = keys();
       made[0] = VERSION;
       made[1] = id;
@@ -131,12 +140,16 @@ export function createBuyerTokens(
       random(made);
       if (bind === undefined) made.fill(0, BIND.offset, MAC_OFFSET);
       else made.write(bind, BIND.offset, BIND.bytes, 'hex');
-      made.set(mac(made, secret, terms), MAC_OFFSET);
-      return made.toString('base64url');
+      const named = answerOf === undefined ? '' : Buffer.from(answerOf, 'hex').toString('base64url');
+      made.set(mac(made, secret, terms, named), MAC_OFFSET);
+      const token = made.toString('base64url');
+      return named === '' ? token : `${token}.${named}`;
     },
     read(text, terms) {
-      if (!CANONICAL.test(text)) return undefined;
-      const token = Buffer.from(text, 'base64url');
+      const found = CANONICAL.exec(text);
+      if (found === null) return undefined;
+      const token = Buffer.from(text.slice(0, TOKEN_CHARACTERS), 'base64url');
+      const named = found[1] ?? '';
       const version = token[0];
       if (version !== VERSION && version !== WITHOUT_TERMS) return undefined;
       const covered = version === VERSION ? terms : undefined;
@@ -144,7 +157,7 @@ export function createBuyerTokens(
       const age = Math.floor(now() / 1_000) - issuedAt;
       const oldestSeconds = (covered ?? { maxTimeoutSeconds }).maxTimeoutSeconds + AFTER_CHALLENGE_SECONDS;
       const young = age >= -CLOCK_SKEW_SECONDS && age <= oldestSeconds;
-      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret, covered));
+      const genuine = young && keys().some((key) => key.id === token[1] && isSigned(token, key.secret, covered, named));
       return {
         text,
         // The clock of another process may be behind: the token counts there for a little longer.
@@ -152,21 +165,24 @@ export function createBuyerTokens(
         // The second of issue is rounded down: the challenge may have been made at the end of it.
         offeredUntilMs:
           genuine && covered !== undefined ? (issuedAt + 1 + covered.maxTimeoutSeconds) * 1_000 : undefined,
+        answerOf: genuine && named !== '' ? Buffer.from(named, 'base64url').toString('hex') : undefined,
       };
     },
   };
 }
 
-function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined): Buffer {
+function mac(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined, named: string): Buffer {
   const covered = token.subarray(0, MAC_OFFSET);
   // As JSON, so that no two terms read alike. Tokens without terms have another first byte.
   const also =
-    terms === undefined ? [] : [Buffer.from(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]))];
+    terms === undefined
+      ? []
+      : [Buffer.from(JSON.stringify([terms.resourceUrl, terms.units, terms.maxTimeoutSeconds]) + named)];
   return hmacSha256(secret, covered, ...also).subarray(0, TOKEN_BYTES - MAC_OFFSET);
 }
 
-function isSigned(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined): boolean {
-  return timingSafeEqual(mac(token, secret, terms), token.subarray(MAC_OFFSET));
+function isSigned(token: Buffer, secret: HmacPads, terms: OfferedTerms | undefined, named: string): boolean {
+  return timingSafeEqual(mac(token, secret, terms, named), token.subarray(MAC_OFFSET));
 }
 
 /** Puts fresh random bytes into a token. Each byte of the pool is used once. */

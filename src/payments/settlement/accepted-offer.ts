@@ -6,10 +6,13 @@
 import { formatAmount } from '../pricing/amount.ts';
 import type { ReadToken } from '../pricing/buyer-token.ts';
 import type { Agreed, Offers } from '../x402/wire/offers.ts';
+import { UPFRONT } from '../x402/wire/payment-required.ts';
 import type { EchoedRequirements } from '../x402/wire/types.ts';
 
 /** The amount and the time of an offer: all else of it stays until the process ends. */
 type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds'>;
+/** What a proof accepts of them, and whether its money moves first. */
+type Accepted = Terms & Pick<EchoedRequirements, 'extra'>;
 
 /** The offer that a proof accepts. `over`: it was made, and its time has passed. */
 interface AcceptedOffer {
@@ -74,10 +77,12 @@ interface Evidence {
  * do not change on all replicas at once.
  */
 export function acceptedOffer(
-  offer: Agreed,
-  accepted: Terms,
+  present: Agreed,
+  accepted: Accepted,
   { token, replaced, assetDecimals, nowMs }: Evidence,
 ): AcceptedOffer {
+  const { upfront } = present;
+  const offer = upfront !== undefined && accepted.extra?.['paymentFlow'] === UPFRONT ? upfront : present;
   const { requirements, resourceUrl } = offer;
   if (sameTerms(requirements, accepted)) return { agreed: offer, over: false };
   const { amount, maxTimeoutSeconds } = accepted;

@@ -60,7 +60,7 @@ interface EarlierScope {
 }
 
 /** States in which nothing was taken. In the others money has moved or may have. */
-const UNPAID: readonly PaymentState[] = ['reserved', 'withdrawn', 'refused'];
+const UNPAID: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn', 'refused'];
 
 /**
  * Finds by replay key, and only for exactly what was bought and with the buyer's secret: for every

@@ -76,7 +76,7 @@ async function answerCompleted(
 ): Promise<SettlementResult> {
   switch (record.state) {
     case 'refused':
-      return { kind: 'refused', owed: SafeToRechallenge.refused(record, false) };
+      return { kind: 'refused', owed: SafeToRechallenge.refused(record, false, isBuyer) };
     case 'delivered': {
       // The proof is public once it is on chain: the answer goes to the buyer's secret only.
       const kept = isBuyer ? await ledger.kept(record.payId) : undefined;
@@ -109,7 +109,8 @@ export async function resumeDelivery(
   record: PaymentRecord,
   joined: boolean,
 ): Promise<StepResult> {
-  const kept = record.reason === ANSWER_KEPT ? await context.ledger.kept(record.payId) : undefined;
+  const hasAnswer = record.reason === ANSWER_KEPT || record.answered !== undefined;
+  const kept = hasAnswer ? await context.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(context, record, {}, kept);
   if (joined && record.state === 'undelivered') {
     const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };

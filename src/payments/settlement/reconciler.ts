@@ -134,7 +134,8 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
     parts.warn({ payId: record.payId, err: result.cause });
   if (result.kind !== 'paid') return;
   try {
-    if (result.kept === undefined) await deliver(result, journal);
+    // Where the answer was there before the money moved, no write has left it to its buyer yet.
+    if (result.kept === undefined || result.record.state === 'settled') await deliver(result, journal);
     else await wait(ledger, result.record);
   } finally {
     result.lease.drop();

@@ -7,6 +7,7 @@ interface Facts {
   readonly phase: 'verify' | 'settle';
   readonly transaction: string | undefined;
   readonly recorded: boolean;
+  readonly answerOf?: string;
 }
 
 /**
@@ -23,6 +24,8 @@ export class SafeToRechallenge {
   readonly transaction: string | undefined;
   /** Its event `payment.rejected` was written with the transition. */
   readonly recorded: boolean;
+  /** A payment whose answer waits for the buyer's next proof (`settle: after`). */
+  readonly answerOf: string | undefined;
   /** Makes the type nominal: an object of the same shape is no witness. */
   readonly #witness = true;
 
@@ -31,6 +34,7 @@ export class SafeToRechallenge {
     this.phase = facts.phase;
     this.transaction = facts.transaction;
     this.recorded = facts.recorded;
+    this.answerOf = facts.answerOf;
   }
 
   /** The proof never reached the settlement, so it has no record: the local checks refused it. */
@@ -48,11 +52,15 @@ export class SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /** @throws Error for a record that is not refused: a bug, which must not cost a new payment */
-  static refused(record: PaymentRecord, recorded: boolean): SafeToRechallenge {
-    const { state, evidence, reason = 'payment_refused', transaction } = record;
+  /**
+   * `byBuyer`: the call shows the secret of this payment, so it may learn of an answer that waits.
+   * @throws Error for a record that is not refused: a bug, which must not cost a new payment
+   */
+  static refused(record: PaymentRecord, recorded: boolean, byBuyer = false): SafeToRechallenge {
+    const { state, evidence, reason = 'payment_refused', transaction, answered, payId } = record;
     if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);
-    return new SafeToRechallenge({ reason, phase: 'settle', transaction, recorded });
+    const answerOf = byBuyer && answered !== undefined ? { answerOf: payId } : {};
+    return new SafeToRechallenge({ reason, phase: 'settle', transaction, recorded, ...answerOf });
   }
 
   /** Whether a value is a witness, whatever its declared type says. */

@@ -1,22 +1,36 @@
 /**
  * One attempt to settle a payment, from reservation to outcome: contract 4.2, steps 6 to 9, and the
  * table of 4.3, over a ledger and a rail. Each step that can move money comes after the write that
- * lets another process find it.
+ * lets another process find it. Of a payment that is settled after its call (4.7) the backend's
+ * answer is kept before that.
  */
 
 import { randomUUID } from 'node:crypto';
-import type { HeldConnection } from '../../backend/exchange.ts';
+import type { BackendFailure, HeldConnection } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord, type Refusal } from '../ledger/ledger.ts';
-import type { RailVerdict, Settled, SettlementHistory } from '../rail.ts';
+import {
+  fencingToken,
+  type KeptAnswer,
+  type PaymentFacts,
+  type PaymentLedger,
+  type PaymentRecord,
+  type Refusal,
+} from '../ledger/ledger.ts';
+import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';
-import { tooLate } from '../x402/wire/window.ts';
+import { tooLate, type WindowReason } from '../x402/wire/window.ts';
 import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
 import { createReservations, LEASE_MS, type Leases, type Reservations } from './reservations.ts';
 import { windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import { NEVER_ANEW, type SettlementRequest, type SettlementResult, type StepResult } from './settlement-request.ts';
+import {
+  NEVER_ANEW,
+  type SettlementRequest,
+  type SettlementResult,
+  type StepResult,
+  type Worked,
+} from './settlement-request.ts';
 import {
   beginSettling,
   type LedgerContext,
@@ -24,6 +38,7 @@ import {
   orUncertain,
   recordOutcome,
   writeAhead,
+  writeWorked,
 } from './settlement-writes.ts';
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimOfLost, markFor, type StoreLossParts } from './store-loss.ts';
@@ -35,17 +50,29 @@ import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-
  */
 const SETTLEMENT_BOUND_MS = 205_000;
 
+/** The reason of a proof that the present offer does not allow (contract 1.3). */
+const SOLD_OTHERWISE = 'invalid_payment_requirements';
+const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
+const TOO_LARGE: BackendFailure = 'response_too_large';
+
 const NOT_REACHED = {
   kind: 'postponed',
   reason: 'backend_unreachable',
   cause: 'no connection to the merchant',
 } as const;
 
+/** Work that was not paid for. `reason`: as a 402 states it, or `response_too_large`. */
+export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {
+  readonly reason: string;
+}
+
 /** What a settlement works with. */
 export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
   readonly time?: Time;
+  /** Gets each answer of the backend that is certainly not paid for. */
+  readonly onUnpaid?: (facts: UnpaidAnswer) => void;
   /** Processes that share the slots; 1 unless given. */
   readonly processes?: number;
 }
@@ -75,19 +102,25 @@ class SettlementAttempt {
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
   readonly #storeLoss: StoreLossParts;
+  readonly #onUnpaid: SettlementParts['onUnpaid'];
   readonly #slots: SettlementSlots;
   readonly #reservations: Reservations;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
+  /** The backend's answer, where this attempt has it before the settlement. */
+  #answer: KeptAnswer | undefined;
+  /** Whether the backend worked in this attempt, for the budget. */
+  #worked = false;
 
   constructor(
-    { ledger, leases, time = REAL_TIME, ...storeLoss }: SettlementParts,
+    { ledger, leases, onUnpaid, time = REAL_TIME, ...storeLoss }: SettlementParts,
     { slots, reservations }: { readonly slots: SettlementSlots; readonly reservations: Reservations },
     request: SettlementRequest,
   ) {
     this.#ledger = ledger;
     this.#rail = storeLoss.rail;
     this.#leases = leases;
+    this.#onUnpaid = onUnpaid;
     this.#storeLoss = storeLoss;
     this.#context = { ledger, time };
     this.#slots = slots;
@@ -122,18 +155,30 @@ class SettlementAttempt {
         this.#held?.release();
       }
     }
-    return result.kind === 'paid' ? { ...result, lease, held: this.#held } : result;
+    if (result.kind !== 'paid') return result;
+    const kept = result.kept ?? (await this.#answerBefore(result.record));
+    return { ...result, lease, held: this.#held, kept };
+  }
+
+  /** The answer that was there before the money moved. Without it the backend is asked again. */
+  async #answerBefore(record: PaymentRecord): Promise<KeptAnswer | undefined> {
+    if (record.answered === undefined) return undefined;
+    this.#request.work?.budget.paid(record.payId);
+    return this.#answer ?? this.#ledger.kept(record.payId).catch(() => undefined);
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
     switch (record.state) {
       case 'reserved':
+        if (record.settle === 'after') return this.#workFirst(record);
         // Copies that wait for this one and answers that exist need no slot.
         return this.#slots.within(
           record.payer,
           () => this.#begin(record),
           () => this.#giveUp(record, () => ({ kind: 'crowded' })),
         );
+      case 'worked':
+        return this.#payForWork(record);
       case 'withdrawn':
         return this.#slots.within(
           record.payer,
@@ -173,9 +218,139 @@ class SettlementAttempt {
     // settle this.
     if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
+    if (record.settle === 'after') return this.#haveItWorked(record);
     return beginSettling(this.#context, this.#request, record, true, (settling) =>
       this.#settle(settling, { sentBefore: false }),
     );
+  }
+
+  /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
+  async #workFirst(record: PaymentRecord): Promise<StepResult> {
+    const { work } = this.#request;
+    // Reserved by a call that accepted another order of work and money than this one.
+    if (work === undefined) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+    const { payId, payer, resourceId } = record;
+    const place = await work.budget.enter({ payId, payer, resourceId, network: work.network });
+    if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
+    if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
+    let result: StepResult | undefined;
+    try {
+      result = await this.#begin(record);
+    } finally {
+      place.leave(this.#worked && result?.kind !== 'paid' ? 'unpaid' : 'settled');
+    }
+    return result;
+  }
+
+  /** Verified: the backend works, its answer is kept, and then it is paid for. */
+  async #haveItWorked(record: PaymentRecord): Promise<StepResult> {
+    this.#request.journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
+    this.#answer = await this.#answerOfEarlier(record);
+    if (this.#answer === undefined) {
+      const worked = await this.#call(record);
+      if (worked.kind === 'failed') return this.#giveUp(record, () => ({ kind: 'unworked', failure: worked.failure }));
+      this.#answer = worked.answer;
+    }
+    const kept = await writeWorked(this.#context, this.#request, record, this.#answer);
+    return kept === undefined ? { kind: 'in_flight' } : this.#payForWork(kept, true);
+  }
+
+  /** The answer of a payment that came to nothing, for the same purchase of the same payer. */
+  async #answerOfEarlier({ bind, payer }: PaymentRecord): Promise<KeptAnswer | undefined> {
+    const payId = this.#request.work?.answerOf;
+    if (payId === undefined) return undefined;
+    const earlier = await this.#ledger.read(payId);
+    const isTheirs = earlier?.state === 'refused' && earlier.bind === bind && earlier.payer === payer;
+    return isTheirs ? this.#ledger.kept(payId) : undefined;
+  }
+
+  /** Calls the backend over the connection that was held for it. */
+  async #call(record: PaymentRecord): Promise<Worked> {
+    const [held, { work }] = [this.#held, this.#request];
+    this.#held = undefined;
+    if (held === undefined || work === undefined) throw new Error('a call without connection or request');
+    passed('working', record.payId);
+    const worked = await work.call(record, held);
+    const tooLarge = worked.kind === 'failed' && worked.failure.reason === TOO_LARGE;
+    this.#worked = worked.kind === 'answer' || tooLarge;
+    if (tooLarge) this.#workedInVain(record, TOO_LARGE);
+    return worked;
+  }
+
+  /**
+   * The answer is kept and nothing was sent. Without its buyer nothing is paid, and what an earlier
+   * attempt left (not `fresh`) is verified again.
+   */
+  async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
+    const request = this.#request;
+    if (!this.#buyerIsHere()) return this.#endWork(record, { kind: 'gone' });
+    if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
+    const otherwise = fresh ? undefined : await this.#againstPaying(record);
+    if (otherwise !== undefined) return otherwise;
+    return this.#slots.within(
+      record.payer,
+      () =>
+        beginSettling(this.#context, request, record, false, (settling) =>
+          this.#settle(settling, { sentBefore: false }),
+        ),
+      () => this.#putBack(record, { kind: 'crowded' }),
+    );
+  }
+
+  /** Why what an earlier attempt left cannot be paid now; undefined: it can. */
+  async #againstPaying(record: PaymentRecord): Promise<StepResult | undefined> {
+    const { terms, refusal } = this.#request;
+    if (isUnderOtherMandate(record, terms)) return this.#putBack(record, { kind: 'in_flight' });
+    const notNow = (cause: string): Promise<StepResult> => this.#putBack(record, { kind: 'unavailable', cause });
+    if (unreadable(record)) return notNow(UNREADABLE);
+    if (endOf(record) !== undefined) return this.#endWork(record, { kind: 'unavailable', cause: 'past its window' });
+    // Less is left of the window than a new call needs, and enough to be paid.
+    if (refusal !== undefined && refusal !== TOO_LATE_TO_BEGIN) return notNow(refusal);
+    const { proof, requirements } = readStoredProof(record);
+    const verdict = await this.#rail.verify(proof, requirements);
+    switch (verdict.kind) {
+      case 'valid':
+        return undefined;
+      case 'unfunded':
+        return this.#putBack(record, unfunded(verdict));
+      case 'unavailable':
+        return this.#putBack(record, verdict);
+      case 'refused':
+        if (verdict.nonceSpent) return this.#endWork(record, { kind: 'spent', state: 'used' });
+        return this.#recordOutcome(record, { kind: 'refused', reason: verdict.reason, evidence: 'unsent' });
+    }
+  }
+
+  /** Leaves the answer to its buyer; past the window of its proof the chain decides. */
+  async #endWork(record: PaymentRecord, otherwise: StepResult): Promise<StepResult> {
+    const ended = endOf(record);
+    if (ended === undefined && otherwise.kind !== 'spent') return this.#putBack(record, otherwise);
+    if (!this.#rail.seesChain)
+      return ended === undefined
+        ? this.#putBack(record, otherwise)
+        : this.#recordOutcome(record, { kind: 'refused', reason: ended, evidence: 'unsent' });
+    const { proof, requirements } = readForChain(record);
+    const shown = await this.#rail.reconcile(proof, requirements, undefined);
+    if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
+    if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
+    return beginSettling(this.#context, this.#request, record, false, (settling) =>
+      this.#recordOutcome(settling, shown),
+    );
+  }
+
+  /** Writes an outcome. An answer that is certainly not paid for is reported. */
+  async #recordOutcome(
+    record: PaymentRecord,
+    settlement: Settlement,
+    facts?: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
+  ): Promise<StepResult> {
+    const result = await recordOutcome(this.#context, this.#request, record, settlement, facts);
+    if (result.kind === 'refused' && record.answered !== undefined) this.#workedInVain(record, result.owed.reason);
+    return result;
+  }
+
+  #workedInVain({ payId, resourceId, payer }: PaymentRecord, reason: string): void {
+    this.#onUnpaid?.({ payId, resourceId, payer, reason });
   }
 
   /**
@@ -190,19 +365,17 @@ class SettlementAttempt {
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
-      return beginSettling(this.#context, request, record, false, (settling) =>
-        recordOutcome(this.#context, request, settling, shown),
-      );
+      return beginSettling(this.#context, request, record, false, (settling) => this.#recordOutcome(settling, shown));
     const notBegun = (why: string): Promise<StepResult> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
-    const refusal = unreadable(record) ?? request.refusal ?? tooLate({ ...record, reservedAt: record.changedAt });
+    const refusal = unreadable(record) ?? request.refusal ?? endOf(record);
     if (refusal !== undefined) return notBegun(refusal);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
     if (verdict.kind === 'refused') return notBegun(verdict.reason);
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
-    if (!(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
+    if (record.answered === undefined && !(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     return beginSettling(this.#context, request, record, true, (settling) =>
@@ -281,7 +454,7 @@ class SettlementAttempt {
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     return beginSettling(this.#context, this.#request, record, false, (settling) =>
-      recordOutcome(this.#context, this.#request, settling, shown, claim.facts),
+      this.#recordOutcome(settling, shown, claim.facts),
     );
   }
 
@@ -293,7 +466,7 @@ class SettlementAttempt {
     passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), known);
     passed('answered', record.payId);
-    return recordOutcome(this.#context, this.#request, record, settlement);
+    return this.#recordOutcome(record, settlement);
   }
 
   /**
@@ -304,16 +477,22 @@ class SettlementAttempt {
     const { proof, requirements } = readForChain(record);
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
     if (shown.kind === 'unknown') return leaveUncertain(this.#context, record, shown.cause);
-    if (shown.kind !== 'open') return recordOutcome(this.#context, this.#request, record, shown);
+    if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
-    if (!(await this.#holdsBackend())) return leaveUncertain(this.#context, record, NOT_REACHED.cause);
+    if (record.answered === undefined && !(await this.#holdsBackend()))
+      return leaveUncertain(this.#context, record, NOT_REACHED.cause);
     return this.#slots.within(
       record.payer,
       () => this.#settle(record, { sentBefore: true }),
       () => leaveUncertain(this.#context, record, 'too many settlements of this payer, or of all, are under way'),
     );
   }
+}
+
+/** Why an authorization cannot be begun with any more, when its record was last changed. */
+function endOf(record: PaymentRecord): string | undefined {
+  return tooLate({ ...record, reservedAt: record.changedAt });
 }
 
 function unfunded({ cause }: Extract<RailVerdict, { readonly kind: 'unfunded' }>): StepResult {

@@ -6,6 +6,7 @@ import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import type { Lease } from './reservations.ts';
 import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
+import type { UnpaidWork } from './unpaid-work.ts';
 
 /**
  * The `refusal` of a collecting call: its record answers it, and without a record nothing begins
@@ -35,6 +36,32 @@ export interface SettlementRequest {
   readonly gateOpen: () => boolean;
   /** Holds an open connection to the backend; asked right before money may move. */
   readonly reserveBackend: ReserveBackend;
+  /** Of a call that is settled after the backend answered; absent where the money moves first. */
+  readonly work?: WorkFirst;
+}
+
+/** How the backend's work comes before the money. */
+export interface WorkFirst {
+  readonly budget: Pick<UnpaidWork, 'enter' | 'paid'>;
+  /** Where the call came from, for the budget. */
+  readonly network: string;
+  /** A payment that came to nothing after its answer was there: this call may buy that answer. */
+  readonly answerOf: string | undefined;
+  /** Has the backend answer. Never rejects. */
+  call(record: PaymentRecord, held: HeldConnection): Promise<Worked>;
+}
+
+/** What the backend made of a call that is not paid yet. */
+export type Worked =
+  | { readonly kind: 'answer'; readonly answer: KeptAnswer }
+  | { readonly kind: 'failed'; readonly failure: WorkFailure };
+
+/** Why there is no answer to sell. `status` 0: none came. */
+export interface WorkFailure {
+  readonly status: number;
+  readonly reason?: string;
+  readonly requestWritten: boolean;
+  readonly cause?: unknown;
 }
 
 /**
@@ -84,6 +111,7 @@ export interface Uncertain {
  * - `postponed`: nothing was taken and nothing is under way; the same proof begins anew.
  * - `crowded`: too many settlements of this payer, or of all, are under way. Nothing was sent.
  * - `gone`: the buyer left before anything was sent; what was reserved is given back.
+ * - `unworked`: the backend gave no answer, and nothing was taken for it.
  */
 export type SettlementResult =
   | Paid
@@ -104,7 +132,8 @@ export type SettlementResult =
   | { readonly kind: 'postponed'; readonly reason: PostponedFor; readonly cause: string }
   | { readonly kind: 'crowded' }
   | { readonly kind: 'gate_closed' }
-  | { readonly kind: 'gone' };
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'unworked'; readonly failure: WorkFailure };
 
 /** The result of one step: settle.ts adds lease and connection at the end of the attempt. */
 export type StepResult = Exclude<SettlementResult, Paid> | Omit<Paid, 'lease' | 'held'>;

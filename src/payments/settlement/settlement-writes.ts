@@ -8,11 +8,19 @@ import type { Time } from '../../time/time.ts';
 import {
   type Advanced,
   fencingToken,
+  type KeptAnswer,
   type PaymentFacts,
   type PaymentLedger,
   type PaymentRecord,
 } from '../ledger/ledger.ts';
-import { REQUEST_MAY_BE_WRITTEN, REQUEST_NOT_WRITTEN, receiptOf } from '../ledger/payment-receipt.ts';
+import {
+  ANSWER_KEPT,
+  type Delivery,
+  REQUEST_MAY_BE_WRITTEN,
+  REQUEST_NOT_WRITTEN,
+  receiptOf,
+} from '../ledger/payment-receipt.ts';
+import { RECORD_RETENTION_MS } from '../ledger/transitions.ts';
 import type { Settled, Settlement, SignedTransaction, Withdrawn, Worthless } from '../rail.ts';
 import { passed } from '../steps.ts';
 import { LEASE_MS } from './reservations.ts';
@@ -55,6 +63,30 @@ export async function beginSettling(
   }
   if (settling.kind === 'illegal') throw new Error(`illegal transition ${settling.state} -> settling`);
   return { kind: 'in_flight' };
+}
+
+/**
+ * Keeps the backend's answer for its buyer, and that it is there, before anything is sent.
+ * @throws when the store is silent: then nothing was taken, and the backend worked in vain
+ */
+export async function writeWorked(
+  { ledger, time }: LedgerContext,
+  { journal }: Pick<SettlementRequest, 'journal'>,
+  record: PaymentRecord,
+  answer: KeptAnswer,
+): Promise<PaymentRecord | undefined> {
+  const events = journal.take();
+  const forMs = Math.max(record.validBefore * 1_000 - record.changedAt, 0) + RECORD_RETENTION_MS;
+  const facts = { answered: answer.status, reason: ANSWER_KEPT };
+  const command = { ...fencingToken(record), to: 'worked', leaseMs: LEASE_MS, facts, events } as const;
+  const worked = await persist(() => ledger.advance({ ...command, keeping: { answer, forMs } }), time);
+  if (worked.kind === 'done') {
+    passed('worked', record.payId);
+    return worked.record;
+  }
+  journal.putBack(events);
+  if (worked.kind === 'unwritten') throw worked.cause;
+  return undefined;
 }
 
 /**
@@ -116,12 +148,14 @@ async function writeSettled(
   });
   const now = new Date();
   const paid = { ...record, ...known, ...recovery, evidence };
+  const { answered } = record;
+  const progress = (otherwise: string): string => (answered === undefined ? otherwise : ANSWER_KEPT);
   const command = {
     ...fencingToken(record),
     to: 'settled',
     leaseMs: LEASE_MS,
-    facts: { ...known, ...recovery, evidence, reason: REQUEST_MAY_BE_WRITTEN },
-    receipt: receiptOf(paid, { settledAt: now, at: now, durationMs, delivery: undefined }),
+    facts: { ...known, ...recovery, evidence, reason: progress(REQUEST_MAY_BE_WRITTEN) },
+    receipt: receiptOf(paid, { settledAt: now, at: now, durationMs, delivery: waitingAnswer(answered) }),
     events: [...earlier, ...journal.take()],
   } as const;
   const settled = await persist(() => context.ledger.advance(command), context.time);
@@ -134,8 +168,14 @@ async function writeSettled(
   // may wait for it.
   if (settled.kind === 'fenced' || settled.kind === 'illegal') return { kind: 'in_flight' };
   // The write may stand, and the request has not left.
-  const facts = { ...known, reason: REQUEST_NOT_WRITTEN };
+  const facts = { ...known, reason: progress(REQUEST_NOT_WRITTEN) };
   return leaveUncertain(context, record, new OutcomeUnwritten('settled', settled), facts);
+}
+
+/** What a receipt states of an answer that was there before the money moved. */
+function waitingAnswer(status: number | undefined): Delivery | undefined {
+  if (status === undefined) return undefined;
+  return { backendStatus: status, deliveredAt: undefined, failure: undefined, answerKept: true };
 }
 
 async function writeRefused(
@@ -150,7 +190,7 @@ async function writeRefused(
   const events = [...earlier, ...journal.take()];
   const command = { ...fencingToken(record), to: 'refused', leaseMs: 0, facts, events } as const;
   const refused = await persist(() => context.ledger.advance(command), context.time);
-  if (refused.kind === 'done') return { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true) };
+  if (refused.kind === 'done') return { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true, true) };
   journal.putBack(earlier);
   if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
   return leaveUncertain(context, record, new OutcomeUnwritten('refused', refused), transactionFact(transaction));

@@ -31,7 +31,7 @@ export function paymentTerms(
 ): PaymentTerms {
   const { requestId, callId, channel, resource, request, payment } = call;
   const { authorization } = payment.payload.payload;
-  const { requirements, amount, currency } = offer;
+  const { requirements, amount, currency, leastSeconds } = offer;
   // A second authorization under a known nonce may contain anything; the ledger needs a number.
   const validBefore = Math.min(Math.max(Number(authorization.validBefore), 1), Number.MAX_SAFE_INTEGER);
   return {
@@ -54,6 +54,7 @@ export function paymentTerms(
     validBefore,
     proof: storedProof(payment, requirements),
     backendRequest: storedRequest(request),
+    ...(leastSeconds === undefined ? {} : { settle: 'after' }),
   };
 }
 

@@ -9,11 +9,12 @@ import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import type { PaymentLedger } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
-import type { BuyerTokens, ShownToken } from '../pricing/buyer-token.ts';
+import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
 import type { Candidate, Examination, ProvenVerdict, Unproven } from '../x402/verify/verify.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import { type Agreed, offeredTerms } from '../x402/wire/offers.ts';
 import type { Proof } from '../x402/wire/types.ts';
+import { VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/window.ts';
 import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
 import { createSlots } from './slots.ts';
 
@@ -32,8 +33,8 @@ const CROWDED = { kind: 'crowded' } as const;
 /** What a proof is told that accepts another offer than the present one. */
 const NOT_OFFERED = 'invalid_payment_requirements';
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
-/** Above what must be left of a new proof: a proof that lives too long has the same reason. */
-const CLOCK_MARGIN_MS = 10_000;
+/** For clocks that differ, seconds. */
+const CLOCK_MARGIN_SECONDS = 4;
 const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
 
 /**
@@ -64,7 +65,7 @@ type ProofVerdict =
       readonly agreed: Agreed;
       readonly refusal: string | undefined;
       readonly key: string | undefined;
-      readonly token: ShownToken | undefined;
+      readonly token: ReadToken | undefined;
     }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly cause: unknown }
@@ -105,14 +106,14 @@ export function createProofVerifier(
       const terms = offeredTerms(offer.resourceUrl, accepted);
       const token = buyerToken === undefined ? undefined : tokens.read(buyerToken, terms);
       const { agreed, over } = acceptedOffer(offer, accepted, { token, replaced, assetDecimals, nowMs });
-      const { requirements, resourceUrl, inPlace } = agreed;
-      const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, nowMs });
+      const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
+      const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
       const age = nowMs - Number(payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the
       // settlement asks the chain.
       const late =
-        (refusal === TOO_OLD && age >= -CLOCK_MARGIN_MS && age <= RETRY_WINDOW_MS) ||
+        (refusal === TOO_OLD && age >= -leftToBegin(leastSeconds) && age <= RETRY_WINDOW_MS) ||
         (over && examination.refusal === undefined);
       if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
         return { kind: 'refused', reason: refusal };
@@ -131,6 +132,13 @@ export function createProofVerifier(
       return { kind, reason: refusal ?? signature.reason };
     },
   };
+}
+
+/**
+ * Above what must be left of a new proof, milliseconds: one that lives too long has the same reason.
+ */
+function leftToBegin(leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
+  return (leastSeconds + CLOCK_MARGIN_SECONDS) * 1_000;
 }
 
 /**

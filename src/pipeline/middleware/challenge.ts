@@ -3,19 +3,18 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
-import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { advanceCall, callAt } from '../call.ts';
-import { offerOf, requirePayment } from '../steps/payment-required.ts';
+import { requirePayment, type Selling } from '../steps/payment-required.ts';
 
 /**
  * A paid call without a proof gets the challenge, whatever mandate it brought; one that has no
  * input yet gets it unprepared.
  */
-export function challenge(offers: Offers, mandates?: MandateService): RequestHandler {
-  return function challengeMiddleware(_req, res, next) {
+export function challenge(selling: Selling, mandates?: MandateService): RequestHandler {
+  return function challengeMiddleware(req, res, next) {
     const call = callAt(res, 'resolved', 'prepared');
     if (call.stage === 'resolved') {
-      requirePayment(call, offerOf(offers, call.resource.id), undefined);
+      requirePayment(call, selling.offerTo(req, call.resource.id), undefined);
       return;
     }
     // A collecting call is paid already; today's price does not matter to it.
@@ -30,7 +29,7 @@ export function challenge(offers: Offers, mandates?: MandateService): RequestHan
       return;
     }
     if (call.proof.kind === 'none') {
-      requirePayment(call, offerOf(offers, call.resource.id), undefined, mandates);
+      requirePayment(call, selling.offerTo(req, call.resource.id), undefined, mandates);
       return;
     }
     if (call.proof.kind === 'conflicting')

@@ -20,7 +20,7 @@ const NO_ROOM = 'gateway_busy';
 export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
   return async function deliverMiddleware(_req, res) {
     const call = callAt(res, 'answered');
-    const { funding, responseWriter, answer, journal } = call;
+    const { funding, responseWriter, answer, journal, keptBefore } = call;
     const paid = funding.kind === 'paid' ? funding : undefined;
     const captured = paid && captureAnswer(answer);
     if (paid !== undefined) passed('relaying', paid.record.payId);
@@ -40,7 +40,7 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
     const finished = relayed.kind === 'finished';
     const durationMs = elapsedMs(call);
     const data = { status: answer.status, ...(relayed.kind === 'client_gone' ? { clientGone: true } : {}) };
-    if (!call.keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
+    if (!keptBefore) journal.record('backend.called', { status: 'ok', durationMs, data });
     if (finished) journal.record('resource.delivered', { status: 'ok', durationMs });
     if (paid === undefined) {
       journal.flush();
@@ -59,6 +59,7 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
       journal,
       lease,
       answer: kept,
+      keptBefore,
     };
     passed('relayed', record.payId);
     if (finished) await deliveries.delivered(record, facts);

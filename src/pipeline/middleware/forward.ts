@@ -1,14 +1,12 @@
 /** Sends the prepared request of a funded call to the backend and classifies its answer. */
 
 import type { RequestHandler, Response } from 'express';
-import { BackendError, type BackendRequest, classify, type Exchange } from '../../backend/exchange.ts';
-import { backendHeaders } from '../../backend/header-policy.ts';
-import { protocolOf } from '../../events/event.ts';
+import { BackendError, classify, type Exchange } from '../../backend/exchange.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
-import { backendIdempotencyKey } from '../../payments/settlement/terms.ts';
 import { passed } from '../../payments/steps.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
+import { conditionsOf, requestToBackend } from '../steps/backend-request.ts';
 
 /** A free call ends with its caller; a paid one runs to its end. */
 export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
@@ -26,10 +24,10 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     if (paid !== undefined) passed('forwarding', paid.record.payId);
     const send = paid?.held?.exchange ?? exchange;
     try {
-      const answer = await send(requestToBackend(call), limits);
+      const answer = await send(requestToBackend(call, paid?.record), limits);
       void call.authorization?.finish?.('commit');
       const relayed = paid === undefined ? relayStatuses : [];
-      const outcome = classify(answer.status, relayed, conditionsOf(call) !== undefined);
+      const outcome = classify(answer.status, relayed, conditionsOf(call, paid?.record) !== undefined);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
@@ -54,34 +52,4 @@ async function finishMandate(res: Response, call: FundedCall, requestWritten: bo
   if (authorization?.finish === undefined) return;
   await authorization.finish(requestWritten ? 'commit' : 'release');
   if (!requestWritten) advanceCall(res, unauthorized);
-}
-
-/** What a free call in place asks of the backend's caches; undefined: nothing. */
-function conditionsOf({ funding, inPlace }: FundedCall): Readonly<Record<string, string>> | undefined {
-  if (funding.kind === 'paid' || inPlace === undefined) return undefined;
-  return Object.keys(inPlace.conditions).length === 0 ? undefined : inPlace.conditions;
-}
-
-function callerHeadersOf(call: FundedCall): BackendRequest['callerHeaders'] {
-  const { callerHeaders } = call.request;
-  const conditions = conditionsOf(call);
-  return conditions === undefined ? callerHeaders : { ...callerHeaders, ...conditions };
-}
-
-function requestToBackend(call: FundedCall): BackendRequest {
-  const { request, requestId, trace, channel, resource, funding } = call;
-  const paid = funding.kind === 'paid' ? funding.record : undefined;
-  const headers = backendHeaders({
-    configured: request.headers,
-    caller: callerHeadersOf(call),
-    requestId,
-    protocol: protocolOf(channel),
-    resourceId: resource.id,
-    ...(trace.traceparent === undefined ? {} : { traceparent: trace.traceparent }),
-    ...(trace.tracestate === undefined ? {} : { tracestate: trace.tracestate }),
-    ...(paid === undefined
-      ? {}
-      : { payer: paid.payer, receiptId: paid.receiptId, idempotencyKey: backendIdempotencyKey(paid.payId) }),
-  });
-  return { ...request, headers };
 }

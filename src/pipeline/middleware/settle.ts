@@ -3,10 +3,12 @@
  * (contract 4.2 and 4.3). Only a call whose money moved goes on to `forward`.
  */
 
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { ReserveBackend } from '../../backend/exchange.ts';
 import { GatewayError } from '../../errors.ts';
+import type { Journal } from '../../events/journal.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
+import { fetchAnswer } from '../../payments/delivery/fetch-answer.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { Settler } from '../../payments/settlement/settle.ts';
 import type {
@@ -14,19 +16,22 @@ import type {
   PostponedFor,
   SettlementRequest,
   SettlementResult,
+  WorkFirst,
 } from '../../payments/settlement/settlement-request.ts';
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
+import type { UnpaidWork } from '../../payments/settlement/unpaid-work.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
-import type { Offers } from '../../payments/x402/wire/offers.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
+import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
-import { isRetrySafe, undeliveredError } from '../steps/backend-failed.ts';
+import { failedUnpaid, isRetrySafe, undeliveredError } from '../steps/backend-failed.ts';
+import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
-import { offerOf, requirePayment } from '../steps/payment-required.ts';
+import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
@@ -34,6 +39,10 @@ interface SettlementGate {
   accepting(): boolean;
   /** Holds an open connection to the backend: no money moves without one. */
   readonly reserveBackend: ReserveBackend;
+  /** The budget of calls that are settled after the backend answered. */
+  readonly unpaidWork: UnpaidWork;
+  /** The network that a request counts against. */
+  readonly networkOf: ClientOf;
 }
 
 /** What one call carries through its settlement; built once. */
@@ -44,18 +53,18 @@ interface PaidPurchase {
 }
 
 export function settle(
-  offers: Offers,
+  selling: Selling,
   settler: Settler,
   gate: SettlementGate,
   mandates?: MandateService,
 ): RequestHandler {
-  return async function settleMiddleware(_req, res, next) {
+  return async function settleMiddleware(req, res, next) {
     const call = callAt(res, 'proven', 'funded');
     if (call.stage === 'funded') {
       next();
       return;
     }
-    const purchase = purchaseOf(call, gate, mandates);
+    const purchase = purchaseOf(req, call, gate, mandates);
     const result = await settleExclusively(settler, purchase);
     if (result.kind === 'paid') {
       fund(res, purchase, result);
@@ -67,8 +76,10 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      requirePayment({ ...call, journal }, offerOf(offers, call.resource.id), result.owed, mandates);
+      requirePayment({ ...call, journal }, selling.offerTo(req, call.resource.id), result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result);
+    else if (result.kind === 'unworked')
+      throw failedUnpaid({ ...call, journal: purchase.request.journal }, result.failure);
     else {
       const annotations = annotationsOfFailure(purchase, result);
       if (annotations !== undefined) advanceCall(res, { ...call, annotations });
@@ -77,7 +88,12 @@ export function settle(
   };
 }
 
-function purchaseOf(call: ProvenCall, gate: SettlementGate, mandates: MandateService | undefined): PaidPurchase {
+function purchaseOf(
+  req: Request,
+  call: ProvenCall,
+  gate: SettlementGate,
+  mandates: MandateService | undefined,
+): PaidPurchase {
   const mandate = paymentMandate(call, mandates);
   const request: SettlementRequest = {
     terms: { ...paymentTerms(call, call.agreed), ...mandate.terms },
@@ -91,8 +107,34 @@ function purchaseOf(call: ProvenCall, gate: SettlementGate, mandates: MandateSer
     elapsedMs: () => elapsedMs(call),
     gateOpen: () => gate.accepting(),
     reserveBackend: gate.reserveBackend,
+    ...(call.agreed.leastSeconds === undefined ? {} : { work: workOf(req, call, mandate.journal, gate) }),
   };
   return { call, mandate, request };
+}
+
+/** How the backend answers a call before its money moves. */
+function workOf(
+  req: Request,
+  call: ProvenCall,
+  journal: Journal,
+  { unpaidWork, networkOf }: SettlementGate,
+): WorkFirst {
+  const { backend } = call.resource;
+  return {
+    budget: unpaidWork,
+    network: networkOf(req),
+    answerOf: call.token?.answerOf,
+    async call(record, held) {
+      const fetched = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
+      if (fetched.kind === 'failed') {
+        const { reason, ...failure } = fetched;
+        return { kind: 'failed', failure: reason === '' ? failure : { ...failure, reason } };
+      }
+      const data = { status: fetched.answer.status };
+      journal.record('backend.called', { status: 'ok', durationMs: elapsedMs(call), data });
+      return fetched;
+    },
+  };
 }
 
 /** Settles under the claim of what only one payment may buy, where the call names such a thing. */
@@ -199,7 +241,9 @@ const POSTPONED: Readonly<Record<PostponedFor, string>> = {
 };
 
 /** The answers of the table in contract 4.3 that are neither a delivery nor a 402. */
-function unsettled(result: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'replayed' }>): GatewayError {
+function unsettled(
+  result: Exclude<SettlementResult, { kind: 'paid' | 'refused' | 'replayed' | 'unworked' }>,
+): GatewayError {
   switch (result.kind) {
     case 'in_flight':
       return new GatewayError('PAYMENT_REPLAYED', {

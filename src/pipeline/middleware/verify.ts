@@ -6,11 +6,10 @@ import type { MandateService } from '../../mandates/mandate-service.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
-import type { Offers } from '../../payments/x402/wire/offers.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { advanceCall, callAt, type PreparedCall } from '../call.ts';
 import { notCollected } from '../steps/collecting.ts';
-import { offerOf, requirePayment } from '../steps/payment-required.ts';
+import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** 1 to 255 printable ASCII characters (contract 4.4). */
@@ -18,7 +17,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
 
 /** Nothing is written and no money moves here. */
 export function verify(
-  offers: Offers,
+  selling: Selling,
   verifier: ProofVerifier,
   networkOf: ClientOf,
   mandates?: MandateService,
@@ -30,11 +29,16 @@ export function verify(
       return;
     }
     const { collecting } = call;
-    const offer = collecting?.agreed ?? offerOf(offers, call.resource.id);
+    const offer = collecting?.agreed ?? selling.offer(call.resource.id);
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
-      requirePayment(call, offerOf(offers, call.resource.id), SafeToRechallenge.unreserved(verdict.reason), mandates);
+      requirePayment(
+        call,
+        selling.offerTo(req, call.resource.id),
+        SafeToRechallenge.unreserved(verdict.reason),
+        mandates,
+      );
       return;
     }
     if (verdict.kind === 'crowded')

@@ -7,23 +7,15 @@ import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
+import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
 import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
-import type { FundedCall } from '../call.ts';
+import type { FundedCall, ProvenCall } from '../call.ts';
 
 /** For the caller of a free resource whose mandate is used and who has no answer. */
 export const MANDATE_USED =
   'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
-
-/** Why nothing can be delivered, in the words of contract 1.2. */
-interface BackendFailed {
-  readonly reason?: string;
-  /** 0 when no answer came. */
-  readonly status: number;
-  readonly requestWritten: boolean;
-  readonly cause?: unknown;
-}
 
 /**
  * Records the failure and returns the error for the caller. After a settlement it is always
@@ -32,18 +24,12 @@ interface BackendFailed {
 export async function backendFailed(
   call: FundedCall,
   deliveries: DeliveryRecorder,
-  failed: BackendFailed,
+  failed: WorkFailure,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
   const { requestWritten, cause } = failed;
   const paid = funding.kind === 'paid';
-  const code = failed.reason === 'timeout' && !paid ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';
-  const status = failed.status === 0 ? {} : { status: failed.status };
-  const reason = failed.reason === undefined ? {} : { reason: wireReason(failed.reason) };
-  const durationMs = elapsedMs(call);
-  journal.record('backend.failed', { status: 'error', durationMs, data: { code, ...status, ...reason } });
-  const timeoutMs = failed.reason === 'timeout' ? { timeoutMs: resource.backend.timeoutMs } : {};
-  const details = { ...status, ...reason, ...timeoutMs };
+  const { code, details, durationMs } = recordFailure(call, failed, paid);
   if (!paid) {
     journal.flush();
     // The backend may have done the work, so the mandate is used, and the same request would be
@@ -68,6 +54,32 @@ export async function backendFailed(
     answer: undefined,
   });
   return undeliveredError(record, { retryable: repeatable || !requestWritten, details, cause });
+}
+
+/**
+ * The same for a call that would have been paid after its answer (4.7): nothing was taken, and the
+ * same proof begins anew.
+ */
+export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayError {
+  const { code, details } = recordFailure(call, failed, false);
+  call.journal.flush();
+  const message = 'The merchant backend did not deliver, and no payment was taken. The same payment can be sent again.';
+  return new GatewayError(code, { message, retryable: mayPass(failed.status), details, cause: failed.cause });
+}
+
+/** Records `backend.failed`; what the caller learns of it, in the words of contract 1.2. */
+function recordFailure(
+  call: Pick<FundedCall, 'journal' | 'startedAt'> & { readonly resource: Pick<Resource, 'backend'> },
+  failed: WorkFailure,
+  paid: boolean,
+) {
+  const code = failed.reason === 'timeout' && !paid ? 'BACKEND_TIMEOUT' : 'BACKEND_ERROR';
+  const status = failed.status === 0 ? {} : { status: failed.status };
+  const reason = failed.reason === undefined ? {} : { reason: wireReason(failed.reason) };
+  const durationMs = elapsedMs(call);
+  call.journal.record('backend.failed', { status: 'error', durationMs, data: { code, ...status, ...reason } });
+  const timeoutMs = failed.reason === 'timeout' ? { timeoutMs: call.resource.backend.timeoutMs } : {};
+  return { code, durationMs, details: { ...status, ...reason, ...timeoutMs } } as const;
 }
 
 /** Whether the backend may be sent this resource's request twice (contract 4.3, "undelivered"). */

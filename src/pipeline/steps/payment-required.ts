@@ -3,11 +3,12 @@
  * proof from `verify` and `settle`.
  */
 
+import type { Request } from 'express';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { recordRejection } from '../../payments/settlement/settlement-writes.ts';
 import { whatIsBought } from '../../payments/settlement/terms.ts';
-import type { Offer } from '../../payments/x402/wire/offers.ts';
+import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
 import type { PreparedCall, ProvenCall, ResolvedCall } from '../call.ts';
@@ -75,7 +76,13 @@ export function requirePayment(
     mandates !== undefined && call.stage !== 'resolved' && needsMandate(call.resource)
       ? mandates.challenge(paidPurchase(call, offer))
       : undefined;
-  const facts = { requestId, expiresAt, token: offer.issueToken(boundTo(call)), authorization, url: call.inPlace?.url };
+  const facts = {
+    requestId,
+    expiresAt,
+    token: offer.issueToken(boundTo(call), owed?.answerOf),
+    authorization,
+    url: call.inPlace?.url,
+  };
   if (owed === undefined) {
     responseWriter.paymentRequired(offer.challenge.fresh(facts));
     return;
@@ -99,9 +106,32 @@ function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undef
   return bytes > MAX_BOUND_BYTES ? undefined : whatIsBought(resource.id, request, input);
 }
 
-/** The offer of a resource that has a price: the gateway does not start without one for each. */
-export function offerOf(offers: ReadonlyMap<string, Offer>, resourceId: string): Offer {
-  const offer = offers.get(resourceId);
-  if (offer === undefined) throw new Error(`no offer for ${resourceId}`);
-  return offer;
+/** The offers of one configuration, as a caller gets them now. */
+export interface Selling {
+  /** What a proof for a resource may accept. */
+  offer(resourceId: string): Offer;
+  /** What a 402 offers to the sender of a request. */
+  offerTo(req: Request, resourceId: string): Offer;
+}
+
+/**
+ * `worksUnpaid`: whether a resource is still sold to the sender of a request with its payment after
+ * the call. Every resource with a price has an offer: the gateway does not start without.
+ */
+export function createSelling(
+  offers: Offers,
+  worksUnpaid: (req: Request, resourceId: string) => boolean = () => true,
+): Selling {
+  const offer = (resourceId: string): Offer => {
+    const found = offers.get(resourceId);
+    if (found === undefined) throw new Error(`no offer for ${resourceId}`);
+    return found;
+  };
+  return {
+    offer,
+    offerTo(req, resourceId) {
+      const found = offer(resourceId);
+      return found.upfront === undefined || worksUnpaid(req, resourceId) ? found : found.upfront;
+    },
+  };
 }

@@ -18,6 +18,8 @@ export interface RedisKeys {
   readonly secret: (name: string) => string;
   /** Sorted set: payId by the time at which its record is due for the reconciler, milliseconds. */
   readonly open: string;
+  /** Sorted set: payId of refused payments whose backend had answered, by time, milliseconds. */
+  readonly unpaid: string;
   /** Stream: events as JSON in field `e`. */
   readonly events: string;
   /** Hash: receipt id to JSON. */
@@ -92,6 +94,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     refusalEnds: `${tag}:refused:ends`,
     secret: (name) => `${tag}:secret:${name}`,
     open: `${tag}:open`,
+    unpaid: `${tag}:unpaid`,
     events: `${tag}:ev`,
     receipts: `${tag}:rcpt`,
     receiptsDone: `${tag}:rcpt:done`,

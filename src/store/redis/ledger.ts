@@ -52,6 +52,9 @@ import { gatherWrites } from './writes.ts';
  */
 const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
 
+/** Refused payments on the list of unpaid work, at most. */
+const MOST_UNPAID = 1_000;
+
 /** Between the head of a kept answer, JSON of one line, and its body. */
 const SEPARATOR = Buffer.from('\n');
 
@@ -73,7 +76,7 @@ export function redisLedger(
   const { eventsMaxLength, receiptsMaxLength } = limits;
   const shared = { eventsMaxLength: String(eventsMaxLength), receiptsMaxLength, trimmedAtOnce: TRIMMED_AT_ONCE };
   const register = registerKeys(keys);
-  const common = [keys.open, keys.events, ...bookKeys(keys), ...register];
+  const common = [keys.open, keys.events, ...bookKeys(keys), ...register, keys.unpaid];
   const writes = gatherWrites((changes) =>
     run(redis, WRITES, {
       keys: [...common, ...changes.flatMap(({ payment, kept }) => [payment, kept])],
@@ -154,6 +157,7 @@ export function redisLedger(
       const bytes = await answered(redis.getBuffer(keys.kept(payId)));
       return bytes === null ? undefined : keptFrom(bytes);
     },
+    unpaid: (limit) => unpaidRecords(redis, keys, limit),
     due: (limit) => dueRecords(redis, keys, limit),
     sendWaiting: () => writes.sendWaiting(),
   };
@@ -171,6 +175,8 @@ interface Change {
   readonly forget: Readonly<Record<string, string>>;
   readonly dropReceipt?: string;
   readonly retentionMs: number;
+  /** Lists it among the unpaid ones if the backend had answered; the most that are listed. */
+  readonly unpaid?: number;
   /** What becomes of the uses of a mandate, where a record has one. */
   readonly uses?: 'commit' | 'release';
 }
@@ -196,6 +202,7 @@ function changeOfState({ to, dropReceipt }: Advance): Change {
     forget: FORGOTTEN_IN[to] ?? {},
     retentionMs: retentionOf(to),
     ...(dropReceipt === undefined ? {} : { dropReceipt }),
+    ...(to === 'refused' ? { unpaid: MOST_UNPAID } : {}),
     ...(uses === undefined ? {} : { uses }),
   };
 }
@@ -226,6 +233,7 @@ function changePlan(command: Advance | Note, change: Change) {
   assertFacts(change.to, facts);
   const kept = keeping && keptForm(keeping);
   const uses = change.uses === undefined ? [] : ['mandate'];
+  const worked = change.unpaid === undefined ? [] : ['answered'];
   const held = { payId, owner, fence, step, seen: seen?.step, leaseMs, againMs, facts };
   const carried = { keepMs: kept?.keepMs, receiptId: receipt?.id, events: events.length };
   return {
@@ -233,7 +241,7 @@ function changePlan(command: Advance | Note, change: Change) {
       ...held,
       ...change,
       ...carried,
-      reads: [...GUARDS, ...change.required, ...Object.keys(change.forget), ...uses],
+      reads: [...GUARDS, ...change.required, ...Object.keys(change.forget), ...uses, ...worked],
     },
     rest: [kept?.bytes ?? '', receipt === undefined ? '' : JSON.stringify(receipt), ...events.map(eventJson)],
   };
@@ -244,10 +252,14 @@ function fieldsOf({ tokenDigest: _decided, ...terms }: PaymentTerms): readonly s
   return Object.entries(terms).flatMap(([name, value]) => [name, String(value)]);
 }
 
-/** An answer to keep, as change.lua takes it. @throws RangeError a bug of the caller */
-function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer } {
+/**
+ * An answer to keep, as change.lua takes it; without bytes the one that is kept stays for that
+ * time. @throws RangeError a bug of the caller
+ */
+function keptForm(keeping: Keeping): { readonly keepMs: number; readonly bytes: Buffer | '' } {
   assertKeeping(keeping);
   const { answer, forMs } = keeping;
+  if (answer === undefined) return { keepMs: forMs, bytes: '' };
   const { status, headers, body } = answer;
   return { keepMs: forMs, bytes: Buffer.concat([Buffer.from(JSON.stringify({ status, headers })), SEPARATOR, body]) };
 }
@@ -295,6 +307,13 @@ async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): P
     if (ids.length < limit) break;
   }
   return [...found.values()];
+}
+
+/** Unpaid work, the latest first. Records expire before their entries do. @throws StoreError */
+async function unpaidRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+  const ids = await answered(redis.zrange(keys.unpaid, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit));
+  const records = await Promise.all(ids.map((payId) => readRecord(redis, keys, payId)));
+  return records.flatMap((record) => (record?.state === 'refused' ? [record] : []));
 }
 
 /** The record of an entry of the work list. Records expire, entries do not: this forgets those. */

@@ -15,6 +15,7 @@ const NUMBERS: ReadonlySet<string> = new Set([
   'reservedAt',
   'changedAt',
   'settledAt',
+  'answered',
 ]);
 
 /** A hash as scripts answer it: field, value, field, value. @throws LedgerCorruption */

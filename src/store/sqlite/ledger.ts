@@ -63,7 +63,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
       return answer;
     });
   const keep = (payId: string, keeping: Keeping | undefined, now: number): void => {
-    if (keeping !== undefined) answers.put(payId, keeping, now);
+    if (keeping !== undefined) answers.keep(payId, keeping, now);
   };
 
   const shownFor = ({ token }: Reserve, now: number): string | undefined =>
@@ -127,13 +127,14 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
       ),
     read: (payId) => database.read((now) => rows.read(payId, now)),
     kept: (payId) => database.read((now) => answers.read(payId, now)),
+    unpaid: (limit) => database.read((now) => rows.unpaid(now, limit)),
     due: (limit) => database.read((now) => rows.due(now, limit)),
   };
 }
 
 /** Kept answers, each readable until its own end. Writes run inside the caller's transaction. */
 interface AnswerRows {
-  put(payId: string, keeping: Keeping, now: number): void;
+  keep(payId: string, keeping: Keeping, now: number): void;
   /** @throws LedgerCorruption */
   read(payId: string, now: number): KeptAnswer | undefined;
   purge(now: number): void;
@@ -146,12 +147,14 @@ function answerRows({ db }: Database): AnswerRows {
      ON CONFLICT (pay_id) DO UPDATE SET expires_at = excluded.expires_at, status = excluded.status,
        headers = excluded.headers, body = excluded.body`,
   );
+  const prolong = db.prepare('UPDATE answers SET expires_at = ?1 WHERE pay_id = ?2 AND expires_at > ?3');
   const expired = db.prepare(
     `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
   );
   return {
-    put(payId, { answer: { status, headers, body }, forMs }, now) {
-      upsert.run(payId, now + forMs, status, JSON.stringify(headers), body);
+    keep(payId, { answer, forMs }, now) {
+      if (answer === undefined) prolong.run(now + forMs, payId, now);
+      else upsert.run(payId, now + forMs, answer.status, JSON.stringify(answer.headers), answer.body);
     },
     read(payId, now) {
       const row = select.get(payId, now);
@@ -185,6 +188,8 @@ interface PaymentRows {
   purge(now: number): void;
   /** Skips damaged records, so that they do not stop the work on the others. */
   due(now: number, limit: number): readonly PaymentRecord[];
+  /** Refused ones whose backend had answered, the latest first. */
+  unpaid(now: number, limit: number): readonly PaymentRecord[];
 }
 
 function paymentRows({ db }: Database): PaymentRows {
@@ -198,6 +203,9 @@ function paymentRows({ db }: Database): PaymentRows {
     `DELETE FROM payments WHERE pay_id IN (SELECT pay_id FROM payments WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
   );
   const due = db.prepare('SELECT record FROM payments WHERE due_at <= ? AND expires_at > ? ORDER BY due_at, pay_id');
+  const unpaid = db.prepare(
+    'SELECT record FROM payments WHERE unpaid_at IS NOT NULL AND expires_at > ? ORDER BY unpaid_at DESC LIMIT ?',
+  );
   return {
     read(payId, now) {
       const row = select.get(payId, now);
@@ -212,6 +220,7 @@ function paymentRows({ db }: Database): PaymentRows {
     purge(now) {
       purge.run(now);
     },
+    unpaid: (now, limit) => unpaid.all(now, limit).flatMap(({ record }) => readableRecord(String(record)) ?? []),
     due(now, limit) {
       const found: PaymentRecord[] = [];
       if (limit < 1) return found;

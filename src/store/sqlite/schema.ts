@@ -172,6 +172,13 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE tasks_declined (name TEXT PRIMARY KEY, expires_at INTEGER NOT NULL);
   CREATE INDEX tasks_declined_expiry ON tasks_declined (expires_at);
   `,
+  // Refused payments whose backend had answered: when they became so. Computed, as of receipts.
+  `
+  ALTER TABLE payments ADD COLUMN unpaid_at INTEGER
+    AS (CASE WHEN json_valid(record) THEN CASE WHEN json_extract(record, '$.state') = 'refused'
+      AND json_extract(record, '$.answered') IS NOT NULL THEN json_extract(record, '$.changedAt') END END) VIRTUAL;
+  CREATE INDEX payments_unpaid ON payments (unpaid_at) WHERE unpaid_at IS NOT NULL;
+  `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 

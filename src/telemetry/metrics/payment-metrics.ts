@@ -157,6 +157,7 @@ export function paymentMetrics(
         discard: timedLedger('discard', (...discard) => ledger.discard(...discard)),
         read: timedLedger('read', (payId) => ledger.read(payId)),
         kept: timedLedger('kept', (payId) => ledger.kept(payId)),
+        unpaid: timedLedger('unpaid', (limit) => ledger.unpaid(limit)),
         due: timedLedger('due', (limit) => ledger.due(limit)),
       };
     },

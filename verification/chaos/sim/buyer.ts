@@ -6,9 +6,9 @@ import { type SignedProof, signProof } from './proof.ts';
 /** One purchase, with the proofs signed for it so far. Copies of a call share it. */
 export class Purchase {
   readonly proofs: SignedProof[] = [];
-  readonly #sign: () => SignedProof;
+  readonly #sign: (answerOf?: string) => SignedProof;
 
-  constructor(sign: () => SignedProof) {
+  constructor(sign: (answerOf?: string) => SignedProof) {
     this.#sign = sign;
     this.proofs.push(sign());
   }
@@ -20,17 +20,17 @@ export class Purchase {
   }
 
   /** After a 402 for `refused`: a new payment, unless another copy has signed it already. */
-  signAnew(refused: SignedProof): void {
-    if (this.proof === refused) this.proofs.push(this.#sign());
+  signAnew(refused: SignedProof, answerOf: string): void {
+    if (this.proof === refused) this.proofs.push(this.#sign(answerOf));
   }
 }
 
 /** Signs proofs with growing numbers, so that a run is the same every time. */
 export function signer(now: () => number, lifeSeconds: () => number, onSigned: (proof: SignedProof) => void) {
   let signed = 0;
-  return (): SignedProof => {
+  return (answerOf?: string): SignedProof => {
     signed += 1;
-    const proof = signProof(signed, now(), lifeSeconds());
+    const proof = signProof(signed, now(), lifeSeconds(), answerOf);
     onSigned(proof);
     return proof;
   };
@@ -82,9 +82,9 @@ export async function buy(buyer: BuyerPlan, ports: BuyerPorts, attempts: number)
     const reply = await ports.send(buyer, proof, buyer.gateway + attempt);
     const ending = endingOf(reply);
     if (ending !== 'open' && ending !== 'challenged') return ending;
-    if (ending === 'challenged') {
-      if (!buyer.mayPay) return ending;
-      buyer.purchase.signAnew(proof);
+    if (reply.kind === 'challenge') {
+      if (!buyer.mayPay) return 'challenged';
+      buyer.purchase.signAnew(proof, reply.answerOf);
     } else await ports.sleep(pauseAfter(reply));
   }
   return 'open';

@@ -10,7 +10,8 @@ import type { Schedule } from './schedule.ts';
 /** What a buyer sees of an attempt. `reset`: nothing, or a connection that broke. */
 export type Reply =
   | { readonly kind: 'answer'; readonly body: string; readonly replayed: boolean }
-  | { readonly kind: 'challenge' }
+  /** `answerOf`: behind its token. */
+  | { readonly kind: 'challenge'; readonly answerOf: string }
   | {
       readonly kind: 'failed';
       readonly status: number;
@@ -79,9 +80,9 @@ export function connectionWriter(
   const { process } = connection;
   return {
     maxAnswerBytes: Number.POSITIVE_INFINITY,
-    paymentRequired() {
+    paymentRequired({ header }) {
       onChallenge();
-      connection.send({ kind: 'challenge' });
+      connection.send({ kind: 'challenge', answerOf: header });
     },
     failed({ status, code, retryable, details }, { payment }) {
       connection.send({ kind: 'failed', status, code, retryable, details, payment });

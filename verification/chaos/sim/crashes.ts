@@ -20,6 +20,8 @@ export interface Case {
   readonly startMs?: number;
   /** 60 unless given. */
   readonly lifeSeconds?: number;
+  /** `before` unless given. */
+  readonly settle?: 'after';
   /** Whether it needs a mandate; no unless given. */
   readonly mandated?: boolean;
 }
@@ -27,6 +29,11 @@ export interface Case {
 /** The same call for a resource that requires a mandate. */
 export function underMandate(one: Case): Case {
   return { ...one, name: `${one.name}, under a mandate`, mandated: true };
+}
+
+/** The same call, settled after the backend answered. */
+export function settledAfter(one: Case): Case {
+  return { ...one, name: `${one.name}, settled after the call`, settle: 'after' };
 }
 
 /** What a sweep saw. */
@@ -159,11 +166,21 @@ export async function runCase(
   mutant: Mutant = NO_MUTANT,
   traced = false,
 ) {
-  const { rail, method, key, faults, others = [], startMs = 0, lifeSeconds = 60, mandated = false } = one;
+  const {
+    rail,
+    method,
+    key,
+    faults,
+    others = [],
+    startMs = 0,
+    lifeSeconds = 60,
+    settle = 'before',
+    mandated = false,
+  } = one;
   const fate = plannedFate({ ...faults, pointFaults: new Map(pointFaults) });
   const outcome = await simulate(
     {
-      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000, mandated },
+      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000, settle, mandated },
       buyers: [{ name: 'buyer', purchase: 0, input: 'zurich', key, mayPay: true, gateway: 0, startMs }, ...others],
       fate,
       lifeSeconds: () => lifeSeconds,

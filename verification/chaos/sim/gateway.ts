@@ -12,6 +12,7 @@ import { createReconciler, type Reconciler } from '../../../src/payments/settlem
 import { createLeases } from '../../../src/payments/settlement/reservations.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
+import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { Call, ResponseWriter } from '../../../src/pipeline/call.ts';
@@ -22,10 +23,12 @@ import { forward } from '../../../src/pipeline/middleware/forward.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
 import { isRetrySafe } from '../../../src/pipeline/steps/backend-failed.ts';
+import { createSelling } from '../../../src/pipeline/steps/payment-required.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { simMandates } from './mandate.ts';
 import type { Process } from './process.ts';
-import { examine, OFFER, RESOURCE_ID, TOKENS } from './proof.ts';
+import { examine, offerOf, RESOURCE_ID, TOKENS } from './proof.ts';
+import type { Setting } from './setting.ts';
 
 /**
  * Renewals of a lease are rarer here than in production, milliseconds: each is three steps, and a
@@ -43,6 +46,7 @@ export interface GatewayPorts {
   readonly exchange: Exchange;
   readonly reserveBackend: ReserveBackend;
   readonly resource: Resource;
+  readonly settle: Setting['settle'];
   readonly onStoreLoss: StoreLossPolicy;
   readonly sink: EventSink;
   readonly random: () => number;
@@ -70,7 +74,7 @@ export interface SimGateway {
 /** How long a token opens a delivered answer, milliseconds. */
 export const KEEP_ANSWER_MS = 60_000;
 
-const OFFERS = new Map([[RESOURCE_ID, OFFER]]);
+const UNPAID_WORK = { perResource: 1_000, perNetwork: 1_000, all: 1_000, windowMs: 60_000 };
 
 /** The path for an input; the simulated backend answers with it. */
 export function pathOf(input: string): string {
@@ -87,7 +91,10 @@ const NO_WARNINGS: DeliveryWarnings = { unwritten: () => undefined, unmarked: ()
 export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
   const { time } = process;
-  const gate = { accepting: () => true, reserveBackend };
+  const networkOf = (): string => '-';
+  const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
+  const gate = { accepting: () => true, reserveBackend, unpaidWork, networkOf };
+  const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
   const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
@@ -116,9 +123,9 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const handlers: readonly RequestHandler[] = [
-    verify(OFFERS, verifier, () => '-'),
+    verify(selling, verifier, networkOf),
     authorize(mandates, ledger),
-    settle(OFFERS, joining(settler, ports.watched, time), gate, mandates),
+    settle(selling, joining(settler, ports.watched, time), gate, mandates),
     forward(exchange, checkouts),
     deliver(checkouts, receipts),
   ];

@@ -4,6 +4,8 @@ import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/l
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { SimChain } from './chain.ts';
+import { LEAST_SECONDS } from './proof.ts';
+import type { Setting } from './setting.ts';
 import type { Change, SimStore } from './store.ts';
 
 /** An attempt, as far as the laws judge it. */
@@ -20,7 +22,8 @@ export interface Attempt {
 }
 
 const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
-const LAST_SECONDS_MS = 10_000;
+/** What must be left of the window of a proof, and the margin of clocks, milliseconds. */
+const LAST_SECONDS_MS = { before: 10_000, after: (LEAST_SECONDS + 4) * 1_000 } as const;
 /** Both clocks count whole milliseconds. */
 const CLOCK_GRAIN_MS = 2;
 
@@ -46,8 +49,10 @@ export class Laws {
   readonly #now: () => number;
 
   readonly #log: (line: string) => void;
+  readonly #settle: Setting['settle'];
 
-  constructor(chain: SimChain, now: () => number, log: (line: string) => void) {
+  constructor(settle: Setting['settle'], chain: SimChain, now: () => number, log: (line: string) => void) {
+    this.#settle = settle;
     this.#chain = chain;
     this.#now = now;
     this.#log = log;
@@ -75,7 +80,8 @@ export class Laws {
     // The window check comes first (contract 4.2, step 3), and in these seconds a lagging chain
     // cannot show what the store lost.
     const endsIn = this.#chain.validBefore(nonce) * 1_000 - this.#now();
-    if (damaged && endsIn < LAST_SECONDS_MS && endsIn > -LAST_SECONDS_MS) {
+    const last = LAST_SECONDS_MS[this.#settle];
+    if (damaged && endsIn < last && endsIn > -last) {
       this.excused.add(nonce);
       return;
     }

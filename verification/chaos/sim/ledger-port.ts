@@ -4,6 +4,7 @@
  * `onHold` with the attempts of this process that got a record.
  */
 
+import { unpaidAmong } from '../../../spec/store/table-store.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import type { Process } from './process.ts';
@@ -38,6 +39,7 @@ export function ledgerPort(
     discard: (...discard) => ask('discard', () => store.discard(...discard)),
     read: (payId) => ask('read', () => store.records.get(payId)),
     kept: (payId) => ask('kept', () => store.kept(payId)),
+    unpaid: (limit) => ask('unpaid', () => unpaidAmong(store.records.values(), limit)),
     due: (limit) => ask('due', () => store.due(limit)),
   };
 }

@@ -30,10 +30,16 @@ export class SimMerchant {
   readonly work = new Map<string, Work>();
   readonly #honoursKeys: boolean;
   readonly #fate: Pick<Fate, 'merchant' | 'merchantAway'>;
+  readonly #asked: (key: string, by: Process) => void;
 
-  constructor(honoursKeys: boolean, fate: Pick<Fate, 'merchant' | 'merchantAway'>) {
+  constructor(
+    honoursKeys: boolean,
+    fate: Pick<Fate, 'merchant' | 'merchantAway'>,
+    asked: (key: string, by: Process) => void,
+  ) {
     this.#honoursKeys = honoursKeys;
     this.#fate = fate;
+    this.#asked = asked;
   }
 
   /** Connections of one process, each for one call. */
@@ -52,7 +58,7 @@ export class SimMerchant {
       await process.call('merchant.connect', () => undefined);
       if (fault === 'unwritten') throw new BackendError('unreachable', false);
       const slowMs = fault === 'slow' ? timeoutMs : 0;
-      const body = await process.call('merchant.request', () => this.#receive(request, fault), slowMs);
+      const body = await process.call('merchant.request', () => this.#receive(request, fault, process), slowMs);
       if (fault === 'slow') throw new BackendError('timeout', true);
       if (fault === 'cut') throw new BackendError('transport', true);
       const status = fault === 'fails' ? 500 : 200;
@@ -60,11 +66,12 @@ export class SimMerchant {
     };
   }
 
-  #receive({ path, headers }: BackendRequest, fault: MerchantFault): string {
+  #receive({ path, headers }: BackendRequest, fault: MerchantFault, by: Process): string {
     const key = headers['idempotency-key'] ?? '';
     const work = this.work.get(key) ?? { requests: 0, executions: 0 };
     this.work.set(key, work);
     work.requests += 1;
+    this.#asked(key, by);
     if (fault !== 'fails' && !(this.#honoursKeys && work.executions > 0)) work.executions += 1;
     return path;
   }

@@ -35,19 +35,30 @@ const CHALLENGE = {
   message: '',
 };
 
+/** Left of the window of a proof when a call begins that is paid for after its answer, seconds. */
+export const LEAST_SECONDS = 12;
+/** Behind a dot a token names the payment whose answer waits for its buyer's next proof. */
+const ANSWERS = /\.([0-9a-f]{64})$/;
+
 /** The one offer of the simulated gateway. */
-export const OFFER: Offer = {
+const OFFER: Offer = {
   requirements: REQUIREMENTS,
   resourceUrl: 'https://shop.example/api/resources/market_report/invoke',
   amount: '0.01',
   currency: 'USDC',
-  challenge: { fresh: () => CHALLENGE, refused: () => CHALLENGE },
-  issueToken: () => '',
+  // Buyers read of a challenge what its token names, and nothing else.
+  challenge: { fresh: () => CHALLENGE, refused: ({ token }) => ({ ...CHALLENGE, header: token }) },
+  issueToken: (_bind, answerOf) => (answerOf === undefined ? '' : `.${answerOf}`),
 };
+
+/** The offer, with the money before or after the call. */
+export function offerOf(settle: Setting['settle']): Offer {
+  return settle === 'after' ? { ...OFFER, leastSeconds: LEAST_SECONDS } : OFFER;
+}
 
 /** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
 export const TOKENS: Pick<BuyerTokens, 'read'> = {
-  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined }),
+  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined, answerOf: ANSWERS.exec(text)?.[1] }),
 };
 
 /**
@@ -67,9 +78,9 @@ export interface SignedProof {
 
 /**
  * Signs a payment; every check accepts the signature, because the simulation does not test
- * signatures.
+ * signatures. `answerOf`: behind the token, of the 402 that this proof answers.
  */
-export function signProof(number: number, nowMs: number, lifeSeconds: number): SignedProof {
+export function signProof(number: number, nowMs: number, lifeSeconds: number, answerOf = ''): SignedProof {
   const nonce = `0x${number.toString(16).padStart(64, '0')}`;
   const validBefore = Math.floor(nowMs / 1_000) + lifeSeconds;
   const payload = {
@@ -87,17 +98,17 @@ export function signProof(number: number, nowMs: number, lifeSeconds: number): S
       },
     },
   } as const;
-  const token = `token-${number}`;
+  const token = `token-${number}${answerOf}`;
   const header = encodeProof({ ...payload, extensions: { [BUYER_TOKEN]: { info: { token } } } });
   return { nonce, payId: payIdOf(nonce), validBefore, header, found: encodeProof(payload), token };
 }
 
 /** The local checks without curve and chain: only the time window of a proof. */
-export function examine({ decoded, offer, nowMs }: Candidate): Examination {
+export function examine({ decoded, offer, leastSeconds, nowMs }: Candidate): Examination {
   const { payload } = decoded;
   const { authorization } = payload.payload;
   const payId = payIdOf(authorization.nonce);
-  const reason = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
+  const reason = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs, leastSeconds);
   return {
     payId,
     refusal: reason === undefined ? undefined : { step: 'window', reason },

@@ -10,6 +10,8 @@ export interface Setting {
   readonly honoursKeys: boolean;
   readonly onStoreLoss: StoreLossPolicy;
   readonly backendTimeoutMs: number;
+  /** Whether the money moves before the backend is called, or after it answered. */
+  readonly settle: 'before' | 'after';
   /** Whether the resource requires a mandate. */
   readonly mandated: boolean;
 }

@@ -1,6 +1,12 @@
 /** The store of the simulation. */
 
-import { firstShown, noteToken, type ShownTokens } from '../../../spec/store/table-store.ts';
+import {
+  firstShown,
+  type KeptAnswers,
+  keepAnswer,
+  noteToken,
+  type ShownTokens,
+} from '../../../spec/store/table-store.ts';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type {
   Advance,
@@ -52,7 +58,7 @@ export class SimStore {
   readonly events = new Map<string, EventDraft[]>();
   /** Payments of which the store has lost something. */
   readonly damaged = new Set<string>();
-  readonly #answers = new Map<string, { readonly answer: KeptAnswer; readonly until: number }>();
+  readonly #answers: KeptAnswers = new Map();
   readonly #refusals = new Map<string, { readonly reason: string; readonly until: number }>();
   readonly #versions = new Map<string, Version[]>();
   readonly #now: () => number;
@@ -164,7 +170,7 @@ export class SimStore {
     this.uses.follow(before, record, this.#now());
     if (receipt !== undefined) this.receipts.set(receipt.id, receipt);
     if (carried.dropReceipt !== undefined) this.receipts.delete(carried.dropReceipt);
-    if (keeping !== undefined) this.#answers.set(payId, { answer: keeping.answer, until: this.#now() + keeping.forMs });
+    keepAnswer(this.#answers, payId, keeping, this.#now());
     const written = entry(this.events, payId);
     written.push(...events);
     const known = this.receipts.get((record ?? before)?.receiptId ?? '');

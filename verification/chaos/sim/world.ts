@@ -51,9 +51,11 @@ export class World implements Conductor {
     this.#fate = fate;
     this.#mutant = mutant;
     this.chain = new SimChain(now);
-    this.laws = new Laws(this.chain, now, (line) => this.schedule.log(line));
+    this.laws = new Laws(setting.settle, this.chain, now, (line) => this.schedule.log(line));
     const changed = (change: Change): void => {
       const { payId, after } = change;
+      if (after?.state === 'worked' && this.store.kept(payId) === undefined && !this.store.damaged.has(payId))
+        this.laws.broken('worked, and no answer is kept');
       this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
       this.laws.mandates(this.store);
@@ -62,7 +64,7 @@ export class World implements Conductor {
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
     this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
-    this.merchant = new SimMerchant(setting.honoursKeys, fate);
+    this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by));
     this.#pods = new Pods({
       schedule: this.schedule,
       start: (name) => this.#start(name),
@@ -139,6 +141,14 @@ export class World implements Conductor {
     return process.alive && process.pausedUntil === 0 && process.storeFaults === 0;
   }
 
+  /** What is kept is not asked for again, but by a process that stood still or could not ask. */
+  #asked(key: string, by: Process): void {
+    const record = [...this.store.records.values()].find(({ payId }) => backendIdempotencyKey(payId) === key);
+    if (record?.answered === undefined || this.store.kept(record.payId) === undefined) return;
+    if (by.pausedUntil === 0 && by.storeFaults === 0 && !this.store.damaged.has(record.payId))
+      this.laws.broken('the backend is asked again for an answer that is kept');
+  }
+
   #hit(fault: PointFault, gateway: SimGateway): void {
     const { process } = gateway;
     switch (fault.kind) {
@@ -175,6 +185,7 @@ export class World implements Conductor {
       exchange: this.merchant.exchange(process),
       reserveBackend: this.merchant.reserve(process),
       resource: resourceOf(this.setting),
+      settle: this.setting.settle,
       onStoreLoss: this.setting.onStoreLoss,
       sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
       random: () => 0.5,

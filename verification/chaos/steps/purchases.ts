@@ -39,10 +39,10 @@ export function purchaseOf(kind: Kind): Purchase {
 }
 
 /**
- * Every step of a paid call, in order. Only a gateway that signs transactions itself passes
+ * Every step of a call that is paid before it is made, in order. Only a gateway that signs transactions itself passes
  * `signed`.
  */
-export const STEPS = [
+export const STEPS: readonly PaymentStep[] = [
   'reserved',
   'verified',
   'settling',
@@ -54,7 +54,7 @@ export const STEPS = [
   'relaying',
   'relayed',
   'delivered',
-] as const satisfies readonly PaymentStep[];
+];
 
 /** The outcome of a purchase after a death at a step and the buyer's retry. */
 export interface Fate {

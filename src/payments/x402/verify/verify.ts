@@ -54,6 +54,8 @@ export interface Candidate {
   readonly offer: PaymentRequirements;
   readonly resourceUrl: string;
   readonly inPlace?: RegExp | undefined;
+  /** What must be left of the window, seconds, where that is more than usual. */
+  readonly leastSeconds?: number | undefined;
   readonly nowMs: number;
 }
 
@@ -148,7 +150,7 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
 }
 
 function firstRefusal(
-  { decoded, offer, resourceUrl, inPlace, nowMs }: Candidate,
+  { decoded, offer, resourceUrl, inPlace, leastSeconds, nowMs }: Candidate,
   chainId: number,
 ): ProofRefusal | undefined {
   const { accepted, resource, payload } = decoded.payload;
@@ -159,7 +161,7 @@ function firstRefusal(
   const terms = termsMismatch(authorization, offer);
   if (terms !== undefined) return { step: 'terms', reason: terms };
   if (isPublishedAccount(authorization.from, chainId)) return { step: 'terms', reason: 'test_payer_not_allowed' };
-  const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs);
+  const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs, leastSeconds);
   return window === undefined ? undefined : { step: 'window', reason: window };
 }
 

@@ -7,6 +7,7 @@ import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { inPlaceUrls } from './in-place.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
 import type { PaymentRequirements } from './types.ts';
+import { leastSecondsToPay } from './window.ts';
 
 /** What a payment is made for, and what a proof is compared with. */
 export interface Agreed {
@@ -18,16 +19,24 @@ export interface Agreed {
   /** Display units. */
   readonly amount: string;
   readonly currency: string;
+  /**
+   * The backend answers before the money moves, so this many seconds must be left of the window of
+   * a proof; absent: the money moves first.
+   */
+  readonly leastSeconds?: number;
+  /** The same with the money first, which a proof may accept instead; absent where it is so. */
+  readonly upfront?: Agreed;
 }
 
 /** The price of a resource in every form that an answer needs. */
 export interface Offer extends Agreed {
+  readonly upfront?: Offer;
   /** Made when it is first asked for: it takes some 8 kB, and few of many resources are asked. */
   readonly challenge: ChallengeTemplate;
   /** Absent: it is in no catalogue. */
   readonly bazaar?: BazaarForms | undefined;
   /** Makes the token of one challenge, which proves these terms wherever it comes back. */
-  readonly issueToken: (bind: string | undefined) => string;
+  readonly issueToken: (bind: string | undefined, answerOf?: string) => string;
 }
 
 /** The offers of all paid resources by resource id. */
@@ -44,6 +53,7 @@ export function compileOffers(
       readonly pricing: Pricing;
       /** Its URL with `{param}`s, where it is sold in place. */
       readonly address?: string | undefined;
+      readonly backend: { readonly timeoutMs: number };
     })[];
     readonly x402: OfferTerms | undefined;
   },
@@ -61,22 +71,37 @@ export function compileOffers(
     const requirements = requirementsFor(priced, x402);
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
     const terms = offeredTerms(resourceUrl, requirements);
-    let challenge: ChallengeTemplate | undefined;
-    offers.set(resource.id, {
-      requirements,
-      resourceUrl,
-      inPlace: resource.address === undefined ? undefined : inPlaceUrls(resource.address),
-      amount: pricing.amount,
-      currency: pricing.currency,
-      bazaar: forms,
-      get challenge() {
-        challenge ??= challengeFor(priced, x402, merchant.publicBaseUrl);
-        return challenge;
-      },
-      issueToken: (bind) => tokens.issue(bind, terms),
-    });
+    const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
+    const offerWith = (pricing: PricedResource['pricing']): Offer => {
+      const sold = { ...priced, pricing };
+      let challenge: ChallengeTemplate | undefined;
+      return {
+        requirements: requirementsFor(sold, x402),
+        ...{ resourceUrl, inPlace, bazaar: forms },
+        ...{ amount: pricing.amount, currency: pricing.currency },
+        get challenge() {
+          challenge ??= challengeFor(sold, x402, merchant.publicBaseUrl);
+          return challenge;
+        },
+        issueToken: (bind, answerOf) => tokens.issue(bind, terms, answerOf),
+      };
+    };
+    offers.set(resource.id, offerOfPrice(pricing, resource.backend.timeoutMs, offerWith));
   }
   return offers;
+}
+
+/** The offer of a price; of one that is settled after the call also what takes its place. */
+function offerOfPrice(
+  pricing: PricedResource['pricing'],
+  timeoutMs: number,
+  offerWith: (pricing: PricedResource['pricing']) => Offer,
+): Offer {
+  const offer = offerWith(pricing);
+  if (pricing.settle !== 'after') return offer;
+  const { settle: _after, ...before } = pricing;
+  // Not spread: its challenge is made when it is first asked for.
+  return Object.assign(offer, { leastSeconds: leastSecondsToPay(timeoutMs), upfront: offerWith(before) });
 }
 
 /** What of an offer may differ from one configuration to the next, as the token covers it. */

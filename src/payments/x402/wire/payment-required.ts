@@ -11,6 +11,10 @@ import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } fr
 export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
 /** Reserved for the `error` member of a challenge after a refusal, bytes of base64. */
 const ERROR_ROOM_BYTES = 128;
+/** `paymentFlow` of an offer whose payment is settled before the backend is called. */
+export const UPFRONT = 'upfront';
+/** The same where it is settled after the backend answered: the proof alone is checked before. */
+const AUTHORIZATION = 'authorization';
 /** Marks where each challenge has its own token. */
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
 
@@ -120,7 +124,7 @@ export function requirementsFor(resource: PricedResource, terms: OfferTerms): Pa
       name: terms.assetName,
       version: terms.assetVersion,
       assetTransferMethod: 'eip3009',
-      paymentFlow: 'upfront',
+      paymentFlow: resource.pricing.settle === 'after' ? AUTHORIZATION : UPFRONT,
     },
   };
 }

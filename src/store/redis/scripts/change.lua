@@ -49,6 +49,10 @@ local function change_record(change, keys, at, now)
   save(key, fields)
   keep_alive(key, now, record.validBefore, change.retentionMs)
   list_work(open, change.payId, fields.dueAt)
+  if change.unpaid and record.answered then
+    redis.call('ZADD', keys.unpaid, whole(now), change.payId)
+    redis.call('ZREMRANGEBYRANK', keys.unpaid, '0', whole(-1 - change.unpaid))
+  end
   local trimmed = 0
   if change.receiptId then
     local book = book_at(keys.book)
@@ -59,7 +63,13 @@ local function change_record(change, keys, at, now)
   append_events(keys.events, at + 2, at + 1 + change.events)
   -- Without a new answer an older one stays until its own end.
   if change.keepMs == 0 then redis.call('DEL', keys.kept) end
-  if change.keepMs and change.keepMs > 0 then redis.call('SET', keys.kept, ARGV[at], 'PX', whole(change.keepMs)) end
+  if change.keepMs and change.keepMs > 0 then
+    if ARGV[at] == '' then
+      redis.call('PEXPIRE', keys.kept, whole(change.keepMs))
+    else
+      redis.call('SET', keys.kept, ARGV[at], 'PX', whole(change.keepMs))
+    end
+  end
   -- A caller that has seen the last write knows the record.
   if record.step == change.seen then return { 'done', whole(now), false, trimmed } end
   local done = answer('done', now, key)
