@@ -12,6 +12,7 @@ import {
   LONG_PAUSE,
   SHORT_PAUSE,
   type Sweep,
+  settledAfter,
   underMandate,
 } from './crashes.ts';
 
@@ -32,6 +33,12 @@ const ONCE: readonly Case[] = [
   ...casesOf('blind', 'GET')
     .slice(0, 8)
     .filter((one) => !isLong(one)),
+  ...[...casesOf('remote', 'GET'), ...casesOf('local', 'POST')]
+    .filter((one) => EVERY || !isLong(one))
+    .map(settledAfter),
+  ...casesOf('blind', 'GET')
+    .filter((one) => !isLong(one))
+    .map(settledAfter),
   ...casesOf('remote', 'GET', 'key-of-the-buyer').slice(0, 1),
   ...casesOf('local', 'POST', 'key-of-the-buyer').slice(0, 1),
   ...casesOf('remote', 'POST')
@@ -48,6 +55,9 @@ const ONCE: readonly Case[] = [
  */
 const TWICE: readonly Case[] = [
   ...casesOf('local', 'POST').filter(({ name }) => /all goes well/.test(name)),
+  ...casesOf('remote', 'GET')
+    .filter(({ name }) => /all goes well/.test(name))
+    .map(settledAfter),
   ...(EVERY ? casesOf('remote', 'POST').filter(({ name }) => /all goes well|merchant unwritten$/.test(name)) : []),
 ];
 
@@ -56,6 +66,8 @@ const TOGETHER: readonly Case[] = [
   copiesInTheLastSeconds('remote', 'POST'),
   copiesAtOnce('remote', 'GET'),
   copiesAtOnce('local', 'POST', 'key-of-the-buyer'),
+  settledAfter(copiesAtOnce('remote', 'GET')),
+  settledAfter(copiesAtOnce('local', 'POST', 'key-of-the-buyer')),
   underMandate(copiesInTheLastSeconds('local', 'POST')),
   underMandate(copiesAtOnce('remote', 'POST')),
 ];

@@ -27,7 +27,7 @@ import { createSelling } from '../../../src/pipeline/steps/payment-required.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { simMandates } from './mandate.ts';
 import type { Process } from './process.ts';
-import { examine, offerOf, RESOURCE_ID, TOKENS } from './proof.ts';
+import { examine, KEEP_ANSWER_MS, offerOf, RESOURCE_ID, TOKENS } from './proof.ts';
 import type { Setting } from './setting.ts';
 
 /**
@@ -70,9 +70,6 @@ export interface SimGateway {
   readonly reconciler: Reconciler;
   serve(request: PaidRequest, responseWriter: ResponseWriter): void;
 }
-
-/** How long a token opens a delivered answer, milliseconds. */
-export const KEEP_ANSWER_MS = 60_000;
 
 const UNPAID_WORK = { perResource: 1_000, perNetwork: 1_000, all: 1_000, windowMs: 60_000 };
 

@@ -4,7 +4,7 @@ import type { PaymentRecord, PaymentState } from '../../../src/payments/ledger/l
 import { TRANSITIONS } from '../../../src/payments/ledger/transitions.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import type { SimChain } from './chain.ts';
-import { LEAST_SECONDS } from './proof.ts';
+import { KEEP_ANSWER_MS, LEAST_SECONDS } from './proof.ts';
 import type { Setting } from './setting.ts';
 import type { Change, SimStore } from './store.ts';
 
@@ -24,6 +24,8 @@ export interface Attempt {
 const PAID: ReadonlySet<PaymentState> = new Set(['settled', 'delivered', 'undelivered', 'refundDue']);
 /** What must be left of the window of a proof, and the margin of clocks, milliseconds. */
 const LAST_SECONDS_MS = { before: 10_000, after: (LEAST_SECONDS + 4) * 1_000 } as const;
+/** From the reading of a kept answer to its last byte, at most, milliseconds. */
+const READ_MS = 100_000;
 /** Both clocks count whole milliseconds. */
 const CLOCK_GRAIN_MS = 2;
 
@@ -106,6 +108,8 @@ export class Laws {
     const isOpen = record?.state === 'settled' || record?.state === 'undelivered';
     if (!damaged && isOpen && record.sending !== 'begun') this.broken('an answer leaves unmarked');
     const late = record?.state === 'delivered' && attempt.arrivedAt > record.changedAt + CLOCK_GRAIN_MS;
+    const kept = late && record.keyDigest === undefined ? record.changedAt + KEEP_ANSWER_MS : Number.POSITIVE_INFINITY;
+    if (!damaged && this.#now() > kept + READ_MS) this.broken('a delivered answer after its time');
     if (late && !damaged && (secret === undefined || !secrets.includes(secret)))
       this.broken('a delivered answer once more to a call without its secret');
     const handed = this.#handed.get(payId) ?? new Set();

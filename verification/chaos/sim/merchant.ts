@@ -8,6 +8,7 @@ import {
   type ReserveBackend,
 } from '../../../src/backend/exchange.ts';
 import type { Fate } from './fate.ts';
+import type { Mutant } from './mutant.ts';
 import type { Process } from './process.ts';
 
 /**
@@ -31,15 +32,18 @@ export class SimMerchant {
   readonly #honoursKeys: boolean;
   readonly #fate: Pick<Fate, 'merchant' | 'merchantAway'>;
   readonly #asked: (key: string, by: Process) => void;
+  readonly #mutant: Pick<Mutant, 'exchange'>;
 
   constructor(
     honoursKeys: boolean,
     fate: Pick<Fate, 'merchant' | 'merchantAway'>,
     asked: (key: string, by: Process) => void,
+    mutant: Pick<Mutant, 'exchange'>,
   ) {
     this.#honoursKeys = honoursKeys;
     this.#fate = fate;
     this.#asked = asked;
+    this.#mutant = mutant;
   }
 
   /** Connections of one process, each for one call. */
@@ -53,7 +57,7 @@ export class SimMerchant {
 
   /** The port of one process. */
   exchange(process: Process): Exchange {
-    return async (request, { timeoutMs }) => {
+    const exchange: Exchange = async (request, { timeoutMs }) => {
       const fault = this.#fate.merchant();
       await process.call('merchant.connect', () => undefined);
       if (fault === 'unwritten') throw new BackendError('unreachable', false);
@@ -64,6 +68,7 @@ export class SimMerchant {
       const status = fault === 'fails' ? 500 : 200;
       return { status, headers: { 'content-type': 'text/plain' }, body: Readable.from(bytes(process, body, fault)) };
     };
+    return this.#mutant.exchange?.(exchange) ?? exchange;
   }
 
   #receive({ path, headers }: BackendRequest, fault: MerchantFault, by: Process): string {

@@ -1,5 +1,6 @@
 /** The parts that a wrong design replaces in the simulation. */
 
+import type { Exchange } from '../../../src/backend/exchange.ts';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
 import type { ResponseWriter } from '../../../src/pipeline/call.ts';
@@ -11,11 +12,14 @@ export interface Mutant {
   readonly name: string;
   /** One of the laws that it breaks. */
   readonly shows: RegExp;
+  /** Of every run; otherwise each seed has its own. */
+  readonly settle?: 'after';
   /** It shows only when a process dies at one certain await. */
   readonly needsCrashes?: boolean;
   readonly table?: Partial<Table>;
   ledger?(ledger: PaymentLedger): PaymentLedger;
   rail?(rail: PaymentRail, chain: SimChain): PaymentRail;
+  exchange?(exchange: Exchange): Exchange;
   responseWriter?(responseWriter: ResponseWriter): ResponseWriter;
   /** How far a process's idea of the time is off when it asks for a lease, milliseconds. */
   skewMs?(process: string): number;

@@ -1,10 +1,12 @@
 /** The wrong designs that the simulator must notice. */
 
 import { randomUUID } from 'node:crypto';
-import type { Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { Keeping, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { receiptOf } from '../../../src/payments/ledger/payment-receipt.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Settlement } from '../../../src/payments/rail.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
+import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { transactionOf } from './chain.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -191,6 +193,135 @@ export const MUTANTS: readonly Mutant[] = [
   },
 ];
 
+/** Wrong designs of a payment that is settled after its call. */
+const WORKED_FIRST: readonly Mutant[] = [
+  {
+    name: 'the answer is released before the payment is settled',
+    shows: /an answer without a payment|the chain shows no payment/,
+    rail: (rail) => ({ ...rail, settle: async (proof) => paidFor(proof) }),
+  },
+  {
+    name: 'the answer is released when the payment is refused',
+    shows: /an answer without a payment|the chain shows no payment/,
+    rail: (rail) => ({
+      ...rail,
+      async settle(proof, ...more) {
+        const settlement = await rail.settle(proof, ...more);
+        return settlement.kind === 'refused' ? paidFor(proof) : settlement;
+      },
+    }),
+  },
+  {
+    name: 'the answer is released while it is uncertain whether it is paid',
+    shows: /an answer without a payment|the chain shows no payment/,
+    rail: (rail) => ({
+      ...rail,
+      async settle(proof, ...more) {
+        const settlement = await rail.settle(proof, ...more);
+        return settlement.kind === 'uncertain' ? paidFor(proof) : settlement;
+      },
+    }),
+  },
+  {
+    name: 'the payment is settled before the answer is sealed',
+    shows: /worked, and no answer is kept/,
+    ledger: (ledger) => ({
+      ...ledger,
+      advance: ({ keeping, ...command }) =>
+        ledger.advance(command.to === 'worked' || keeping === undefined ? command : { ...command, keeping }),
+    }),
+  },
+  {
+    name: 'the answer is sealed once the payment is settled',
+    shows: /worked, and no answer is kept/,
+    ledger: (ledger) => {
+      const answers = new Map<string, Keeping>();
+      return {
+        ...ledger,
+        advance({ keeping, ...command }) {
+          if (command.to === 'worked' && keeping !== undefined) answers.set(command.payId, keeping);
+          const sealed = command.to === 'settled' ? answers.get(command.payId) : keeping;
+          return ledger.advance(
+            command.to === 'worked' || sealed === undefined ? command : { ...command, keeping: sealed },
+          );
+        },
+      };
+    },
+  },
+  {
+    name: 'an answer that was worked for is forgotten with its lease',
+    shows: /illegal: worked -> reserved/,
+    table: {
+      reserve: (record, command, now) =>
+        table.reserve(record?.state === 'worked' && record.leaseUntil <= now ? undefined : record, command, now),
+    },
+  },
+  {
+    name: 'settling is not written before the money moves',
+    shows: /ends open|refused, and the chain shows a payment/,
+    ledger: (ledger) => ({
+      ...ledger,
+      async advance(command) {
+        const record = command.to === 'settling' ? await ledger.read(command.payId) : undefined;
+        if (record?.state !== 'worked') return ledger.advance(command);
+        return { kind: 'done', record: { ...record, state: 'settling' } };
+      },
+    }),
+  },
+  {
+    name: 'the kept answer is not read',
+    shows: /asked again for an answer that is kept/,
+    ledger: (ledger) => ({ ...ledger, kept: async () => undefined }),
+  },
+  {
+    name: 'an answer that waits is not found',
+    shows: /asked again for an answer that waits/,
+    ledger: (ledger) => ({
+      ...ledger,
+      async read(payId) {
+        const record = await ledger.read(payId);
+        return record?.answered !== undefined && record.state === 'refused' ? undefined : record;
+      },
+    }),
+  },
+  {
+    name: 'a delivered answer stays as long as one that waits',
+    shows: /a delivered answer after its time/,
+    ledger: (ledger) => ({
+      ...ledger,
+      advance: ({ keeping, ...command }) =>
+        ledger.advance(command.to === 'delivered' || keeping === undefined ? command : { ...command, keeping }),
+    }),
+  },
+  {
+    name: 'a failed call is an answer',
+    shows: /an answer that the backend did not give/,
+    exchange: (exchange) => async (request, limits) => ({ ...(await exchange(request, limits)), status: 200 }),
+  },
+  {
+    name: 'work without pay has a receipt',
+    shows: /a receipt for a payment that is worked/,
+    ledger: (ledger) => ({
+      ...ledger,
+      async advance(command) {
+        const receipt = command.to === 'worked' ? receiptOfWork(await ledger.read(command.payId)) : command.receipt;
+        return ledger.advance(receipt === undefined ? command : { ...command, receipt });
+      },
+    }),
+  },
+];
+
+export const AFTER_MUTANTS: readonly Mutant[] = WORKED_FIRST.map((mutant) => ({ ...mutant, settle: 'after' }));
+
+function paidFor(proof: Parameters<PaymentRail['settle']>[0]) {
+  return { kind: 'settled', evidence: 'logs', transaction: transactionOf(nonceOf(proof)) } as const;
+}
+
+function receiptOfWork(record: PaymentRecord | undefined): Receipt | undefined {
+  const at = new Date(0);
+  return record && receiptOf(record, { settledAt: at, at, durationMs: 0, delivery: undefined });
+}
+
 function orRefused(settlement: Settlement): Settlement {
   return settlement.kind === 'uncertain'
     ? { kind: 'refused', reason: settlement.cause, evidence: 'unsent' }
@@ -198,9 +329,7 @@ function orRefused(settlement: Settlement): Settlement {
 }
 
 function usedIsPaid(used: boolean, proof: Parameters<PaymentRail['settle']>[0]) {
-  return used
-    ? ({ kind: 'settled', evidence: 'logs', transaction: transactionOf(nonceOf(proof)) } as const)
-    : undefined;
+  return used ? paidFor(proof) : undefined;
 }
 
 function nonceOf({ payload }: Parameters<PaymentRail['settle']>[0]): string {

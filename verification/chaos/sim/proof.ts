@@ -15,6 +15,8 @@ const PAYEE = `0x${'22'.repeat(20)}`;
 /** Offered life of an authorization, seconds. */
 export const MAX_TIMEOUT_SECONDS = 60;
 export const RESOURCE_ID = 'market_report';
+/** How long a token opens a delivered answer, milliseconds. */
+export const KEEP_ANSWER_MS = 60_000;
 
 const REQUIREMENTS = {
   scheme: 'exact',
@@ -40,6 +42,11 @@ export const LEAST_SECONDS = 12;
 /** Behind a dot a token names the payment whose answer waits for its buyer's next proof. */
 const ANSWERS = /\.([0-9a-f]{64})$/;
 
+/** The payment that a token names. */
+export function answerNamed(token: string): string | undefined {
+  return ANSWERS.exec(token)?.[1];
+}
+
 /** The one offer of the simulated gateway. */
 const OFFER: Offer = {
   requirements: REQUIREMENTS,
@@ -58,7 +65,7 @@ export function offerOf(settle: Setting['settle']): Offer {
 
 /** Every token passes: the proof names its buyer, and the simulation does not test forgeries. */
 export const TOKENS: Pick<BuyerTokens, 'read'> = {
-  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined, answerOf: ANSWERS.exec(text)?.[1] }),
+  read: (text) => ({ text, genuineForMs: 700_000, offeredUntilMs: undefined, answerOf: answerNamed(text) }),
 };
 
 /**

@@ -30,7 +30,7 @@ export async function runSeed(
       honoursKeys: chance.happens(0.8),
       onStoreLoss: 'deliver',
       backendTimeoutMs: chance.pick([2_000, 10_000]),
-      settle: seed % 3 === 0 ? 'after' : 'before',
+      settle: mutant.settle ?? (seed % 3 === 0 ? 'after' : 'before'),
       mandated: seed % 2 === 0,
     },
     buyers: crowd(chance.below(1_000_000)),

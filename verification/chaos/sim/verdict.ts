@@ -112,7 +112,8 @@ function agree(world: World, payId: string): void {
   const record = store.records.get(payId);
   const { requests, executions } = world.workOf(payId);
   if (setting.honoursKeys && executions > 1) laws.broken(`the backend did the work ${executions} times`);
-  if (record?.state === 'delivered' && executions === 0 && record.answered === undefined)
+  const bought = world.answerBought(payId);
+  if (record?.state === 'delivered' && executions === 0 && !bought)
     laws.broken('delivered, and the backend did nothing');
   // What the store lost may be sent again, with a second event: the gateway accepts that, so that
   // it does not charge again.
@@ -121,6 +122,8 @@ function agree(world: World, payId: string): void {
     laws.broken('paid, and there is no record');
     return;
   }
+  if (setting.settle === 'after' && record.recovered === undefined && executions === 0 && !bought)
+    laws.broken('paid for an answer that the backend did not give');
   // Before the money moves a request may be repeated: its operation does no harm unpaid.
   if (setting.method === 'POST' && setting.settle === 'before' && requests > 1)
     laws.broken(`a request that must not be repeated was sent ${requests} times`);

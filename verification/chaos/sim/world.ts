@@ -15,7 +15,7 @@ import { SimMerchant, type Work } from './merchant.ts';
 import type { Mutant } from './mutant.ts';
 import { Pods } from './pods.ts';
 import { Process } from './process.ts';
-import { resourceOf, type SignedProof } from './proof.ts';
+import { answerNamed, resourceOf, type SignedProof } from './proof.ts';
 import { createSimRail, Facilitator } from './rail.ts';
 import { type Conductor, Schedule, type Step } from './schedule.ts';
 import type { Setting } from './setting.ts';
@@ -39,6 +39,8 @@ export class World implements Conductor {
   readonly #holders = new Map<string, Process>();
   readonly #mandates: Mandates;
   readonly #connections = new Set<Connection>();
+  /** Of a proof, the earlier one whose answer its 402 named. */
+  readonly #answersOf = new Map<string, string>();
   /** Requests that reached a process, in order; the index makes the request id. */
   readonly served: Process[] = [];
   #lives = 0;
@@ -64,7 +66,7 @@ export class World implements Conductor {
     // The clock of a real store counts whole milliseconds.
     this.store = new SimStore(() => Math.floor(this.schedule.now), changed, mutant.table);
     this.#facilitator = new Facilitator(this.chain, this.schedule, fate);
-    this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by));
+    this.merchant = new SimMerchant(setting.honoursKeys, fate, (key, by) => this.#asked(key, by), mutant);
     this.#pods = new Pods({
       schedule: this.schedule,
       start: (name) => this.#start(name),
@@ -76,6 +78,12 @@ export class World implements Conductor {
   signed({ nonce, payId, validBefore }: SignedProof): void {
     this.chain.signed(nonce, validBefore);
     this.laws.signed(payId, nonce);
+  }
+
+  /** Whether a payment may buy what the backend did for an earlier one. */
+  answerBought(payId: string): boolean {
+    const earlier = this.#answersOf.get(payId);
+    return earlier !== undefined && (this.workOf(earlier).executions > 0 || this.answerBought(earlier));
   }
 
   /** What the backend did for a payment. */
@@ -144,9 +152,16 @@ export class World implements Conductor {
   /** What is kept is not asked for again, but by a process that stood still or could not ask. */
   #asked(key: string, by: Process): void {
     const record = [...this.store.records.values()].find(({ payId }) => backendIdempotencyKey(payId) === key);
-    if (record?.answered === undefined || this.store.kept(record.payId) === undefined) return;
-    if (by.pausedUntil === 0 && by.storeFaults === 0 && !this.store.damaged.has(record.payId))
-      this.laws.broken('the backend is asked again for an answer that is kept');
+    if (record === undefined || by.pausedUntil !== 0 || by.storeFaults > 0) return;
+    if (this.#hasAnswer(record.payId)) this.laws.broken('the backend is asked again for an answer that is kept');
+    const earlier = this.#answersOf.get(record.payId);
+    if (earlier !== undefined && record.settle === 'after' && this.#hasAnswer(earlier))
+      this.laws.broken('the backend is asked again for an answer that waits');
+  }
+
+  #hasAnswer(payId: string): boolean {
+    const isKept = this.store.records.get(payId)?.answered !== undefined && this.store.kept(payId) !== undefined;
+    return isKept && !this.store.damaged.has(payId);
   }
 
   #hit(fault: PointFault, gateway: SimGateway): void {
@@ -195,6 +210,8 @@ export class World implements Conductor {
 
   #arrive({ serve }: SimGateway, connection: Connection, buyer: BuyerPlan, proof: SignedProof): void {
     const { payId, nonce, token } = proof;
+    const answerOf = answerNamed(token);
+    if (answerOf !== undefined && buyer.mayPay) this.#answersOf.set(payId, answerOf);
     const header = buyer.mayPay ? proof.header : proof.found;
     const { input, key } = buyer;
     const attempt: Attempt = {
