@@ -220,6 +220,7 @@ export const ROUTES: readonly Route[] = [
     }),
   ),
   operators('/api/receipts'),
+  operators('/api/receipts/unpaid'),
   operators('/api/events'),
   operators('/api/events/stream', { mediaType: 'text/event-stream', headers: { 'x-accel-buffering': 'no' } }),
   ...CONSOLE_FILES.map(({ path, mediaType }) => page(path, mediaType)),

@@ -209,6 +209,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'json',
     'mandates/ap2/trust',
     'passthrough',
+    'payments/settlement',
     'payments/x402/wire',
     'problems',
     'resources',

@@ -9,6 +9,7 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
 import { takeRoute } from '../passthrough/take-route.ts';
+import { unpaidWork } from '../payments/ledger/unpaid.ts';
 import { entriesOf } from '../payments/x402/wire/bazaar.ts';
 import { compileOffers } from '../payments/x402/wire/offers.ts';
 import { authorize } from '../pipeline/middleware/authorize.ts';
@@ -236,7 +237,8 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
-  const sources = { ...store, stream: stream.route, written: writeQueues.flush };
+  const unpaid = async (limit: number) => (await store.ledger.unpaid(limit)).map(unpaidWork);
+  const sources = { ...store, unpaid, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
   const calls = mountAdapters(app, adapters, steps);

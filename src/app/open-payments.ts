@@ -231,7 +231,7 @@ function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['o
     name: 'acg_unpaid_work_total',
     help:
       'Answers of the backend that were not paid for, of resources with settle: after. refused: the payment came to nothing; ' +
-      'GET /api/unpaid-work lists them. too_large: the answer was too large to be kept, so nothing was taken for it.',
+      'GET /api/receipts/unpaid lists them. too_large: the answer was too large to be kept, so nothing was taken for it.',
     label: 'cause',
     read: () => unpaid,
   });

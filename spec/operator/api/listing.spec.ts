@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { EVENT_TYPES } from '../../../src/events/event.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { event, receipt } from '../../payments/ledger/samples.ts';
+import { event, move, receipt, recordIn, terms } from '../../payments/ledger/samples.ts';
 import { openBed, type StreamBed, TOKEN } from './stream-bed.ts';
 
 const ENTRIES = 520;
@@ -169,5 +169,23 @@ describe('what only one of the lists knows', () => {
     assert.deepEqual((await list('/api/receipts', '?delivered=true&resourceId=rare')).names, ['n-4', 'n-2', 'n-0']);
     for (const word of ['yes', '1', 'TRUE', '', 'false&delivered=true', 'true&delivered=true'])
       assert.equal((await list('/api/receipts', `?delivered=${word}`)).field, 'delivered');
+  });
+});
+
+describe('GET /api/receipts/unpaid', () => {
+  it('has refused payments whose backend had answered, the latest first, at most as many as asked for', async () => {
+    const { ledger } = bed.store;
+    const worked = async (name: string): Promise<void> => {
+      const reserved = recordIn(await ledger.reserve({ terms: terms(name), owner: name, leaseMs: 60_000 }));
+      const answered = await ledger.advance(move(reserved, 'worked'));
+      assert.ok(answered.kind === 'done');
+      assert.equal((await ledger.advance(move(answered.record, 'refused'))).kind, 'done');
+    };
+    for (const name of ['one', 'two', 'three']) await worked(name);
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const answer = await fetch(`${bed.url}/api/receipts/unpaid?limit=2`, { headers });
+    const { unpaid } = (await answer.json()) as { readonly unpaid: readonly { readonly payId: string }[] };
+    assert.deepEqual([answer.status, unpaid.length], [200, 2]);
+    assert.deepEqual((await list('/api/receipts/unpaid', '?limit=0')).field, 'limit');
   });
 });

@@ -62,7 +62,8 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   const stream = openEventStream({ feed: store.feed, gate: lifecycle, maxStreams, onTrouble });
   const app = plainExpress();
   app.use(identify());
-  app.use(operatorRoutes(adminTokens, { ...store, stream: stream.route, written: async () => undefined }));
+  const unpaid = (limit: number) => store.ledger.unpaid(limit);
+  app.use(operatorRoutes(adminTokens, { ...store, unpaid, stream: stream.route, written: async () => undefined }));
   app.use(function noRoute() {
     throw new GatewayError('NOT_FOUND');
   });

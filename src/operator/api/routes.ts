@@ -24,6 +24,8 @@ const ID_FILTER = /^[A-Za-z0-9._:-]{1,128}$/;
 interface OperatorSources {
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
+  /** Work that was not paid for, the latest first. */
+  readonly unpaid: (limit: number) => Promise<readonly object[]>;
   readonly stream: RequestHandler;
   /**
    * Writes the queues to the store, so that a page shows every call that this process has answered
@@ -32,14 +34,17 @@ interface OperatorSources {
   readonly written: () => Promise<void>;
 }
 
-/** `/api/receipts`, `/api/events` and its stream (contract 6). */
+/**
+ * `/api/receipts`, the list of what has none because it was not paid, `/api/events` and its stream
+ * (contract 6).
+ */
 export function operatorRoutes(
   adminTokens: readonly string[],
-  { feed, receipts, stream, written }: OperatorSources,
+  { feed, receipts, unpaid, stream, written }: OperatorSources,
   guesses: Guesses = {},
 ): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  const paths = ['/api/receipts', '/api/events', '/api/events/stream'];
+  const paths = ['/api/receipts', '/api/receipts/unpaid', '/api/events', '/api/events/stream'];
   router.all(paths, authenticate(adminTokens, guesses));
   router.get(
     '/api/events',
@@ -63,6 +68,10 @@ export function operatorRoutes(
         ...(uncertain === undefined ? {} : { uncertain }),
       });
     }),
+  );
+  router.get(
+    '/api/receipts/unpaid',
+    answer(async (query) => ({ unpaid: await unpaid(limitOf(query)) })),
   );
   router.get('/api/events/stream', stream);
   router.all(paths, allowOnly('GET', 'HEAD'));

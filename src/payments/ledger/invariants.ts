@@ -205,8 +205,9 @@ export function assertKeeping(keeping: Keeping | undefined): void {
 
 /**
  * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
- * command; so does the transaction of a refund with `refunding` and `refunded`, and the status of an
- * answer with `worked`. `to` is undefined for a note. @throws LedgerCorruption before anything is written
+ * command; so does the transaction of a refund with `refunding` and `refunded`, and the status of
+ * an answer with `worked`. `to` is undefined for a note.
+ * @throws LedgerCorruption before anything is written
  */
 export function assertFacts(
   to: PaymentState | undefined,

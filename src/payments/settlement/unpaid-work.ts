@@ -16,7 +16,7 @@ export interface UnpaidWorkLimits {
 }
 
 /** One call, as the budget counts it. `network`: where it came from. */
-export interface WorkFor {
+interface WorkFor {
   readonly payId: string;
   readonly payer: string;
   readonly resourceId: string;
@@ -35,8 +35,8 @@ interface Place {
  */
 export interface UnpaidWork {
   /**
-   * A place, at once or in turn. `crowded`: none came free in time. `exhausted`: so much of it ended
-   * unpaid that none will come free for now.
+   * A place, at once or in turn. `crowded`: none came free in time. `exhausted`: so much of it
+   * ended unpaid that none will come free for now.
    */
   enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'>;
   /** Whether a resource is sold only with its money first to callers of this network. */

@@ -135,7 +135,8 @@ export function createProofVerifier(
 }
 
 /**
- * Above what must be left of a new proof, milliseconds: one that lives too long has the same reason.
+ * Above what must be left of a new proof, milliseconds: one that lives too long has the same
+ * reason.
  */
 function leftToBegin(leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS): number {
   return (leastSeconds + CLOCK_MARGIN_SECONDS) * 1_000;

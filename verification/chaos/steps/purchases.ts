@@ -39,8 +39,8 @@ export function purchaseOf(kind: Kind): Purchase {
 }
 
 /**
- * Every step of a call that is paid before it is made, in order. Only a gateway that signs transactions itself passes
- * `signed`.
+ * Every step of a call that is paid before it is made, in order. Only a gateway that signs
+ * transactions itself passes `signed`.
  */
 export const STEPS: readonly PaymentStep[] = [
   'reserved',

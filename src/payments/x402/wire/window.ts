@@ -7,7 +7,7 @@ import type { Eip3009Authorization } from './types.ts';
 export const VALID_AFTER_SKEW_SECONDS = 5;
 /** What must be left before `validBefore` when a proof comes: time to reach a block. */
 export const VALID_BEFORE_MARGIN_SECONDS = 6;
-/** What must be left when the call of an `after` sale has its answer: to settle and reach a block. */
+/** What must be left when a call has its answer before its payment: time to settle it. */
 const SETTLEMENT_SECONDS = 70;
 /** How much longer than offered an authorization may live: this bounds the use of a stolen one. */
 export const VALID_BEFORE_EXCESS_SECONDS = 600;

@@ -1,0 +1,32 @@
+/** Work that was not paid for, as operators read it: answers of the backend that await nothing. */
+
+import type { PaymentRecord } from './ledger.ts';
+
+/** One call with `settle: after` whose payment came to nothing. `amount`: display units. */
+interface UnpaidWork
+  extends Pick<
+    PaymentRecord,
+    'requestId' | 'callId' | 'resourceId' | 'channel' | 'amount' | 'currency' | 'network' | 'payer'
+  > {
+  /** ISO 8601: since when it is certain. */
+  readonly at: string;
+  /** HTTP status of the answer. */
+  readonly backendStatus: number;
+  /** Why the payment came to nothing, as its 402 states it. */
+  readonly reason: string;
+  readonly replayKey: string;
+}
+
+/** @param record one of `PaymentLedger.unpaid` */
+export function unpaidWork(record: PaymentRecord): UnpaidWork {
+  const { requestId, callId, resourceId, channel, amount, currency, network, payer } = record;
+  return {
+    at: new Date(record.changedAt).toISOString(),
+    requestId,
+    ...(callId === undefined ? {} : { callId }),
+    ...{ resourceId, channel, amount, currency, network, payer },
+    replayKey: record.payId,
+    backendStatus: record.answered ?? 0,
+    reason: record.reason ?? '',
+  };
+}
