@@ -11,7 +11,7 @@ import { identify, idPrefixes } from '../../src/server/http/request-id.ts';
 import { belowPath } from '../../src/server/http/target.ts';
 import { type Changes, load } from '../config/document/document.ts';
 import { selling } from '../config/sections/acp.ts';
-import { asking } from '../config/sections/ap2.ts';
+import { asking, pem } from '../config/sections/ap2.ts';
 
 const R = 'resources.report';
 const PASSTHROUGH: Changes = { 'backend.passthrough': { enabled: true } };
@@ -79,6 +79,11 @@ describe('the paths of the gateway', () => {
   it('are those of ACP and its discovery where it is enabled', () =>
     assert.deepEqual(added(selling()), ['/.well-known/acp.json', '/acp']));
   it('are the key set where something is signed', () => assert.deepEqual(added(asking()), ['/.well-known/jwks.json']));
+  it('are the key set and the DID document where receipts are signed', () =>
+    assert.deepEqual(added({ ...PASSTHROUGH, signing: { key: pem() } }), [
+      '/.well-known/did.json',
+      '/.well-known/jwks.json',
+    ]));
   it('are the documents that are published', () => {
     assert.deepEqual(added({ publish: ['llms'] }), ['/llms.txt']);
     assert.deepEqual(added({ publish: undefined }), ['/', '/.well-known/x402', '/llms.txt', '/openapi.json']);

@@ -65,6 +65,7 @@ const RICH = changed({
       ],
     },
   },
+  signing: { key: 'x', alsoPublish: [{ kty: 'EC' }] },
   'resources.report.authorization': { required: ['ap2'] },
   'resources.report.expose': ['http', 'origin'],
   'resources.report.backend.inputBindings': { path: ['city'], query: [] },
@@ -99,6 +100,7 @@ describe('a document of which something is refused', () => {
     'payments.x402.maxTimeoutSeconds': 1,
     'protocols.a2a.errorProfile': 'x',
     'authorization.ap2.maxEnvelopeBytes': 1,
+    'signing.offers': 'x',
     'resources.report.name': '',
     'limits.maxInFlight': 0,
   };
@@ -124,6 +126,7 @@ describe('a document of which something is refused', () => {
     'authorization.ap2.issuers[1].id': {
       'authorization.ap2': { enabled: true, issuers: [{ id: 'did:web:a.example' }, { id: 'did:web:a.example' }] },
     },
+    'signing.key': { signing: { key: 'a' } },
     'resources.report.backend.path': { 'resources.report.backend.path': '/a/{town}' },
     'resources.report.pricing.amount': { 'resources.report.pricing.amount': '0' },
     'resources.report.inputSchema.maxLenght': { 'resources.report.inputSchema.maxLenght': 1 },

@@ -77,6 +77,7 @@ describe('the keys that the schema calls secret', () => {
       'payments.x402.facilitator.fallbacks.0.auth.keySecret',
       'payments.x402.facilitator.privateKey',
       'authorization.ap2.checkout.signingKey',
+      'signing.key',
       'resources.x-key.backend.headers.x-key',
     ]);
   });

@@ -112,7 +112,7 @@ const MISTAKES: readonly Mistake[] = [
     'a key of another release or product',
     'limits:',
     'logLevel: debug\nlimits:',
-    '67:1 logLevel: is not a known key; known here: version, merchant, server, management, backend, storage, protocols, payments, authorization, resources, publish, limits',
+    '67:1 logLevel: is not a known key; known here: version, merchant, server, management, backend, storage, protocols, payments, authorization, signing, resources, publish, limits',
   ],
   [
     'a key twice',

@@ -23,7 +23,8 @@ export const WITHOUT = {
   a2a: { protocols: { a2a: { enabled: false } } },
   acp: { protocols: { acp: { enabled: false } } },
   'an operator token': { server: { adminToken: undefined } },
-  'a signing key': { protocols: { a2a: { signingKey: undefined } } },
+  'any key': { protocols: { a2a: { signingKey: undefined } }, signing: undefined },
+  'a key of receipts': { signing: undefined },
   'what is published': { publish: [] },
   'sale in place': { resources: exposedOn('http', 'mcp', 'a2a') },
 } as const satisfies Readonly<Record<string, ConfigObject>>;
@@ -189,7 +190,8 @@ export const ROUTES: readonly Route[] = [
   ...['/openapi.json', '/.well-known/x402'].map((pattern) => document(pattern)),
   document('/llms.txt', { mediaType: 'text/plain; charset=utf-8' }),
   document('/', { headers: { vary: 'Accept' } }),
-  published('/.well-known/jwks.json', { needs: ['a2a', 'a signing key'] }),
+  published('/.well-known/jwks.json', { needs: ['any key'] }),
+  published('/.well-known/did.json', { needs: ['a key of receipts', 'any key'] }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
   invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
   callable({

@@ -30,9 +30,9 @@ export interface RouteWorld extends Pick<TestApps, 'agents' | 'management' | 'li
   close(): Promise<void>;
 }
 
-const SIGNING_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  .privateKey.export({ type: 'pkcs8', format: 'pem' })
-  .toString();
+const [CARD_KEY, SIGNING_KEY] = [0, 1].map(() =>
+  String(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })),
+);
 
 const SOLD_IN_PLACE = ['cities', 'document', 'free_echo', 'market_report', 'flaky', 'flaky_post'];
 
@@ -46,11 +46,12 @@ const PROBED = { scheme: 'http', target: '/cities', headers: [] } as const;
 const DOCUMENT = { name: 'Document', backend: { method: 'GET', path: '/document' }, pricing: { type: 'free' } };
 
 /**
- * Every adapter, sales in place, a key that signs the agent card, and a facilitator whose word
- * counts.
+ * Every adapter, sales in place, keys that sign the agent card and receipts, and a facilitator
+ * whose word counts.
  */
 const EVERYTHING: ConfigObject = {
-  protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: SIGNING_KEY }, acp: checkoutProtocol() },
+  protocols: { mcp: { enabled: true }, a2a: { enabled: true, signingKey: CARD_KEY }, acp: checkoutProtocol() },
+  signing: { key: SIGNING_KEY },
   payments: { x402: { rpcUrl: undefined } },
   // The free echo is the only one: an operation with two prices is sold at neither address.
   resources: overlaid({ document: DOCUMENT, echo: undefined }, exposedOn('http', 'mcp', 'a2a', 'origin')),

@@ -6,7 +6,6 @@ import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { OPERATION_RULES, OPERATIONS } from '../checkouts/operations.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
-import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import {
   type AddressedOperation,
   compileRoutes,
@@ -21,7 +20,7 @@ import type { Catalogue } from '../resources/catalogue.ts';
 import { PUBLISHED } from '../resources/published.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import type { AcpService } from './open-acp.ts';
-import { publicKeys } from './public-routes.ts';
+import { keyDocuments } from './public-routes.ts';
 
 /** Undefined: nothing is sold in place and nothing passes, so all requests are its own. */
 export function openRoutes(
@@ -45,21 +44,24 @@ function oncePerRequest(routeOf: (req: RequestLine) => Route): (req: RequestLine
 }
 
 /** What the decision is made from, of the configuration. */
-export type RouteSettings = Pick<GatewayConfig, 'backend' | 'protocols' | 'authorization' | 'resources' | 'publish'>;
+export type RouteSettings = Pick<
+  GatewayConfig,
+  'merchant' | 'backend' | 'protocols' | 'authorization' | 'signing' | 'resources' | 'publish'
+>;
 
 /**
  * The paths that belong to the gateway with all their methods, also where they answer 404: those of
- * the interface specification, of the enabled adapters, the console, the key set and what `publish`
- * lists.
+ * the interface specification, of the enabled adapters, the console, the public keys and what
+ * `publish` lists.
  */
-export function ownPaths(config: Pick<RouteSettings, 'protocols' | 'authorization' | 'publish'>): OwnPaths {
+export function ownPaths(config: Omit<RouteSettings, 'backend' | 'resources'>): OwnPaths {
   const { mcp, a2a, acp } = config.protocols;
   return {
     exact: new Set([
       ...['/health', '/ready', '/.well-known/agent-commerce'],
       ...(a2a.enabled ? [CARD_PATH] : []),
       ...(acp.enabled ? [DISCOVERY_PATH] : []),
-      ...(publicKeys(config).length > 0 ? [KEY_SET_PATH] : []),
+      ...keyDocuments(config).keys(),
       ...[...config.publish].map((name) => PUBLISHED[name]),
     ]),
     below: [

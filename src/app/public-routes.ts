@@ -5,6 +5,7 @@
 
 import type { RequestHandler, Router } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
+import { DID_PATH, didDocument, didWebOf } from '../crypto/did-web.ts';
 import { KEY_SET_PATH, keySet, type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
 import { checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
@@ -39,10 +40,9 @@ export function mountPublicRoutes(
   const documents = publishedDocuments(config, catalogue);
   for (const [path, handler] of documents) agents.get(path, handler);
   const paths = ['/api/resources', '/.well-known/agent-commerce', ...documents.keys()];
-  const keys = publicKeys(config);
-  if (keys.length > 0) {
-    agents.get(KEY_SET_PATH, published(staticBytes(keySet(keys)), new Date()));
-    paths.push(KEY_SET_PATH);
+  for (const [path, document] of keyDocuments(config)) {
+    agents.get(path, published(staticBytes(document), new Date()));
+    paths.push(path);
   }
   agents.all(paths, allowOnly('GET', 'HEAD'));
 }
@@ -83,13 +83,32 @@ function indexRoute(document: StaticDocument, page: StaticDocument): RequestHand
 }
 
 /** What the gateway signs with. */
-type SigningSettings = Pick<GatewayConfig, 'protocols' | 'authorization'>;
+type SigningSettings = Pick<GatewayConfig, 'merchant' | 'protocols' | 'authorization' | 'signing'>;
 
-/** The keys of the agent card, of checkouts and of receipts, each under its own id. */
-export function publicKeys({ protocols: { a2a }, authorization: { ap2 } }: SigningSettings): readonly PublicJwk[] {
-  const card = a2a.enabled && a2a.signingKey !== undefined ? readSigningKey(a2a.signingKey) : undefined;
+/**
+ * The documents with public keys, by their paths: the set of all keys, each under its own id, and
+ * those of what buyers keep as keys of the merchant's host.
+ */
+export function keyDocuments(config: SigningSettings): ReadonlyMap<string, object> {
+  const { a2a } = config.protocols;
+  const { ap2 } = config.authorization;
+  const card = a2a.enabled && a2a.signingKey !== undefined ? [publicKeyOf(a2a.signingKey)] : [];
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;
-  return card?.ok === true ? [card.key.publicJwk, ...checkouts] : checkouts;
+  const { signing } = config;
+  const kept = signing === undefined ? [] : [publicKeyOf(signing.key), ...signing.alsoPublish];
+  const keys = [...card, ...checkouts, ...kept];
+  const did = didWebOf(config.merchant.publicBaseUrl);
+  return new Map<string, object>([
+    ...(keys.length === 0 ? [] : [[KEY_SET_PATH, keySet(keys)] as const]),
+    ...(kept.length === 0 ? [] : [[DID_PATH, didDocument(did, kept)] as const]),
+  ]);
+}
+
+/** @throws Error for a key that the configuration must have refused */
+function publicKeyOf(pem: string): PublicJwk {
+  const reading = readSigningKey(pem);
+  if (!reading.ok) throw new Error('the configuration let a key pass that is none');
+  return reading.key.publicJwk;
 }
 
 /** The headers that MCP clients make of arguments; pages of allowed origins may send them. */

@@ -3,6 +3,7 @@
 import { CARD_PATH } from '../adapters/a2a/paths.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
 import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
+import { DID_PATH } from '../crypto/did-web.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
@@ -75,6 +76,7 @@ function gatewayRows(config: RouteSettings): readonly RouteRow[] {
     [CARD_PATH, 'a2a adapter'],
     [DISCOVERY_PATH, 'acp adapter'],
     [KEY_SET_PATH, 'public keys'],
+    [DID_PATH, 'public keys of receipts'],
     ...Object.entries(PUBLISHED).map(([name, path]) => [path, `publish: ${name}`] as const),
     ...(['/health', '/ready'] as const).map((path) => [path, 'probes'] as const),
     ...(['/api/receipts', '/api/events', '/console'] as const).map((path) => [path, 'operators'] as const),

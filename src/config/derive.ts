@@ -22,8 +22,10 @@ import {
   enabledChannels,
 } from './sections/listeners.ts';
 import { type PriceAsset, priceAsset } from './sections/pricing.ts';
+import { keyUses } from './sections/published-keys.ts';
 import { deriveResource, type ResourceSurroundings } from './sections/resources.ts';
 import { SEALING_KEYS } from './sections/sealing.ts';
+import { deriveSigning } from './sections/signing.ts';
 import { deriveStorage, type Engine, engineOf, storageKeys } from './sections/storage.ts';
 import { deriveX402 } from './sections/x402.ts';
 
@@ -51,7 +53,9 @@ export function deriveConfig(
   const payments = derivePayments(document, engine, fromFile, problems);
   const trial = isTrial(document, engine, payments.x402, problems);
   const protocols = deriveProtocols(document, { backend, trial, sealing: keys }, problems);
-  const ap2 = deriveAp2(document, merchant, payments.asset, problems);
+  const uses = keyUses(document, problems);
+  const signing = deriveSigning(document, uses, problems);
+  const ap2 = deriveAp2(document, merchant, payments.asset, uses, problems);
   const surroundings: ResourceSurroundings = {
     publicBaseUrl: merchant?.publicBaseUrl ?? '',
     passes: backend?.passthrough !== undefined,
@@ -75,6 +79,7 @@ export function deriveConfig(
     protocols,
     x402: payments.x402,
     authorization: { ap2 },
+    signing,
     resources,
     publish: new Set(document.publish ?? (backend.passthrough === undefined ? PUBLISHED_NAMES : [])),
     limits: deriveLimits(document),

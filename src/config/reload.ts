@@ -121,6 +121,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'authorization.ap2.checkout': 'reload',
   'authorization.ap2.policy': 'reload',
   'authorization.ap2.issuers': 'reload',
+  signing: 'reload',
   resources: 'reload',
   publish: 'reload',
   limits: 'reload',

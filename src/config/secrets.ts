@@ -12,7 +12,7 @@ const SHORTEST_SECRET = 8;
  * on purpose; the log masks it as a last resort.
  */
 export function secretsOf(config: GatewayConfig): readonly string[] {
-  const { server, storage, backend, protocols, x402, authorization, resources } = config;
+  const { server, storage, backend, protocols, x402, authorization, signing, resources } = config;
   const headers = [backend.headers, ...resources.map((resource) => resource.backend.headers)];
   const found = [
     ...server.adminTokens,
@@ -22,6 +22,7 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
     ...checkoutSecrets(protocols.acp),
     ...pemSecrets(protocols.a2a.signingKey),
     ...pemSecrets(authorization.ap2?.checkout.signingKey),
+    ...pemSecrets(signing?.key),
     ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
     ...(x402 === undefined ? [] : [...x402.buyerTokenSecrets, ...facilitatorSecrets(x402.facilitator)]),
   ];

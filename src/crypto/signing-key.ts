@@ -44,8 +44,8 @@ export function readSigningKey(pem: string): SigningKeyReading {
   if (key === undefined) return refused('must be a private key that can be read');
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType !== 'ec' || namedCurve !== 'prime256v1') return refused('must be a key of curve P-256');
-  const publicJwk = publicJwkOf(key);
-  return { ok: true, key: { publicJwk, sign: (text) => es256(key, text) } };
+  const { x = '', y = '' } = createPublicKey(key).export({ format: 'jwk' });
+  return { ok: true, key: { publicJwk: publicJwk({ x, y }), sign: (text) => es256(key, text) } };
 }
 
 /** Signs the UTF-8 of a text with a P-256 key (RFC 7518, section 3.4): base64url of r and s. */
@@ -73,8 +73,8 @@ export function readPrivateKey(key: string | JsonWebKeyInput): KeyObject | undef
   }
 }
 
-function publicJwkOf(key: KeyObject): PublicJwk {
-  const { x = '', y = '' } = createPublicKey(key).export({ format: 'jwk' });
+/** The public key at a point of the curve (base64url), under its own id. */
+export function publicJwk({ x, y }: Pick<PublicJwk, 'x' | 'y'>): PublicJwk {
   const members = { kty: 'EC', crv: 'P-256', x, y } as const;
   // RFC 7638: the required members in the order of their names, which is the canonical form.
   const kid = createHash('sha256').update(canonicalJson(members)).digest('base64url');

@@ -1,6 +1,7 @@
 /** The configuration as all code behind it reads it: expanded, validated, derived. */
 
 import type { AcpConfig } from '../../checkouts/settings.ts';
+import type { PublicJwk } from '../../crypto/signing-key.ts';
 import type { Ap2Config } from '../../mandates/ap2/trust/settings.ts';
 import type { PassthroughSettings } from '../../passthrough/settings.ts';
 import type { UnpaidWorkLimits } from '../../payments/settlement/unpaid-work.ts';
@@ -23,6 +24,16 @@ interface A2aConfig {
   readonly iconUrl: string | undefined;
   /** PKCS#8 PEM of a P-256 key; undefined: the card is not signed. */
   readonly signingKey: string | undefined;
+}
+
+/** The keys of what buyers keep. */
+export interface SigningConfig {
+  /** PKCS#8 PEM of a P-256 key: it signs receipts, statements and offers, and nothing else. */
+  readonly key: string;
+  /** Keys that signed before; each has its thumbprint as its id. */
+  readonly alsoPublish: readonly PublicJwk[];
+  /** Whether the offers of challenges are signed. */
+  readonly offers: boolean;
 }
 
 export interface GatewayConfig {
@@ -69,6 +80,8 @@ export interface GatewayConfig {
   readonly x402: X402Config | undefined;
   /** Mandates, where they are switched on. */
   readonly authorization: { readonly ap2: Ap2Config | undefined };
+  /** Undefined: nothing is signed for buyers. */
+  readonly signing: SigningConfig | undefined;
   readonly resources: readonly ResourceConfig[];
   /** Documents about what is sold that are served beside the list of resources. */
   readonly publish: ReadonlySet<PublishedName>;

@@ -51,6 +51,7 @@ export interface ConfigDocument {
   };
   readonly payments?: { readonly x402?: X402Document };
   readonly authorization?: { readonly ap2?: Ap2Document };
+  readonly signing?: SigningDocument;
   readonly resources?: Readonly<Record<string, ResourceDocument>>;
   readonly publish?: readonly PublishedName[];
   readonly limits?: {
@@ -162,6 +163,12 @@ export interface IssuerDocument {
   readonly x5cRoots?: readonly string[];
   readonly credentialVct?: readonly string[];
   readonly allowKidOnly?: boolean;
+}
+
+interface SigningDocument {
+  readonly key: string;
+  readonly alsoPublish?: readonly JsonObject[];
+  readonly offers?: boolean;
 }
 
 export interface EndpointDocument {

@@ -1,7 +1,6 @@
 /** `authorization.ap2.issuers`: the trusted issuers of mandates, each with one source of keys. */
 
-import { type KeyObject, X509Certificate } from 'node:crypto';
-import type { PublicJwk } from '../../crypto/signing-key.ts';
+import { X509Certificate } from 'node:crypto';
 import { isDidKey, keysOfDidKey } from '../../mandates/ap2/trust/did-key.ts';
 import { didWebUrl, isDidWeb } from '../../mandates/ap2/trust/did-web.ts';
 import { type IssuerSettings, type KeySource, roleOf } from '../../mandates/ap2/trust/issuer.ts';
@@ -10,6 +9,7 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { IssuerDocument } from '../document/document.ts';
 import { FORBIDDEN_HOST, hostKind, readHttpUrl } from '../document/endpoints.ts';
 import { pemCertificates, readBoundedFile } from '../document/read.ts';
+import type { KeyUses } from './published-keys.ts';
 
 /** Largest file of root certificates, bytes. */
 const MAX_ROOTS_BYTES = 262_144;
@@ -138,27 +138,5 @@ function rootsOf(file: string, path: string, problems: ProblemList): readonly X5
     // The library's message may quote the certificate.
     else problems.add(path, 'must have certificates that can be read');
     return [];
-  }
-}
-
-/**
- * Every key of the section, by its coordinates and not by its id. A key has one use: a key that
- * signs checkouts roots no mandate, and the key of one issuer roots none of another (ap2 7.5).
- */
-export class KeyUses {
-  readonly #paths = new Map<string, string>();
-  readonly #problems: ProblemList;
-
-  constructor(problems: ProblemList) {
-    this.#problems = problems;
-  }
-
-  /** Notes a key at a path; a problem when it has a use already. */
-  note(path: string, key: KeyObject | Pick<PublicJwk, 'crv' | 'x' | 'y'>): void {
-    const { crv, x, y = '' } = 'x' in key ? key : key.export({ format: 'jwk' });
-    const name = `${crv} ${x} ${y}`;
-    const other = this.#paths.get(name);
-    if (other !== undefined) this.#problems.add(path, `must not be the key of ${other}: a key is for one use`);
-    else this.#paths.set(name, path);
   }
 }

@@ -1,18 +1,17 @@
 /** `authorization.ap2`: whom to trust for mandates, and the keys that sign checkouts. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import { type PublicJwk, readSigningKey } from '../../crypto/signing-key.ts';
+import { readSigningKey } from '../../crypto/signing-key.ts';
 import type { Ap2Profile } from '../../mandates/ap2/model/profile.ts';
 import type { Ap2Config, CheckoutKeySettings } from '../../mandates/ap2/trust/settings.ts';
-import { readJwk } from '../../mandates/ap2/trust/static-keys.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import type { GatewayConfig } from '../document/config.ts';
 import type { Ap2Document, ConfigDocument } from '../document/document.ts';
-import { deriveIssuers, KeyUses } from './ap2-issuers.ts';
+import { deriveIssuers } from './ap2-issuers.ts';
 import type { PriceAsset } from './pricing.ts';
+import { type KeyUses, readP256Jwk } from './published-keys.ts';
 
 const AT = 'authorization.ap2';
-const CARD_KEY = 'protocols.a2a.signingKey';
 const AP2 = schema.properties.authorization.properties.ap2.properties;
 /** The currency of a free resource where none is configured (ISO 4217: no currency). */
 const NO_CURRENCY = 'XXX';
@@ -28,15 +27,13 @@ export function deriveAp2(
   document: ConfigDocument,
   merchant: GatewayConfig['merchant'] | undefined,
   asset: PriceAsset,
+  uses: KeyUses,
   problems: ProblemList,
 ): Ap2Config | undefined {
   if (!problems.readable(AT) || !problems.sound(`${AT}.enabled`)) return undefined;
   const ap2 = document.authorization?.ap2;
   if (!(ap2?.enabled ?? AP2.enabled.default) || ap2 === undefined) return undefined;
-  const uses = new KeyUses(problems);
-  const ids = new Set<string>();
-  if (problems.sound(CARD_KEY)) noteCardKey(document, uses, ids);
-  const checkout = problems.sound(`${AT}.checkout`) ? checkoutKeys(ap2.checkout, uses, ids, problems) : undefined;
+  const checkout = problems.sound(`${AT}.checkout`) ? checkoutKeys(ap2.checkout, uses, problems) : undefined;
   const issuers = deriveIssuers(ap2.issuers, `${AT}.issuers`, uses, problems);
   const exponents = problems.sound(`${AT}.currencies`) ? exponentsOf(ap2, asset, problems) : undefined;
   if (merchant === undefined || checkout === undefined || exponents === undefined) return undefined;
@@ -91,19 +88,9 @@ function exponentsOf(ap2: Ap2Document, asset: PriceAsset, problems: ProblemList)
   return exponents;
 }
 
-/** The key of the agent card is published in the same set as those of the checkouts. */
-function noteCardKey(document: ConfigDocument, uses: KeyUses, ids: Set<string>): void {
-  const pem = document.protocols?.a2a?.signingKey;
-  const card = pem === undefined ? undefined : readSigningKey(pem);
-  if (card?.ok !== true) return;
-  uses.note(CARD_KEY, card.key.publicJwk);
-  ids.add(card.key.publicJwk.kid);
-}
-
 function checkoutKeys(
   document: Ap2Document['checkout'],
   uses: KeyUses,
-  ids: Set<string>,
   problems: ProblemList,
 ): CheckoutKeySettings | undefined {
   if (document === undefined) {
@@ -116,30 +103,19 @@ function checkoutKeys(
   if (reading.ok) {
     const name = kid ?? reading.key.publicJwk.kid;
     uses.note(`${AT}.checkout.signingKey`, reading.key.publicJwk);
-    if (kid !== undefined && ids.has(kid))
-      problems.add(`${AT}.checkout.kid`, 'must not be the name of the key of the agent card');
-    ids.add(name);
+    if (kid !== undefined && uses.ids.has(kid))
+      problems.add(`${AT}.checkout.kid`, 'must not be the name of the key of the agent card or of one of signing');
+    uses.ids.add(name);
   } else problems.add(`${AT}.checkout.signingKey`, reading.message);
   const trusted = alsoTrust.flatMap((jwk, index) => {
     const path = `${AT}.checkout.alsoTrust[${index}]`;
-    const key = trustedKey(jwk, path, problems);
+    const key = readP256Jwk(jwk, path, problems);
     if (key === undefined) return [];
-    if (ids.has(key.kid))
-      problems.add(path, 'must have a kid that no other key of checkouts and of the agent card has');
-    ids.add(key.kid);
+    if (uses.ids.has(key.kid))
+      problems.add(path, 'must have a kid that no other key of checkouts, of the agent card and of signing has');
+    uses.ids.add(key.kid);
     uses.note(path, key);
     return [key];
   });
   return reading.ok ? { signingKey, kid, alsoTrust: trusted } : undefined;
-}
-
-/** Checkouts are signed with ES256 only. */
-function trustedKey(jwk: Parameters<typeof readJwk>[0], path: string, problems: ProblemList): PublicJwk | undefined {
-  const reading = readJwk(jwk);
-  const { x, y } = jwk;
-  if (!reading.ok) problems.add(path, reading.message);
-  else if (reading.key.alg !== 'ES256' || typeof x !== 'string' || typeof y !== 'string')
-    problems.add(path, 'must be a key of curve P-256');
-  else return { kty: 'EC', crv: 'P-256', x, y, kid: reading.kid, use: 'sig', alg: 'ES256' };
-  return undefined;
 }
