@@ -45,7 +45,11 @@ export function keyUses(document: ConfigDocument, problems: ProblemList): KeyUse
 }
 
 /** Reads a public key that ES256 verifies with; undefined after a problem. */
-export function readP256Jwk(jwk: Parameters<typeof readJwk>[0], path: string, problems: ProblemList): PublicJwk | undefined {
+export function readP256Jwk(
+  jwk: Parameters<typeof readJwk>[0],
+  path: string,
+  problems: ProblemList,
+): PublicJwk | undefined {
   const reading = readJwk(jwk);
   const { x, y } = jwk;
   if (!reading.ok) problems.add(path, reading.message);
