@@ -58,6 +58,7 @@ import {
   startMonitoring,
 } from './open-process.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
+import { type OpenSigning, openSigning } from './open-signing.ts';
 import { noRoute, plainExpress, plainRouter, type Routes, replaceableRoutes } from './plain-express.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 
@@ -156,6 +157,7 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
 /** What a configuration decides, made of it as a whole; calls keep the one they began with. */
 interface Generation extends Present {
   readonly tokens: OpenBuyerTokens | undefined;
+  readonly signing: OpenSigning | undefined;
   readonly ingressGuards: IngressGuards;
   readonly payments: ReturnType<OpenedPayments['sale']>;
   readonly checkouts: AcpService | undefined;
@@ -172,13 +174,17 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   const ingressGuards = process.ingress.guards(config);
   const checkouts = process.acp?.service(config, ingressGuards);
   const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
-  const offers = compileOffers(config, tokens, catalogue.bazaar);
+  const signing = openSigning(config, process.log);
+  const offers = compileOffers(config, tokens, catalogue.bazaar, signing?.offers);
   const mandates = process.mandateOpener.open(config, before?.mandates);
   const mandateService = mandates?.service;
   const { clientOf } = ingressGuards;
-  const payments = process.payments?.sale({ config, tokens, catalogue, offers, mandateService, clientOf });
+  const payments = process.payments?.sale({
+    ...{ config, tokens, catalogue, offers, mandateService, clientOf },
+    signer: signing?.purchases,
+  });
   return {
-    ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, offers, mandates, payments },
+    ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, signing, offers, mandates, payments },
     loadedAtMs: Date.now(),
     isSold: soldTargets(config),
     close(next) {
@@ -266,6 +272,9 @@ function purchase(generation: Generation, process: Process): readonly RequestHan
       : [step('authorize', trackInFlight(lifecycle, authorize(mandateService, ledger)))]),
     ...(payments === undefined ? [] : [step('settle', payments.middleware.settle)]),
     step('forward', trackInFlight(lifecycle, forward(backend.exchange, deliveries))),
-    step('conclude', ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts)))),
+    step(
+      'conclude',
+      ingressGuards.unlessPaid(trackInFlight(lifecycle, deliver(deliveries, receipts, generation.signing?.purchases))),
+    ),
   ];
 }

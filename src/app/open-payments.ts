@@ -13,6 +13,7 @@ import { protocolOf } from '../events/event.ts';
 import { type EventSink, type Journal, openJournal } from '../events/journal.ts';
 import type { MandateService } from '../mandates/mandate-service.ts';
 import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
+import type { PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import {
@@ -83,6 +84,8 @@ interface SaleParts {
   /** Undefined: no mandates are accepted. */
   readonly mandateService: MandateService | undefined;
   readonly clientOf: ClientOf;
+  /** Undefined: nothing is signed for buyers. */
+  readonly signer: PurchaseSigner | undefined;
 }
 
 /** The payments of one configuration. */
@@ -137,7 +140,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
-    sale({ config, tokens, catalogue, offers, mandateService, clientOf }) {
+    sale({ config, tokens, catalogue, offers, mandateService, clientOf, signer }) {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
@@ -148,7 +151,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
         selling,
         middleware: {
           verify: trackInFlight(lifecycle, verify(selling, verifier, networkOf, mandateService)),
-          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService)),
+          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer)),
         },
         collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
       };

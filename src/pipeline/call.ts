@@ -203,6 +203,11 @@ export interface PaymentAnnotations {
 export interface RelayOptions extends PaymentAnnotations {
   /** It was delivered before. */
   readonly replayed?: boolean;
+  /**
+   * Signs what is delivered: a compact JWS for the buyer. Call it at most once, when the answer has
+   * been read to its end.
+   */
+  readonly statement?: () => string | undefined;
   /** Called once, when the first byte is there; it leaves when this resolves. Never rejects. */
   readonly sending?: () => Promise<void>;
 }

@@ -45,6 +45,16 @@ export interface ReceiptAuthorization {
   };
 }
 
+/** SHA-256 hex of what was asked and of what was delivered, for statements to the buyer. */
+export interface ReceiptDigests {
+  /** Of the RFC 8785 form of the input. */
+  readonly input: string;
+  /** Of the bytes of the merchant's answer. */
+  readonly answer: string;
+  /** Length of the answer. */
+  readonly bytes: number;
+}
+
 /**
  * A receipt: every delivered call, and every settled call whether delivered or not. It has only
  * these fields.
@@ -63,6 +73,8 @@ export interface Receipt {
   readonly backendStatus: number;
   /** The whole call, milliseconds. */
   readonly durationMs: number;
+  /** Of a delivered paid call, where `signing` is configured. */
+  readonly digests?: ReceiptDigests;
   readonly payment?: ReceiptPayment;
   readonly refund?: ReceiptRefund;
   readonly authorization?: ReceiptAuthorization;

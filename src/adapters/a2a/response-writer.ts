@@ -8,7 +8,13 @@ import type { ResponseWriter } from '../../pipeline/call.ts';
 import type { AnswerBudget } from '../../server/load-shedding/answer-budget.ts';
 import { type AnswerContent, MAX_BUFFERED_BYTES, withContent } from '../json-rpc/answer-content.ts';
 import { type RpcId, resultText } from '../json-rpc/message.ts';
-import { deliveryMember, mandateReceiptMember, paymentMember, requestIdMember } from '../json-rpc/metadata.ts';
+import {
+  deliveryMember,
+  mandateReceiptMember,
+  paymentMember,
+  requestIdMember,
+  statementMember,
+} from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { TaskTaken } from './parked-task.ts';
 import type { Purchase } from './purchase.ts';
@@ -81,7 +87,7 @@ export function a2aResponseWriter(res: Response, call: MessageCall, budget: Answ
       sendRpc(res, 200, sendable(outcome));
     },
     relay(answer, annotations) {
-      const { payment, mandateReceipt, sending } = annotations;
+      const { payment, mandateReceipt, statement, sending } = annotations;
       return withContent(answer, { budget, paid: payment !== undefined }, (content) => {
         const delivery = deliveryMember(call, answer.status, annotations);
         const outcome: TaskOutcome = {
@@ -90,7 +96,7 @@ export function a2aResponseWriter(res: Response, call: MessageCall, budget: Answ
           artifact: {
             name: resourceId,
             data: deliveredData(content),
-            metadata: { ...delivery, ...paymentMember(payment) },
+            metadata: { ...delivery, ...paymentMember(payment), ...statementMember(statement?.()) },
           },
           metadata: { ...delivery, ...requestIdMember(requestId), ...mandateReceiptMember(mandateReceipt) },
         };

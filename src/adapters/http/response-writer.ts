@@ -7,6 +7,7 @@ import { encodePaymentResponse } from '../../payments/x402/wire/payment-response
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { endWith } from '../../server/http/end-with.ts';
+import { takesTrailers } from '../../server/http/headers.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
@@ -17,6 +18,9 @@ const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
 /** Carries the signed receipt of a mandate (ap2 13). */
 const MANDATE_RECEIPT = 'agent-authorization-receipt';
+
+/** Carries the signed statement of a delivery, behind the body. */
+const DELIVERY_STATEMENT = 'agent-commerce-delivery';
 
 /** `ranges`: the fields of ranges go on with an answer that costs nothing. */
 export function httpResponseWriter(
@@ -43,10 +47,11 @@ export function httpResponseWriter(
       sendError(res, error, requestId, context.resourceId);
     },
     async relay(answer, annotations) {
-      const { payment, replayed = false, sending } = annotations;
+      const { payment, replayed = false, statement, sending } = annotations;
       announce(annotations);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
-      return relay(res, answer, { paid: payment !== undefined, ranges, sending });
+      const trailer = takesTrailers(res.req) && !BODYLESS_STATUSES.has(answer.status) ? statement : undefined;
+      return relay(res, answer, { paid: payment !== undefined, ranges, trailer, sending });
     },
   };
 }
@@ -54,6 +59,8 @@ export function httpResponseWriter(
 interface Relaying {
   readonly paid: boolean;
   readonly ranges: boolean;
+  /** What stands behind the body; undefined: nothing. */
+  readonly trailer: RelayOptions['statement'];
   readonly sending: RelayOptions['sending'];
 }
 
@@ -74,6 +81,8 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
   if (!res.destroyed) {
     res.writeHead(answer.status, headOf(answer, relaying));
     if (res.req.method === 'HEAD') return endAtHead(res, body);
+    // Before the pipe ends the answer.
+    if (relaying.trailer !== undefined) body.once('end', () => addTrailer(res, relaying));
     if (await sendThrough(res, body, relaying.sending)) return { kind: 'finished' };
   }
   await drain(body);
@@ -83,8 +92,17 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
     : { kind: 'broken', error: broken };
 }
 
-function headOf({ status, headers }: BackendAnswer, { paid, ranges }: Relaying): Record<string, string> {
-  return relayedHeaders(headers, { free: !paid, ranges, status });
+function headOf({ status, headers }: BackendAnswer, { paid, ranges, trailer }: Relaying): Record<string, string> {
+  const head = relayedHeaders(headers, { free: !paid, ranges, status });
+  if (trailer === undefined) return head;
+  // Only a body in chunks has something behind it (RFC 9112 7.1.2).
+  const { 'content-length': _length, ...chunked } = head;
+  return { ...chunked, trailer: DELIVERY_STATEMENT };
+}
+
+function addTrailer(res: Response, { trailer }: Relaying): void {
+  const statement = trailer?.();
+  if (statement !== undefined) res.addTrailers({ [DELIVERY_STATEMENT]: statement });
 }
 
 /** Sends an answer that cannot break any more, in one piece with its head. */
@@ -98,12 +116,14 @@ async function relayWhole(
   if (relaying.sending !== undefined && !isHead && !res.destroyed) await relaying.sending();
   if (res.destroyed) return { kind: 'client_gone' };
   const head = headOf(answer, relaying);
-  if (!BODYLESS_STATUSES.has(answer.status)) head['content-length'] = String(bytes.byteLength);
+  const { trailer } = relaying;
+  if (trailer === undefined && !BODYLESS_STATUSES.has(answer.status)) head['content-length'] = String(bytes.byteLength);
   res.writeHead(answer.status, head);
   if (isHead) {
     res.end();
     return { kind: 'finished' };
   }
+  addTrailer(res, relaying);
   endWith(res, bytes);
   return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
 }

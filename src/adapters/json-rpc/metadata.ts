@@ -33,6 +33,11 @@ export function mandateReceiptMember(receipt: string | undefined): Members {
   return receipt === undefined ? {} : { 'agent-commerce/authorizationReceipt': JSON.stringify(receipt) };
 }
 
+/** The signed statement of a delivery. */
+export function statementMember(statement: string | undefined): Members {
+  return statement === undefined ? {} : { 'agent-commerce/deliveryStatement': JSON.stringify(statement) };
+}
+
 /** The summary of a delivery (specification 3). `status`: the backend's. */
 export function deliveryMember(
   { requestId, resourceId }: CallNames,
@@ -40,6 +45,8 @@ export function deliveryMember(
   { payment, replayed }: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
 ): Members {
   const again = replayed === true ? { replayed } : {};
-  const paid = payment === undefined ? {} : { payment: paymentResponseDocument(payment) };
+  // What is signed stands beside the summary.
+  const { extensions: _signed, ...summary } = payment ?? {};
+  const paid = payment === undefined ? {} : { payment: summary };
   return { 'agent-commerce/delivery': JSON.stringify({ requestId, resourceId, status, ...again, ...paid }) };
 }

@@ -15,6 +15,7 @@ import {
   membersText,
   paymentMember,
   requestIdMember,
+  statementMember,
 } from '../json-rpc/metadata.ts';
 import { sendRpc, sendRpcWatched } from '../json-rpc/send.ts';
 import { type Era, META_SERVER_INFO } from './eras.ts';
@@ -144,6 +145,7 @@ export function mcpResponseWriter(res: Response, call: ToolCall, budget: AnswerB
           ...deliveryMember(call, delivered.status, answered),
           ...paymentMember(answered.payment),
           ...mandateReceiptMember(answered.mandateReceipt),
+          ...statementMember(answered.statement?.()),
         };
         const result = deliveredContent(content, era, call.resourceUrl);
         if (call.fitsOutput === undefined || fits(call.fitsOutput, schemaValue(content)))

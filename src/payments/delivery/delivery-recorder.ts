@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Journal } from '../../events/journal.ts';
+import type { ReceiptDigests } from '../../receipts/receipt.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   type Advance,
@@ -95,6 +96,8 @@ export interface DeliveryFacts {
   readonly answer: KeptAnswer | undefined;
   /** The store keeps it already. */
   readonly keptBefore?: boolean;
+  /** Of what was delivered; absent where nothing is signed. */
+  readonly digests?: ReceiptDigests | undefined;
 }
 
 /** A delivery whose bytes may leave: the record as this attempt holds it, and the mark's write. */
@@ -206,7 +209,8 @@ export function createDeliveryRecorder(
       }
     },
     delivered: (record, facts) => {
-      const delivery = { backendStatus: facts.backendStatus, deliveredAt: new Date(), failure: undefined };
+      const { backendStatus, digests } = facts;
+      const delivery = { backendStatus, deliveredAt: new Date(), failure: undefined, digests };
       return close(record, facts, delivery, {
         to: 'delivered',
         ...keeping(facts, deliveredKeepMs(record, keepMs())),

@@ -6,6 +6,7 @@ import {
   channelOf,
   type Receipt,
   type ReceiptAuthorization,
+  type ReceiptDigests,
   type ReceiptPayment,
   receiptId,
 } from '../../receipts/receipt.ts';
@@ -42,6 +43,8 @@ export interface Delivery {
   readonly failure: string | undefined;
   /** The backend's answer waits for its buyer. */
   readonly answerKept?: boolean;
+  /** Of what was delivered, for statements about it. */
+  readonly digests?: ReceiptDigests | undefined;
 }
 
 /** What of a record goes into its receipt; only evidence `nonce` comes without a transaction. */
@@ -88,6 +91,7 @@ export function receiptOf(
     ...(delivery?.deliveredAt === undefined ? {} : { deliveredAt: delivery.deliveredAt.toISOString() }),
     backendStatus: delivery?.backendStatus ?? 0,
     durationMs: facts.durationMs,
+    ...(delivery?.digests === undefined ? {} : { digests: delivery.digests }),
     payment: paymentOf(terms, facts.settledAt, facts.unknown === true ? 'unknown' : 'settled'),
     ...(refund === undefined ? {} : { refund }),
     ...authorizationOf(terms),

@@ -93,6 +93,11 @@ export function whatIsBought(
   return hash('sha256', `${resourceId}\0${method}\0${canonicalJson(input)}${brought}`, 'hex');
 }
 
+/** SHA-256 hex over the RFC 8785 form of an input: what was asked, for readers who have it. */
+export function inputDigest(input: JsonObject): string {
+  return hash('sha256', canonicalJson(input), 'hex');
+}
+
 /** The key by which the backend knows a repeated request, equal on each resume (contract 4.4). */
 export function backendIdempotencyKey(payId: string): string {
   return `pay_${hash('sha256', payId, 'base64url').slice(0, 43)}`;

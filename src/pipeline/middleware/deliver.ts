@@ -4,12 +4,14 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { protocolOf } from '../../events/event.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
+import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import { passed } from '../../payments/steps.ts';
 import { channelOf, type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { type AnsweredCall, annotationsOfFunded, callAt } from '../call.ts';
 import { backendFailed, isRetrySafe, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
 import { captureAnswer, readOn } from '../steps/capture-answer.ts';
+import { signDelivery } from '../steps/sign-delivery.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
 const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
@@ -17,16 +19,21 @@ const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: '
 const NO_ROOM = 'gateway_busy';
 
 /** An answer is delivered only when it has been sent completely. */
-export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: Receipt): void }): RequestHandler {
+export function deliver(
+  deliveries: DeliveryRecorder,
+  receipts: { push(receipt: Receipt): void },
+  signer?: PurchaseSigner,
+): RequestHandler {
   return async function deliverMiddleware(_req, res) {
     const call = callAt(res, 'answered');
     const { funding, responseWriter, answer, journal, keptBefore } = call;
     const paid = funding.kind === 'paid' ? funding : undefined;
     const captured = paid && captureAnswer(answer);
+    const signed = paid && signer && signDelivery(signer, paid.record, paid.response, call.input, answer);
     if (paid !== undefined) passed('relaying', paid.record.payId);
     const sending = paid === undefined ? {} : { sending: () => deliveries.sending(paid.record) };
     const relayed = await responseWriter
-      .relay(answer, { ...annotationsOfFunded(call), ...sending })
+      .relay(answer, { ...annotationsOfFunded(call), ...signed?.annotations, ...sending })
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
@@ -60,6 +67,7 @@ export function deliver(deliveries: DeliveryRecorder, receipts: { push(receipt: 
       lease,
       answer: kept,
       keptBefore,
+      digests: signed?.digests(),
     };
     passed('relayed', record.payId);
     if (finished) await deliveries.delivered(record, facts);

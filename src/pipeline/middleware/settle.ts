@@ -9,6 +9,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Journal } from '../../events/journal.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { fetchAnswer } from '../../payments/delivery/fetch-answer.ts';
+import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { Settler } from '../../payments/settlement/settle.ts';
 import type {
@@ -32,6 +33,7 @@ import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
+import { signDelivery } from '../steps/sign-delivery.ts';
 import { throwStorageError } from '../steps/storage-error.ts';
 
 /** Whether the gateway may still start to move money; asked again immediately before it does. */
@@ -57,6 +59,7 @@ export function settle(
   settler: Settler,
   gate: SettlementGate,
   mandates?: MandateService,
+  signer?: PurchaseSigner,
 ): RequestHandler {
   return async function settleMiddleware(req, res, next) {
     const call = callAt(res, 'proven', 'funded');
@@ -77,7 +80,7 @@ export function settle(
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
       requirePayment({ ...call, journal }, selling.offerTo(req, call.resource.id), result.owed, mandates);
-    } else if (result.kind === 'replayed') await replay(purchase, result);
+    } else if (result.kind === 'replayed') await replay(purchase, result, signer);
     else if (result.kind === 'unworked')
       throw failedUnpaid({ ...call, journal: purchase.request.journal }, result.failure);
     else {
@@ -195,11 +198,14 @@ function fund(res: Response, { call, mandate }: PaidPurchase, { record, lease, k
 async function replay(
   purchase: PaidPurchase,
   { record, kept, joined }: Extract<SettlementResult, { kind: 'replayed' }>,
+  signer: PurchaseSigner | undefined,
 ): Promise<void> {
-  const { journal, responseWriter } = purchase.call;
+  const { journal, responseWriter, input } = purchase.call;
   journal.flush();
   const annotations = annotationsOfSettled(purchase, record, record.requestId);
-  await responseWriter.relay(asAnswer(kept), { ...annotations, replayed: !joined });
+  const answer = asAnswer(kept);
+  const signed = signer && signDelivery(signer, record, annotations.payment, input, answer);
+  await responseWriter.relay(answer, { ...annotations, ...signed?.annotations, replayed: !joined });
 }
 
 /** What a failure states after money moved, or may have moved. */
@@ -209,7 +215,7 @@ function annotationsOfFailure(purchase: PaidPurchase, result: SettlementResult):
   return result.kind === 'failed' ? annotationsOfSettled(purchase, result.record, requestId) : undefined;
 }
 
-function annotationsOfSettled({ mandate }: PaidPurchase, record: PaymentRecord, requestId: string): PaymentAnnotations {
+function annotationsOfSettled({ mandate }: PaidPurchase, record: PaymentRecord, requestId: string) {
   const receipt = mandate.usedFor(record)?.receipt;
   return {
     payment: settledResponse(record, requestId),

@@ -67,3 +67,14 @@ export function singleHeader(req: IncomingMessage, name: string): string | undef
   const reading = readHeader(req, name);
   return reading.kind === 'single' ? reading.value : undefined;
 }
+
+const TRAILERS = /(?:^|,)\s*trailers\s*(?:,|$)/i;
+
+/** Whether a caller reads what stands behind a body (RFC 9110 10.1.4). */
+export function takesTrailers({
+  headers,
+  httpVersionMinor,
+}: Pick<IncomingMessage, 'headers' | 'httpVersionMinor'>): boolean {
+  // HTTP/1.0 has no bodies in chunks.
+  return headers.te !== undefined && httpVersionMinor > 0 && TRAILERS.test(String(headers.te));
+}

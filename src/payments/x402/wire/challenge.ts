@@ -77,11 +77,17 @@ export interface ChallengeTemplate {
 /**
  * Two challenges of a resource differ in request id, expiry, buyer's token, the checkout of a
  * mandate and, in place, the URL; everything else is serialised here. Rebuilt with the
- * configuration, never patched.
+ * configuration, never patched. `signed`: the signed offer.
  */
-export function challengeFor(resource: PricedResource, terms: OfferTerms, publicBaseUrl: string): ChallengeTemplate {
+export function challengeFor(
+  resource: PricedResource,
+  terms: OfferTerms,
+  publicBaseUrl: string,
+  signed?: Extension,
+): ChallengeTemplate {
   const { invoke, inPlace: there, tool } = resource.bazaar ?? {};
-  const documents = (bazaar: Extension | undefined) => paymentRequiredFor(resource, terms, publicBaseUrl, bazaar);
+  const documents = (bazaar: Extension | undefined) =>
+    paymentRequiredFor(resource, terms, publicBaseUrl, bazaar, signed);
   const required = fittingChallenge(documents(invoke));
   const documentWith = splitAtToken(JSON.stringify(required));
   const terseWith = terseTerms(required, tool?.extension);

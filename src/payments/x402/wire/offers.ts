@@ -6,7 +6,7 @@ import type { BazaarForms } from './bazaar.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { inPlaceUrls } from './in-place.ts';
 import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
-import type { PaymentRequirements } from './types.ts';
+import type { Extension, PaymentRequirements } from './types.ts';
 import { leastSecondsToPay } from './window.ts';
 
 /** What a payment is made for, and what a proof is compared with. */
@@ -39,12 +39,20 @@ export interface Offer extends Agreed {
   readonly issueToken: (bind: string | undefined, answerOf?: string) => string;
 }
 
+/** Signs offers; `now` in Unix milliseconds. */
+export interface OfferSigner {
+  /** Undefined: it cannot be signed. `validUntil`: Unix seconds. */
+  sign(requirements: PaymentRequirements, resourceUrl: string, validUntil: number): Extension | undefined;
+  now(): number;
+}
+
 /** The offers of all paid resources by resource id. */
 export type Offers = ReadonlyMap<string, Offer>;
 
 /**
  * Makes an offer for each resource with a price. `tokens`: undefined where none can be paid.
- * `bazaar`: by resource, of those that are to be in catalogues.
+ * `bazaar`: by resource, of those that are to be in catalogues. `signer`: signs the offers;
+ * undefined: they are not signed.
  */
 export function compileOffers(
   config: {
@@ -59,6 +67,7 @@ export function compileOffers(
   },
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
   bazaar: ReadonlyMap<string, BazaarForms> = new Map(),
+  signer?: OfferSigner,
 ): Offers {
   const offers = new Map<string, Offer>();
   const { x402, merchant } = config;
@@ -68,20 +77,21 @@ export function compileOffers(
     if (pricing.type === 'free') continue;
     const forms = bazaar.get(resource.id);
     const priced = { ...resource, pricing, bazaar: forms };
-    const requirements = requirementsFor(priced, x402);
     const resourceUrl = invokeUrl(merchant.publicBaseUrl, resource.id);
-    const terms = offeredTerms(resourceUrl, requirements);
     const inPlace = resource.address === undefined ? undefined : inPlaceUrls(resource.address);
     const offerWith = (pricing: PricedResource['pricing']): Offer => {
       const sold = { ...priced, pricing };
-      let challenge: ChallengeTemplate | undefined;
+      const requirements = requirementsFor(sold, x402);
+      const terms = offeredTerms(resourceUrl, requirements);
+      const challenge = renewed(signer, requirements, resourceUrl, (signed) =>
+        challengeFor(sold, x402, merchant.publicBaseUrl, signed),
+      );
       return {
-        requirements: requirementsFor(sold, x402),
+        requirements,
         ...{ resourceUrl, inPlace, bazaar: forms },
         ...{ amount: pricing.amount, currency: pricing.currency },
         get challenge() {
-          challenge ??= challengeFor(sold, x402, merchant.publicBaseUrl);
-          return challenge;
+          return challenge();
         },
         issueToken: (bind, answerOf) => tokens.issue(bind, terms, answerOf),
       };
@@ -102,6 +112,36 @@ function offerOfPrice(
   const { settle: _after, ...before } = pricing;
   // Not spread: its challenge is made when it is first asked for.
   return Object.assign(offer, { leastSeconds: leastSecondsToPay(timeoutMs), upfront: offerWith(before) });
+}
+
+/**
+ * The challenge of an offer, made when it is first asked for. A signed one is made anew when half
+ * of its time is over, and not for each 402: what was signed last is valid for as long as every 402
+ * with it.
+ */
+function renewed(
+  signer: OfferSigner | undefined,
+  requirements: PaymentRequirements,
+  resourceUrl: string,
+  make: (signed: Extension | undefined) => ChallengeTemplate,
+): () => ChallengeTemplate {
+  let challenge: ChallengeTemplate | undefined;
+  if (signer === undefined) {
+    return () => {
+      challenge ??= make(undefined);
+      return challenge;
+    };
+  }
+  let renewAt = 0;
+  return () => {
+    const now = Math.floor(signer.now() / 1_000);
+    if (challenge === undefined || now >= renewAt) {
+      const half = Math.ceil(requirements.maxTimeoutSeconds / 2);
+      challenge = make(signer.sign(requirements, resourceUrl, now + requirements.maxTimeoutSeconds + half));
+      renewAt = now + half;
+    }
+    return challenge;
+  };
 }
 
 /** What of an offer may differ from one configuration to the next, as the token covers it. */

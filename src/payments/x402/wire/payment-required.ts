@@ -3,6 +3,7 @@
 import type { Pricing } from '../../pricing/amount.ts';
 import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
 import { BAZAAR, type BazaarForms } from './bazaar.ts';
+import { OFFER_RECEIPT } from './offer-receipt.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
 import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
@@ -77,13 +78,18 @@ export function paymentRequiredFor(
   terms: OfferTerms,
   publicBaseUrl: string,
   bazaar: Extension | undefined,
+  signed?: Extension,
 ): readonly PaymentRequired[] {
   const { description, mimeType } = resource;
   const url = invokeUrl(publicBaseUrl, resource.id);
   const bare = { url, mimeType };
   const infos = description === undefined ? [bare] : [{ url, description, mimeType }, bare];
   const accepts = [requirementsFor(resource, terms)];
-  const declared = { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION, ...(needsMandate(resource) ? MANDATE_DECLARED : {}) };
+  const declared = {
+    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+    ...(needsMandate(resource) ? MANDATE_DECLARED : {}),
+    ...(signed === undefined ? {} : { [OFFER_RECEIPT]: signed }),
+  };
   const sets = bazaar === undefined ? [declared] : [{ ...declared, [BAZAAR]: bazaar }, declared];
   return sets.flatMap((extensions) => infos.map((info) => documentOf(info, accepts, extensions)));
 }

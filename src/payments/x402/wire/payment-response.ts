@@ -80,13 +80,14 @@ export function paymentDetails(record: PaymentRecord): PaymentDetails {
  */
 export function paymentResponseDocument(response: PaymentResponse): PaymentResponse {
   const { success, transaction, network, status, provider, amount, currency } = response;
-  const { payer, receiptId, requestId, errorReason } = response;
+  const { payer, receiptId, requestId, errorReason, extensions } = response;
   return {
     ...{ success, transaction, network, status, provider, amount, currency },
     ...(payer === undefined ? {} : { payer }),
     ...(receiptId === undefined ? {} : { receiptId }),
     ...(requestId === undefined ? {} : { requestId }),
     ...(errorReason === undefined ? {} : { errorReason }),
+    ...(extensions === undefined ? {} : { extensions }),
   };
 }
 

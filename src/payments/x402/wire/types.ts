@@ -74,6 +74,8 @@ export interface PaymentResponse {
   readonly receiptId?: string;
   readonly requestId?: string;
   readonly errorReason?: string;
+  /** A signed receipt, where one is given. */
+  readonly extensions?: Readonly<Record<string, Extension>>;
 }
 
 /** Header names of the HTTP transport, lower case as Node gives them. */

@@ -1,0 +1,100 @@
+/**
+ * Signs what a buyer keeps of a purchase: the receipt of x402, which says that the payment was
+ * accepted, and the gateway's own statement of what was delivered for it.
+ */
+
+import type { HostKey } from '../../crypto/host-key.ts';
+import type { ReceiptDigests } from '../../receipts/receipt.ts';
+import type { PaymentRecord } from '../ledger/ledger.ts';
+import { OFFER_RECEIPT, signedReceipt } from '../x402/wire/offer-receipt.ts';
+import { invokeUrl } from '../x402/wire/payment-required.ts';
+import type { PaymentResponse } from '../x402/wire/types.ts';
+
+/** `typ` of a statement: no other document of this key is taken for one. */
+const STATEMENT_TYPE = 'agent-commerce-delivery+jwt';
+const VERSION = 1;
+
+/** What a statement says beside the payment. */
+export interface StatementFacts {
+  /** Of the payment, as contract 4.3 names states. */
+  readonly state: string;
+  /** Of what was asked and of the bytes that were delivered; absent where nothing was. */
+  readonly digests?: ReceiptDigests | undefined;
+  /** The merchant's answer. */
+  readonly status?: number | undefined;
+  /** Unix milliseconds. */
+  readonly deliveredAt?: number | undefined;
+}
+
+type SignedRecord = Pick<
+  PaymentRecord,
+  | 'receiptId'
+  | 'resourceId'
+  | 'payId'
+  | 'network'
+  | 'asset'
+  | 'units'
+  | 'payer'
+  | 'payee'
+  | 'transaction'
+  | 'refundTransaction'
+>;
+
+/** Neither method throws: what cannot be signed is reported and left out. */
+export interface PurchaseSigner {
+  /** The response with the receipt that its payment is accepted for delivery. */
+  withReceipt(response: PaymentResponse, record: SignedRecord): PaymentResponse;
+  /** The statement of a purchase as compact JWS. */
+  statement(record: SignedRecord, facts: StatementFacts): string | undefined;
+}
+
+/** `onFailure` gets why something could not be signed. */
+export function createPurchaseSigner(
+  key: HostKey,
+  publicBaseUrl: string,
+  onFailure: (cause: unknown) => void,
+  now: () => number = Date.now,
+): PurchaseSigner {
+  const orNothing = <Made>(make: () => Made): Made | undefined => {
+    try {
+      return make();
+    } catch (cause) {
+      onFailure(cause);
+      return undefined;
+    }
+  };
+  return {
+    withReceipt(response, record) {
+      const url = invokeUrl(publicBaseUrl, record.resourceId);
+      const receipt = orNothing(() => signedReceipt(key, record, url, seconds(now())));
+      return receipt === undefined ? response : { ...response, extensions: { [OFFER_RECEIPT]: receipt } };
+    },
+    statement: (record, { state, digests, status, deliveredAt }) =>
+      orNothing(() => {
+        const { receiptId, payId, network, asset, units, payer, payee, transaction, refundTransaction } = record;
+        const delivered =
+          digests === undefined
+            ? {}
+            : { input: digests.input, answer: { sha256: digests.answer, bytes: digests.bytes, status: status ?? 0 } };
+        const payment = { payId, network, asset, amount: units, payer, payTo: payee };
+        return key.sign(
+          {
+            version: VERSION,
+            receiptId,
+            resourceUrl: invokeUrl(publicBaseUrl, record.resourceId),
+            state,
+            issuedAt: seconds(now()),
+            ...(deliveredAt === undefined ? {} : { deliveredAt: seconds(deliveredAt) }),
+            ...delivered,
+            payment: transaction === undefined ? payment : { ...payment, transaction },
+            ...(refundTransaction === undefined ? {} : { refund: { transaction: refundTransaction } }),
+          },
+          STATEMENT_TYPE,
+        );
+      }),
+  };
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000);
+}
