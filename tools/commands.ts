@@ -22,6 +22,11 @@ const DEVELOPER_COMMANDS: CommandGroup = {
       load: async () => (await import('./pay/command.ts')).payCommand(),
     },
     {
+      name: 'verify-receipt',
+      summary: 'say what a signed receipt, offer or statement shows',
+      load: async () => (await import('./verify-receipt/command.ts')).verifyReceiptCommand(),
+    },
+    {
       name: 'import',
       summary: 'make resources of an OpenAPI document',
       load: async () => (await import('./import/command.ts')).importCommand(),

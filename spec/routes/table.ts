@@ -6,6 +6,7 @@
 import type { Express } from 'express';
 import { OPERATION_RULES, type Operation, SESSION_PLACE } from '../../src/checkouts/operations.ts';
 import { CONSOLE_FILES } from '../../src/operator/console/routes.ts';
+import { receiptId } from '../../src/receipts/receipt.ts';
 import { APP_PROBES } from '../../src/sidecar/app-probe-settings.ts';
 import { message, sendMessage, VERSION } from '../adapters/a2a/post.ts';
 import { CART, rightHeaders } from '../adapters/acp/testbed.ts';
@@ -192,6 +193,11 @@ export const ROUTES: readonly Route[] = [
   document('/', { headers: { vary: 'Accept' } }),
   published('/.well-known/jwks.json', { needs: ['any key'] }),
   published('/.well-known/did.json', { needs: ['a key of receipts', 'any key'] }),
+  // Without the proof that paid there is no purchase.
+  readable({
+    ...{ audience: 'agents', pattern: '/api/purchases/:receiptId', path: `/api/purchases/${receiptId()}`, status: 404 },
+    needs: ['a key of receipts', 'any key'],
+  }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
   invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
   callable({

@@ -5,6 +5,7 @@
  */
 
 import type { Express, RequestHandler } from 'express';
+import { PURCHASE_PATH, purchaseState } from '../adapters/http/purchase-state.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { operatorRoutes } from '../operator/api/routes.ts';
 import { consoleRoutes } from '../operator/console/routes.ts';
@@ -28,7 +29,7 @@ import { keepAccessRecord } from '../server/http/access-record.ts';
 import { checkFraming } from '../server/http/framing.ts';
 import { checkHost, checkOrigin } from '../server/http/origin.ts';
 import { identify } from '../server/http/request-id.ts';
-import { belowPath, refuseEncodedSlash } from '../server/http/target.ts';
+import { allowOnly, belowPath, refuseEncodedSlash } from '../server/http/target.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
 import type { LoadShedder } from '../server/load-shedding/load-shedder.ts';
 import { appProbes } from '../sidecar/app-probes.ts';
@@ -247,11 +248,24 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   const sources = { ...store, unpaid, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));
+  mountPurchaseState(app, generation, store);
   const calls = mountAdapters(app, adapters, steps);
   app.use(noRoute);
   const failed = errorHandler(process.onFailure);
   app.use(failed);
   return { router: app, shortcut: callShortcut(passed, calls, failed) };
+}
+
+/** What became of a purchase is told where something is signed for buyers. */
+function mountPurchaseState(
+  app: ReturnType<typeof plainRouter>,
+  { signing, payments, ingressGuards }: Generation,
+  { receipts }: Process['store'],
+): void {
+  if (signing === undefined || payments === undefined) return;
+  const answer = purchaseState({ findOwn: payments.findOwn, receipts, signer: signing.purchases });
+  app.get(PURCHASE_PATH, [...ingressGuards.entrance, answer]);
+  app.all(PURCHASE_PATH, allowOnly('GET', 'HEAD'));
 }
 
 /** What every call passes behind its adapter, in this order, each under the name it is timed as. */

@@ -24,7 +24,7 @@ import {
   type TokenKeys,
 } from '../payments/pricing/buyer-token.ts';
 import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
-import { createFindEarlier } from '../payments/settlement/earlier-purchase.ts';
+import { createFindEarlier, createFindOwn, type FindOwn } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases } from '../payments/settlement/reservations.ts';
@@ -94,6 +94,8 @@ interface Payments {
   readonly middleware: { readonly verify: RequestHandler; readonly settle: RequestHandler };
   /** Finds what a call has paid for that the configuration does not serve any more. */
   readonly collect: FindCollectable;
+  /** Finds the purchase that a buyer asks about. */
+  readonly findOwn: FindOwn;
 }
 
 /** The open payments of a gateway: attempts, leases, and what waits for them. */
@@ -154,6 +156,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
           settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer)),
         },
         collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
+        findOwn: createFindOwn(ledger, scope),
       };
     },
     replaceOffers: (before, after) => replaced.replace(before, after),

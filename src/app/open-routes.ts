@@ -66,6 +66,7 @@ export function ownPaths(config: Omit<RouteSettings, 'backend' | 'resources'>): 
     ]),
     below: [
       ...['/api/resources', '/api/receipts', '/api/events', '/console'],
+      ...(config.signing === undefined ? [] : ['/api/purchases']),
       ...[mcp, a2a, acp].filter(({ enabled }) => enabled).map(({ mountPath }) => mountPath),
     ],
   };

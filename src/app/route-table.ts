@@ -73,6 +73,7 @@ function gatewayRows(config: RouteSettings): readonly RouteRow[] {
     ...[...exact, ...below].map((path) => [path, 'gateway'] as const),
     ['/api/resources', 'listing, http adapter'],
     ['/.well-known/agent-commerce', 'discovery'],
+    ['/api/purchases', 'states of purchases'],
     [CARD_PATH, 'a2a adapter'],
     [DISCOVERY_PATH, 'acp adapter'],
     [KEY_SET_PATH, 'public keys'],

@@ -11,11 +11,11 @@ import { invokeUrl } from '../x402/wire/payment-required.ts';
 import type { PaymentResponse } from '../x402/wire/types.ts';
 
 /** `typ` of a statement: no other document of this key is taken for one. */
-const STATEMENT_TYPE = 'agent-commerce-delivery+jwt';
+export const STATEMENT_TYPE = 'agent-commerce-delivery+jwt';
 const VERSION = 1;
 
 /** What a statement says beside the payment. */
-export interface StatementFacts {
+interface StatementFacts {
   /** Of the payment, as contract 4.3 names states. */
   readonly state: string;
   /** Of what was asked and of the bytes that were delivered; absent where nothing was. */

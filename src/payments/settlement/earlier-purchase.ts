@@ -72,19 +72,8 @@ export function createFindEarlier(
   { chainId, asset, publicBaseUrl }: EarlierScope,
 ): FindEarlier {
   return async ({ resourceId, input, callerHeaders = {}, proof, idempotencyKey }) => {
-    const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
-    if (decoded?.kind !== 'decoded') return undefined;
-    const { from, nonce } = decoded.payload.payload.authorization;
-    const payId = replayKey({ chainId, asset, from, nonce });
-    const record = await ledger.read(payId);
+    const record = await openedBy(ledger, { chainId, asset }, { proof, idempotencyKey });
     if (record === undefined || record.resourceId !== resourceId || UNPAID.includes(record.state)) return undefined;
-    const key = idempotencyKey ?? decoded.paymentIdentifier;
-    const token = decoded.buyerToken === undefined ? undefined : tokenText(decoded.buyerToken);
-    const secrets = {
-      ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
-      ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token) }),
-    };
-    if (!opens(record, secrets)) return undefined;
     const method = METHODS.find(
       (one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind,
     );
@@ -94,6 +83,52 @@ export function createFindEarlier(
     const { amount, currency } = record;
     const resourceUrl = invokeUrl(publicBaseUrl, resourceId);
     return { record, request, agreed: { requirements, resourceUrl, amount, currency } };
+  };
+}
+
+/**
+ * The record of a proof that its buyer's secret opens, whatever its signature; undefined: none.
+ * @throws StoreError
+ */
+async function openedBy(
+  ledger: Pick<PaymentLedger, 'read'>,
+  { chainId, asset }: Pick<EarlierScope, 'chainId' | 'asset'>,
+  { proof, idempotencyKey }: Pick<Unserved, 'proof' | 'idempotencyKey'>,
+): Promise<PaymentRecord | undefined> {
+  const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
+  if (decoded?.kind !== 'decoded') return undefined;
+  const { from, nonce } = decoded.payload.payload.authorization;
+  const payId = replayKey({ chainId, asset, from, nonce });
+  const record = await ledger.read(payId);
+  const key = idempotencyKey ?? decoded.paymentIdentifier;
+  const token = decoded.buyerToken === undefined ? undefined : tokenText(decoded.buyerToken);
+  const secrets = {
+    ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
+    ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token) }),
+  };
+  return record !== undefined && opens(record, secrets) ? record : undefined;
+}
+
+/** A purchase that its buyer asks about. */
+interface OwnPurchase extends Pick<Unserved, 'proof' | 'idempotencyKey'> {
+  readonly receiptId: string;
+}
+
+/** Undefined: no purchase of that id is this caller's. @throws StoreError */
+export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>;
+
+/**
+ * Finds the purchase of a proof for the buyer alone: the proof is public, so one that was bought
+ * without a secret is shown to no caller. Every failure looks alike.
+ */
+export function createFindOwn(
+  ledger: Pick<PaymentLedger, 'read'>,
+  scope: Pick<EarlierScope, 'chainId' | 'asset'>,
+): FindOwn {
+  return async ({ receiptId, proof, idempotencyKey }) => {
+    const record = await openedBy(ledger, scope, { proof, idempotencyKey });
+    if (record === undefined || record.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;
+    return record.keyDigest === undefined && record.tokenDigest === undefined ? undefined : record;
   };
 }
 

@@ -1,0 +1,81 @@
+/** `GET /api/purchases/{receiptId}`: what became of a purchase, for the buyer and signed. */
+
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../../errors.ts';
+import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
+import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
+import type { FindOwn } from '../../payments/settlement/earlier-purchase.ts';
+import {
+  paymentResponseDocument,
+  pendingResponse,
+  settledResponse,
+} from '../../payments/x402/wire/payment-response.ts';
+import type { PaymentResponse } from '../../payments/x402/wire/types.ts';
+import { RECEIPT_ID, type Receipt, type ReceiptBook } from '../../receipts/receipt.ts';
+import { sendJson } from '../../server/http/respond.ts';
+import { StoreError } from '../../store/port/store.ts';
+import { carriedKey, carriedProof } from '../extract-credentials.ts';
+
+export const PURCHASE_PATH = '/api/purchases/:receiptId';
+
+/** The same for an unknown id, another's purchase and a wrong secret. */
+const NOT_YOURS =
+  'No purchase of this id opens with this proof. Send the PAYMENT-SIGNATURE that paid, extensions included, and its Idempotency-Key.';
+
+interface PurchaseSources {
+  readonly findOwn: FindOwn;
+  readonly receipts: Pick<ReceiptBook, 'page'>;
+  readonly signer: PurchaseSigner;
+}
+
+export function purchaseState({ findOwn, receipts, signer }: PurchaseSources): RequestHandler {
+  return async function answerPurchase(req, res) {
+    try {
+      const receiptId = String(req.params['receiptId']);
+      const key = carriedKey(req);
+      const asked = {
+        receiptId,
+        proof: carriedProof(req),
+        idempotencyKey: typeof key === 'string' ? key : undefined,
+      };
+      const record = RECEIPT_ID.test(receiptId) ? await findOwn(asked) : undefined;
+      if (record === undefined) throw new GatewayError('NOT_FOUND', { message: NOT_YOURS });
+      const { receipts: found } = await receipts.page({ limit: 1, payment: record.payId });
+      res.setHeader('cache-control', 'no-store');
+      sendJson(res, 200, JSON.stringify(stateOf(record, found[0], signer)));
+    } catch (thrown) {
+      throw thrown instanceof StoreError ? new GatewayError('STORAGE_ERROR', { cause: thrown }) : thrown;
+    }
+  };
+}
+
+/** States in which it is not known whether the money moved. */
+const UNKNOWN: readonly PaymentRecord['state'][] = ['settling', 'unresolved'];
+
+/** Signed anew from what is stored; of what may not be paid nothing is signed. */
+function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: PurchaseSigner): object {
+  const { receiptId, resourceId, requestId, state } = record;
+  const known = { receiptId, resourceId, state };
+  if (UNKNOWN.includes(state))
+    return { ...known, payment: paymentResponseDocument(pendingResponse(record, record.transaction, requestId)) };
+  const delivered = state === 'delivered' ? receipt : undefined;
+  const statement = signer.statement(record, {
+    state,
+    digests: delivered?.digests,
+    status: delivered?.backendStatus,
+    deliveredAt: delivered?.deliveredAt === undefined ? undefined : Date.parse(delivered.deliveredAt),
+  });
+  return {
+    ...known,
+    ...(delivered?.deliveredAt === undefined ? {} : { deliveredAt: delivered.deliveredAt }),
+    payment: paymentResponseDocument(paymentOf(record, signer)),
+    ...(receipt?.refund === undefined ? {} : { refund: receipt.refund }),
+    ...(statement === undefined ? {} : { statement }),
+  };
+}
+
+/** The receipt of x402 says that an answer is on the way, so only a delivered purchase has one. */
+function paymentOf(record: PaymentRecord, signer: PurchaseSigner): PaymentResponse {
+  const settled = settledResponse(record, record.requestId);
+  return record.state === 'delivered' ? signer.withReceipt(settled, record) : settled;
+}
