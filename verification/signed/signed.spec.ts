@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { didDocument } from '../../src/crypto/did-web.ts';
+import { publicJwk } from '../../src/crypto/signing-key.ts';
+import { canonicalJson } from '../../src/json/canonical.ts';
+import type { JsonObject } from '../../src/json/types.ts';
+import { judge } from '../../tools/verify-receipt/command.ts';
+import { type FindKey, keysOfDid, keysOfSet } from '../../tools/verify-receipt/signed.ts';
+import {
+  CHANNELS,
+  type Delivered,
+  deliverOver,
+  openSignedShop,
+  purchaseOf,
+  runDeliveries,
+  type SignedShop,
+} from './deliveries.ts';
+
+/** `node verification/signed/main.ts` makes 1,000. */
+const DELIVERIES = 42;
+
+it('receipts and statements of every channel verify with the official package and with ours', async () => {
+  const { verified, violations } = await runDeliveries(DELIVERIES);
+  assert.deepEqual(violations, []);
+  for (const channel of CHANNELS) assert.equal(verified[channel], DELIVERIES / CHANNELS.length, channel);
+});
+
+/** One character of base64url at a place becomes another that is legal there. */
+function turned(text: string, at: number): string {
+  const other = text[at] === 'A' ? 'B' : 'A';
+  return text.slice(0, at) + other + text.slice(at + 1);
+}
+
+/** A part of a compact JWS rewritten as JSON, with the signature that stands there. */
+function rewritten(jws: string, part: 0 | 1, change: (members: JsonObject) => JsonObject): string {
+  const parts = jws.split('.');
+  const members = JSON.parse(Buffer.from(parts[part] ?? '', 'base64url').toString()) as JsonObject;
+  parts[part] = Buffer.from(canonicalJson(change(members))).toString('base64url');
+  return parts.join('.');
+}
+
+const payloadOf = (jws: string): JsonObject =>
+  JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()) as JsonObject;
+const headOf = (jws: string): JsonObject =>
+  JSON.parse(Buffer.from(jws.split('.')[0] ?? '', 'base64url').toString()) as JsonObject;
+
+const STRANGER = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
+/** The same document signed by another key. */
+function resigned(jws: string, change: { head?: JsonObject; payload?: JsonObject; text?: string } = {}): string {
+  const head = Buffer.from(JSON.stringify({ ...headOf(jws), ...change.head })).toString('base64url');
+  const payload = Buffer.from(change.text ?? canonicalJson({ ...payloadOf(jws), ...change.payload })).toString(
+    'base64url',
+  );
+  const signature = sign('sha256', Buffer.from(`${head}.${payload}`), {
+    key: STRANGER.privateKey,
+    dsaEncoding: 'ieee-p1363',
+  });
+  return `${head}.${payload}.${signature.toString('base64url')}`;
+}
+
+/** What a mutation gives to the verifier. */
+interface Shown {
+  readonly content: string;
+  readonly answer?: Buffer;
+  readonly findKey?: FindKey;
+}
+
+describe('acg verify-receipt', () => {
+  let shop: SignedShop;
+  let bought: Delivered;
+  let other: Delivered;
+  before(async () => {
+    shop = await openSignedShop();
+    bought = await deliverOver('trailer', shop, 1);
+    other = await deliverOver('trailer', shop, 2);
+  });
+  after(() => shop?.close());
+
+  const verdict = ({ content, answer, findKey = keysOfDid(shop.did) }: Shown) => judge(content, { findKey, answer });
+  /** As /api/purchases answers. */
+  const purchase = (changes: JsonObject = {}): string =>
+    JSON.stringify({ payment: bought.payment, statement: bought.statement, ...changes });
+  /** The keys of the shop, and a stranger's under their name. */
+  const impostor = (): FindKey => {
+    const jwk = STRANGER.publicKey.export({ format: 'jwk' }) as { x: string; y: string };
+    const [own] = shop.jwks.keys;
+    const keys = [{ ...publicJwk(jwk), kid: String(own?.['kid']) }];
+    return keysOfDid(didDocument(String(shop.did['id']), keys) as unknown as JsonObject);
+  };
+
+  it('says what verifies, whatever form it was kept in', async () => {
+    const header = Buffer.from(JSON.stringify(bought.payment)).toString('base64');
+    for (const content of [header, JSON.stringify(bought.payment), bought.receipt, bought.statement, purchase()]) {
+      const { lines, verified } = verdict({ content });
+      assert.ok(verified, lines.join('\n'));
+    }
+    const proof = await shop.proof('market_report', { city: 'Kept' });
+    const invoked = await shop.gateway.invoke('market_report', { city: 'Kept' }, { 'payment-signature': proof });
+    const answer = Buffer.from(await invoked.arrayBuffer());
+    const payment = JSON.parse(Buffer.from(String(invoked.headers.get('payment-response')), 'base64').toString());
+    const content = JSON.stringify(await purchaseOf(shop, payment as JsonObject, proof));
+    const { lines, verified } = verdict({ content, answer });
+    assert.ok(verified, lines.join('\n'));
+    assert.match(lines.join('\n'), /^statement: what became of the purchase$/m);
+    assert.match(lines.join('\n'), /^ {2}state delivered$/m);
+    assert.match(lines.join('\n'), /^the answer is the one that was delivered: \d+ bytes$/m);
+  });
+
+  it('claims nothing without keys', () => {
+    const { lines, verified } = judge(bought.receipt, { findKey: undefined, answer: undefined });
+    assert.equal(verified, false);
+    assert.match(lines.at(-1) ?? '', /^NOT VERIFIED: no signature was checked/);
+  });
+
+  const MUTATIONS: Readonly<Record<string, () => Shown>> = {
+    'a digit of the payload of a receipt': () => ({ content: turned(bought.receipt, bought.receipt.indexOf('.') + 9) }),
+    'a digit of the signature of a receipt': () => ({ content: turned(bought.receipt, bought.receipt.length - 9) }),
+    'a digit of the head of a receipt': () => ({ content: turned(bought.receipt, 9) }),
+    'another payer in a receipt': () => ({
+      content: rewritten(bought.receipt, 1, (all) => ({ ...all, payer: '0x0' })),
+    }),
+    'another time in a receipt': () => ({ content: rewritten(bought.receipt, 1, (all) => ({ ...all, issuedAt: 1 })) }),
+    'a receipt without its transaction': () => ({
+      content: rewritten(bought.receipt, 1, ({ transaction: _gone, ...rest }) => rest),
+    }),
+    'a receipt made into an offer': () => ({
+      content: rewritten(bought.receipt, 1, ({ payer: _gone, ...rest }) => ({ ...rest, payTo: '0x0' })),
+    }),
+    'a signature that covers nothing': () => ({ content: bought.receipt.replace(/[^.]*$/, 'A'.repeat(86)) }),
+    'a receipt without a signature': () => ({ content: bought.receipt.replace(/[^.]*$/, '') }),
+    'the algorithm none': () => ({ content: rewritten(bought.receipt, 0, (head) => ({ ...head, alg: 'none' })) }),
+    'a head that carries its own key': () => ({
+      content: rewritten(bought.receipt, 0, (head) => ({ ...head, jku: 'https://evil.example' })),
+    }),
+    'the signature of a stranger under the name of the key': () => ({ content: resigned(bought.receipt) }),
+    'a key of another host': () => ({
+      content: resigned(bought.receipt, { head: { kid: String(headOf(bought.receipt)['kid']).replace('127', '128') } }),
+    }),
+    'another key under the same name, and an honest receipt': () => ({ content: bought.receipt, findKey: impostor() }),
+    'a payload that is spelled otherwise': () => ({
+      content: resigned(bought.receipt, { text: JSON.stringify(payloadOf(bought.receipt), null, 1) }),
+      findKey: impostor(),
+    }),
+    'a member beside those of a statement': () => ({
+      content: resigned(bought.statement, { payload: { promise: 'all' } }),
+      findKey: impostor(),
+    }),
+    'a statement that passes for a receipt': () => ({
+      content: rewritten(bought.statement, 0, ({ typ: _gone, ...head }) => head),
+    }),
+    'another state in a statement': () => ({
+      content: rewritten(bought.statement, 1, (all) => ({ ...all, state: 'refunded' })),
+    }),
+    'another amount in a statement': () => ({
+      content: rewritten(bought.statement, 1, (all) => ({
+        ...all,
+        payment: { ...(all['payment'] as object), amount: '1' },
+      })),
+    }),
+    'another digest in a statement': () => ({
+      content: rewritten(bought.statement, 1, (all) => ({
+        ...all,
+        answer: { ...(all['answer'] as object), sha256: '0'.repeat(64) },
+      })),
+    }),
+    'a byte of the answer': () => {
+      const answer = Buffer.from(bought.bytes);
+      answer[0] = (answer[0] ?? 0) ^ 1;
+      return { content: bought.statement, answer };
+    },
+    'an answer that is cut off': () => ({ content: bought.statement, answer: bought.bytes.subarray(1) }),
+    'the answer of another purchase': () => ({ content: bought.statement, answer: other.bytes }),
+    'an answer beside a receipt, which says nothing of it': () => ({ content: bought.receipt, answer: bought.bytes }),
+    'the statement of another purchase': () => ({ content: purchase({ statement: other.statement }) }),
+    'another transaction beside a receipt': () => ({
+      content: JSON.stringify({ ...bought.payment, transaction: other.payment['transaction'] }),
+    }),
+    'the signature of another receipt': () => ({
+      content: bought.receipt.replace(/[^.]*$/, other.receipt.split('.')[2] ?? ''),
+    }),
+    'nothing that is signed': () => ({ content: JSON.stringify({ ...bought.payment, extensions: {} }) }),
+  };
+  for (const [title, mutation] of Object.entries(MUTATIONS))
+    it(`refuses ${title}`, () => {
+      const { lines, verified } = verdict(mutation());
+      assert.equal(verified, false, lines.join('\n'));
+      assert.match(lines.at(-1) ?? '', /^REFUSED: /);
+    });
+
+  it('takes a key set in the place of a DID document', () => {
+    const findKey = keysOfSet(shop.jwks as unknown as JsonObject);
+    assert.ok(verdict({ content: purchase(), answer: bought.bytes, findKey }).verified);
+  });
+});
