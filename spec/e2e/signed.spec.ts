@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import http from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import {
+  verifyOfferSignatureJWS,
+  verifyReceiptMatchesOffer,
+  verifyReceiptSignatureJWS,
+} from '@x402/extensions/offer-receipt';
+
+import type { JsonObject } from '../../src/json/types.ts';
+import { receiptId as newReceiptId } from '../../src/receipts/receipt.ts';
+import { openSignedShop, purchaseOf, type SignedShop } from '../../verification/signed/deliveries.ts';
+import { openTestbed, type Testbed } from '../support/testbed.ts';
+import { bring, failure } from './bring.ts';
+
+/** An answer with what stands before and behind its body. */
+interface Whole {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly trailers: NodeJS.Dict<string>;
+  readonly length: number;
+  readonly sha256: string;
+}
+
+async function invoke(
+  { gateway }: Pick<Testbed, 'gateway'>,
+  id: string,
+  input: unknown,
+  headers: Readonly<Record<string, string>>,
+): Promise<Whole> {
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  const url = `${gateway.url}/api/resources/${id}/invoke`;
+  const all = { 'content-type': 'application/json', ...headers };
+  http
+    .request(url, { method: 'POST', headers: all, agent: false }, resolve)
+    .on('error', reject)
+    .end(JSON.stringify(input));
+  const answer = await promise;
+  const sum = createHash('sha256');
+  let length = 0;
+  for await (const chunk of answer) {
+    length += (chunk as Buffer).byteLength;
+    sum.update(chunk as Buffer);
+  }
+  const { statusCode = 0, trailers } = answer;
+  return { status: statusCode, headers: answer.headers, trailers, length, sha256: sum.digest('hex') };
+}
+
+function responseOf(header: string | string[] | undefined | null): JsonObject {
+  return JSON.parse(Buffer.from(String(header), 'base64').toString()) as JsonObject;
+}
+
+function statementOf(jws: string | undefined): JsonObject {
+  return JSON.parse(Buffer.from(jws?.split('.')[1] ?? '', 'base64url').toString()) as JsonObject;
+}
+
+describe('a gateway with a key of receipts', () => {
+  let shop: SignedShop;
+  before(async () => {
+    shop = await openSignedShop();
+  });
+  after(() => shop?.close());
+
+  for (const [title, input] of [
+    ['short', { size: 100 }],
+    ['of a declared length', { size: 8_000_000 }],
+    ['of no declared length', { size: 8_000_000, undeclared: true }],
+    ['empty', { size: 0 }],
+  ] as const)
+    it(`states an answer ${title} behind it, as it passed`, async () => {
+      const proof = await shop.proof('bytes', input);
+      const answer = await invoke(shop, 'bytes', input, { 'payment-signature': proof, te: 'trailers' });
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers['trailer'], 'agent-commerce-delivery');
+      assert.equal(answer.headers['content-length'], undefined);
+      const { answer: stated, state } = statementOf(answer.trailers['agent-commerce-delivery']);
+      assert.deepEqual(stated, { sha256: answer.sha256, bytes: input.size, status: 200 });
+      assert.equal(state, 'delivered');
+    });
+
+  it('sends nothing behind an answer whose caller does not take it', async () => {
+    for (const te of [undefined, 'gzip', 'trailers-not']) {
+      const proof = await shop.proof('greeting');
+      const headers = { 'payment-signature': proof, ...(te === undefined ? {} : { te }) };
+      const answer = await invoke(shop, 'greeting', {}, headers);
+      assert.equal(answer.headers['trailer'], undefined);
+      assert.equal(answer.headers['content-length'], String(answer.length));
+      assert.deepEqual({ ...answer.trailers }, {});
+    }
+  });
+
+  it('signs nothing of a free call and of an answer without a body', async () => {
+    const free = await invoke(shop, 'free_greeting', {}, { te: 'trailers' });
+    assert.deepEqual([free.headers['trailer'], free.headers['payment-response']], [undefined, undefined]);
+    const proof = await shop.proof('nothing');
+    const { status, headers } = await invoke(shop, 'nothing', {}, { 'payment-signature': proof, te: 'trailers' });
+    assert.deepEqual([status, headers['trailer']], [204, undefined]);
+    assert.ok('extensions' in responseOf(headers['payment-response']));
+  });
+
+  it('gives no receipt for a refused proof, and none for an answer that did not come', async () => {
+    const proof = await shop.proof('failing', { status: 500 });
+    const other = await invoke(shop, 'market_report', { city: 'Bonn' }, { 'payment-signature': proof, te: 'trailers' });
+    assert.deepEqual([other.status, other.headers['payment-response']], [402, undefined]);
+    const failed = await invoke(shop, 'failing', { status: 500 }, { 'payment-signature': proof, te: 'trailers' });
+    assert.equal(failed.status, 502);
+    const response = responseOf(failed.headers['payment-response']);
+    assert.deepEqual(
+      [response['success'], 'extensions' in response, failed.headers['trailer']],
+      [true, false, undefined],
+    );
+    const { receiptId } = response;
+    const state = await fetch(`${shop.gateway.url}/api/purchases/${String(receiptId)}`, {
+      headers: { 'payment-signature': proof },
+    });
+    const purchase = (await state.json()) as JsonObject;
+    assert.deepEqual([state.status, purchase['state']], [200, 'undelivered']);
+    assert.ok(!('extensions' in (purchase['payment'] as JsonObject)));
+    const stated = statementOf(String(purchase['statement']));
+    assert.deepEqual([stated['state'], stated['answer'], stated['input']], ['undelivered', undefined, undefined]);
+  });
+
+  it('signs what is collected later anew, for the same transaction', async () => {
+    const proof = await shop.proof('flaky', { failures: 1 });
+    const first = await bring(shop.gateway, 'flaky', { failures: 1 }, { proof });
+    failure(first, 502, 'BACKEND_ERROR');
+    const second = await bring(shop.gateway, 'flaky', { failures: 1 }, { proof });
+    assert.equal(second.status, 200);
+    const [publicJwk] = shop.jwks.keys;
+    const receipt = second.payment?.extensions?.['offer-receipt']?.info as { receipt: never };
+    const official = await verifyReceiptSignatureJWS(receipt.receipt, publicJwk as never);
+    assert.equal(official.transaction, first.payment?.transaction);
+    const purchase = await purchaseOf(shop, second.payment as unknown as JsonObject, proof);
+    const { answer } = statementOf(String(purchase['statement']));
+    const sum = createHash('sha256').update(second.bytes).digest('hex');
+    assert.deepEqual(answer, { sha256: sum, bytes: second.bytes.byteLength, status: 200 });
+  });
+
+  describe('shows a purchase', () => {
+    const input = { city: 'Ulm' };
+    let proof: string;
+    let receiptId: string;
+    before(async () => {
+      proof = await shop.proof('market_report', input);
+      const { payment } = await bring(shop.gateway, 'market_report', input, { proof });
+      receiptId = payment?.receiptId ?? '';
+      await purchaseOf(shop, { receiptId }, proof);
+    });
+    const ask = (id: string, headers: Readonly<Record<string, string>>) =>
+      fetch(`${shop.gateway.url}/api/purchases/${id}`, { headers });
+    const without = (member: string, from = proof): string => {
+      const payload = JSON.parse(Buffer.from(from, 'base64').toString()) as JsonObject;
+      return Buffer.from(JSON.stringify({ ...payload, [member]: undefined })).toString('base64');
+    };
+
+    it('to its buyer alone, and tells every other caller the same', async () => {
+      const stranger = await shop.proof('market_report', input);
+      const keyed = await bring(shop.gateway, 'market_report', input, {
+        proof: await shop.proof('market_report', input),
+        key: 'key-of-another-buyer',
+      });
+      const rows: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+        [receiptId, {}],
+        [receiptId, { 'payment-signature': 'none' }],
+        // What the chain shows of a proof.
+        [receiptId, { 'payment-signature': without('extensions') }],
+        [receiptId, { 'payment-signature': stranger }],
+        [receiptId, { 'payment-signature': without('extensions', stranger), 'idempotency-key': 'guessed' }],
+        [newReceiptId(), { 'payment-signature': proof }],
+        ['receipt_1', { 'payment-signature': proof }],
+        [keyed.payment?.receiptId ?? '', { 'payment-signature': proof }],
+      ];
+      const answers = await Promise.all(
+        rows.map(async ([id, headers]) => {
+          const answer = await ask(id, headers);
+          const { requestId: _own, ...body } = (await answer.json()) as JsonObject;
+          return JSON.stringify([answer.status, answer.headers.get('cache-control'), body]);
+        }),
+      );
+      assert.equal(new Set(answers).size, 1, answers.join('\n'));
+      assert.match(answers[0] ?? '', /^\[404,"no-store",\{"status":"error","code":"NOT_FOUND"/);
+    });
+
+    it('by the key where one came, and not without it', async () => {
+      const keyed = await shop.proof('market_report', input);
+      const { payment } = await bring(shop.gateway, 'market_report', input, { proof: keyed, key: 'the-key-of-this' });
+      const id = payment?.receiptId ?? '';
+      assert.equal((await ask(id, { 'payment-signature': keyed })).status, 404);
+      const shown = await ask(id, {
+        'payment-signature': without('extensions', keyed),
+        'idempotency-key': 'the-key-of-this',
+      });
+      assert.equal(shown.status, 200);
+    });
+
+    it('with no secret of the store and no data of the operator', async () => {
+      const text = await (await ask(receiptId, { 'payment-signature': proof })).text();
+      assert.deepEqual(Object.keys(JSON.parse(text) as object), [
+        ...['receiptId', 'resourceId', 'state', 'deliveredAt', 'payment', 'statement'],
+      ]);
+      assert.ok(!/durationMs|callId|token/i.test(text), text);
+    });
+  });
+});
+
+describe('signed offers', () => {
+  let shop: SignedShop;
+  before(async () => {
+    shop = await openSignedShop({ offers: true });
+  });
+  after(() => shop?.close());
+
+  it('verify with the official package, match the receipt, and are signed once for many challenges', async () => {
+    const [publicJwk] = shop.jwks.keys;
+    const quotes = [await shop.quote('market_report', { city: 'A' }), await shop.quote('market_report', { city: 'B' })];
+    const offers = quotes.map(({ body }) => {
+      const extensions = body.payment.envelope.extensions as unknown as JsonObject;
+      return (extensions['offer-receipt'] as { info: { offers: [{ signature: string }] } }).info.offers[0];
+    });
+    assert.equal(offers[0]?.signature, offers[1]?.signature);
+    const offer = await verifyOfferSignatureJWS(offers[0] as never, publicJwk as never);
+    const [accepted] = quotes[0]?.body.payment.accepts ?? [];
+    assert.deepEqual(
+      [offer.amount, offer.payTo, offer.network],
+      [...[accepted?.['amount'], accepted?.['payTo'], accepted?.['network']]],
+    );
+    assert.ok(offer.validUntil >= Date.now() / 1_000 + 120);
+    // The official client echoes it.
+    const proof = await shop.buyer.pay(quotes[0]?.body.payment.envelope);
+    const bought = await bring(shop.gateway, 'market_report', { city: 'A' }, { proof });
+    assert.equal(bought.status, 200);
+    const info = bought.payment?.extensions?.['offer-receipt']?.info as { receipt: never } | undefined;
+    const decoded = { ...offer, signedOffer: offers[0], format: 'jws', acceptIndex: 0 } as never;
+    assert.ok(verifyReceiptMatchesOffer(info?.receipt as never, decoded, [shop.buyer.address]));
+  });
+
+  it('leave the challenge small enough for its header', async () => {
+    const { response } = await shop.quote('market_report', { city: 'C' });
+    assert.ok((response.headers.get('payment-required')?.length ?? 0) <= 4_096);
+  });
+});
+
+describe('a gateway without a key of receipts', () => {
+  let testbed: Testbed;
+  before(async () => {
+    testbed = await openTestbed();
+  });
+  after(() => testbed?.close());
+
+  it('answers as before, whatever its caller takes', async () => {
+    const proof = await testbed.proof('greeting');
+    const answer = await invoke(testbed, 'greeting', {}, { 'payment-signature': proof, te: 'trailers' });
+    assert.equal(answer.headers['trailer'], undefined);
+    assert.equal(answer.headers['content-length'], String(answer.length));
+    const response = responseOf(answer.headers['payment-response']);
+    assert.ok(!('extensions' in response));
+    const page = (await (await testbed.gateway.operator('/api/receipts')).json()) as { receipts: readonly object[] };
+    assert.ok(page.receipts.every((receipt) => !('digests' in receipt)));
+    const id = String(response['receiptId']);
+    const state = await fetch(`${testbed.gateway.url}/api/purchases/${id}`, {
+      headers: { 'payment-signature': proof },
+    });
+    assert.equal(((await state.json()) as JsonObject)['message'], 'No such route.');
+  });
+});
