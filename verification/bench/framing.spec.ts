@@ -4,6 +4,7 @@ import { closes, Framer, headerOf } from './framing.ts';
 
 const PLAIN = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello';
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
+const TRAILED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n';
 const EMPTY_CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
 const BARE = 'GET /supported HTTP/1.1\r\nHost: a\r\n\r\n';
 
@@ -19,6 +20,7 @@ describe('messages in what a socket received', () => {
   for (const [what, text, body] of [
     ['with a length', PLAIN, 'hello'],
     ['in chunks', CHUNKED, '5\r\nhello\r\n0\r\n\r\n'],
+    ['in chunks, with a trailer', TRAILED, '5\r\nhello\r\n0\r\nA: b\r\n\r\n'],
     ['in no chunk but the last', EMPTY_CHUNKED, '0\r\n\r\n'],
     ['without a body', BARE, ''],
   ] as const) {

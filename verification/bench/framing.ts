@@ -4,7 +4,7 @@
  */
 
 const HEAD_END = '\r\n\r\n';
-const LAST_CHUNK = '\r\n0\r\n\r\n';
+const LAST_CHUNK = '\r\n0\r\n';
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
 const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const CLOSES = /\r\nconnection: *close/i;
@@ -60,7 +60,7 @@ export class Framer {
 
   /**
    * The message at the beginning of `bytes`; undefined while it is not whole. A body has a length
-   * or is chunked, and its last chunk has no trailers.
+   * or is chunked; behind its last chunk there may be trailers.
    */
   #messageIn(bytes: Buffer): Message | undefined {
     const headEnd = bytes.indexOf(HEAD_END);
@@ -77,6 +77,7 @@ export class Framer {
     if (!CHUNKED.test(head)) return { head, bodyAt, end: bodyAt };
     // The line break before the last chunk of an empty body is that of the head.
     const last = bytes.indexOf(LAST_CHUNK, headEnd + 2);
-    return last === -1 ? undefined : { head, bodyAt, end: last + LAST_CHUNK.length };
+    const end = last === -1 ? -1 : bytes.indexOf(HEAD_END, last + LAST_CHUNK.length - 2);
+    return end === -1 ? undefined : { head, bodyAt, end: end + HEAD_END.length };
   }
 }

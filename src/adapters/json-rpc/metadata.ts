@@ -45,8 +45,12 @@ export function deliveryMember(
   { payment, replayed }: { readonly payment?: PaymentResponse; readonly replayed?: boolean },
 ): Members {
   const again = replayed === true ? { replayed } : {};
-  // What is signed stands beside the summary.
-  const { extensions: _signed, ...summary } = payment ?? {};
-  const paid = payment === undefined ? {} : { payment: summary };
+  const paid = payment === undefined ? {} : { payment: summaryOf(payment) };
   return { 'agent-commerce/delivery': JSON.stringify({ requestId, resourceId, status, ...again, ...paid }) };
+}
+
+/** What is signed stands beside the summary. */
+function summaryOf(payment: PaymentResponse): PaymentResponse {
+  const { extensions: _signed, ...summary } = paymentResponseDocument(payment);
+  return summary;
 }

@@ -1,5 +1,6 @@
 /** The gateway as contestants: over HTTP, its 402, over MCP and over A2A. */
 
+import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Chain } from '../../../tools/local-world/chain.ts';
@@ -30,6 +31,7 @@ export interface Sold {
   readonly limits?: object;
   /** Beside the place of the records. */
   readonly storage?: object;
+  readonly signing?: object;
 }
 
 /** One free and one paid resource over HTTP. */
@@ -41,6 +43,14 @@ export const SOLD_OVER_HTTP: Sold = {
       pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' },
       payments: ['x402'],
     },
+  },
+};
+
+/** The same with a key of receipts. */
+const SOLD_SIGNED: Sold = {
+  ...SOLD_OVER_HTTP,
+  signing: {
+    key: String(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })),
   },
 };
 
@@ -149,6 +159,25 @@ export const gatewayPaid: readonly Contestant[] = [
     question: PAID_QUESTION,
     facilitatorCalls: { verify: 1, settle: 1 },
     program: gatewayProgram('redis', { ...SOLD_OVER_HTTP, storage: SOON_FULL }),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-signed',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, HTTP facilitator, with a signed receipt',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', SOLD_SIGNED),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-stated',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, HTTP facilitator, with a signed receipt and statement',
+    question: { ...PAID_QUESTION, headers: { ...PAID_QUESTION.headers, te: 'trailers' } },
+    facilitatorCalls: { verify: 1, settle: 1 },
+    process: 'paid-signed',
+    program: gatewayProgram('redis', SOLD_SIGNED),
   },
   {
     ...OVER_HTTP,

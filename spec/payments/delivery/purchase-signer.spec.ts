@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hostKey } from '../../../src/crypto/host-key.ts';
+import { createPurchaseSigner } from '../../../src/payments/delivery/purchase-signer.ts';
+import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { settledResponse } from '../../../src/payments/x402/wire/payment-response.ts';
+import { pem } from '../../config/sections/ap2.ts';
+
+const RECORD = {
+  ...{ receiptId: 'receipt_1', resourceId: 'report', payId: 'f'.repeat(64), network: 'eip155:1', asset: '0xa' },
+  ...{ units: '10000', amount: '0.01', currency: 'USDC', payer: '0xb', payee: '0xc', requestId: 'r' },
+} as PaymentRecord;
+const BASE = 'https://shop.example';
+
+function payloadOf(jws: string | undefined): Record<string, unknown> {
+  return JSON.parse(Buffer.from(jws?.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>;
+}
+
+describe('what is signed of a purchase', () => {
+  const key = hostKey(pem(), BASE);
+  const failures: unknown[] = [];
+  const signer = createPurchaseSigner(
+    key,
+    BASE,
+    (cause) => failures.push(cause),
+    () => 1_999,
+  );
+
+  it('has no transaction where none is known, and no digest where nothing was delivered', () => {
+    const { extensions } = signer.withReceipt(settledResponse(RECORD, 'r'), RECORD);
+    const info = extensions?.['offer-receipt']?.info as
+      | { readonly receipt: { readonly signature: string } }
+      | undefined;
+    assert.deepEqual(payloadOf(info?.receipt.signature), {
+      ...{ version: 1, network: 'eip155:1', resourceUrl: `${BASE}/api/resources/report/invoke`, payer: '0xb' },
+      issuedAt: 1,
+    });
+    const { payment, ...stated } = payloadOf(signer.statement(RECORD, { state: 'refundDue' }));
+    assert.deepEqual(stated, {
+      ...{ version: 1, receiptId: 'receipt_1', resourceUrl: `${BASE}/api/resources/report/invoke` },
+      ...{ state: 'refundDue', issuedAt: 1 },
+    });
+    assert.ok(!('transaction' in (payment as object)));
+  });
+
+  it('names the refund of what was sent back', () => {
+    const refunded = { ...RECORD, transaction: '0x1', refundTransaction: '0x2' };
+    const { refund, payment } = payloadOf(signer.statement(refunded, { state: 'refunded' }));
+    assert.deepEqual([refund, (payment as { transaction: string }).transaction], [{ transaction: '0x2' }, '0x1']);
+  });
+
+  it('is left out where it cannot be signed: the failure is told and the answer stays as it is', () => {
+    const fault = new Error('no entropy');
+    const told: unknown[] = [];
+    const broken = createPurchaseSigner(
+      {
+        kid: key.kid,
+        sign() {
+          throw fault;
+        },
+      },
+      BASE,
+      (cause) => told.push(cause),
+    );
+    const response = settledResponse(RECORD, 'r');
+    assert.deepEqual(broken.withReceipt(response, RECORD), response);
+    assert.equal(broken.statement(RECORD, { state: 'delivered' }), undefined);
+    assert.deepEqual(told, [fault, fault]);
+    assert.deepEqual(failures, []);
+  });
+});
