@@ -38,7 +38,7 @@ const DEVELOPER_COMMANDS: CommandGroup = {
     },
     {
       name: 'vectors',
-      summary: 'put published test vectors of AP2 and ACP through the validators',
+      summary: 'put test vectors of AP2 and ACP through the validators',
       load: async () => (await import('./vectors/command.ts')).vectorsCommand(),
     },
   ],

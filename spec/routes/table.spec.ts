@@ -125,9 +125,10 @@ describe('the table of routes', () => {
         path.toUpperCase(),
         `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`,
         // Behind a session these would be the id of another one.
-        ...(path === route.path ? [`${path}%2F`, `${path};x=1`] : []),
-        // Behind a parameter this would be a part of its value.
-        ...(path === route.path && !route.pattern.endsWith('}') ? [`${path}%20`] : []),
+        ...(path === route.path ? [`${path}%2F`] : []),
+        // Behind a parameter these would be a part of its value.
+        ...(path === route.path && !/:\w+$/.test(route.pattern) ? [`${path};x=1`] : []),
+        ...(path === route.path && !/\}$|:\w+$/.test(route.pattern) ? [`${path}%20`] : []),
         ...(path === route.path && lastSlash > 0 ? [`${path.slice(0, lastSlash)}%2f${path.slice(lastSlash + 1)}`] : []),
       ].filter((other) => !byPath.has(`${route.app} ${other}`));
       for (const other of spelled)

@@ -69,7 +69,7 @@ export const GATEWAY_COMMANDS: readonly CommandGroup[] = [
       },
       {
         name: 'injector',
-        summary: 'answer admission reviews of Kubernetes, and make its certificates',
+        summary: 'answer admission reviews of Kubernetes, make its certificates',
         load: async () => (await import('./injector.ts')).injectorCommand(),
       },
     ],

@@ -43,7 +43,7 @@ export function keysOfDid(document: JsonObject): FindKey {
   return (asked, fragment) => (asked === did ? es256Key(keys, `#${fragment}`) : undefined);
 }
 
-/** The keys of a key set; which host they are of is known from where the file came. @throws UselessKeys */
+/** The keys of a key set; where the file came from tells whose they are. @throws UselessKeys */
 export function keysOfSet(document: JsonObject): FindKey {
   const keys = keysOfJwks(document);
   return (_did, fragment) => es256Key(keys, fragment);
