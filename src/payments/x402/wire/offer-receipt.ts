@@ -1,4 +1,4 @@
-/** The extension `offer-receipt` of x402: signed offers of a 402, signed receipts of answers. */
+/** The extension `offer-receipt` of x402: signed offers and signed receipts. */
 
 import type { HostKey } from '../../../crypto/host-key.ts';
 import type { PaymentRecord } from '../../ledger/ledger.ts';
