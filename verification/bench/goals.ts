@@ -94,6 +94,7 @@ const PAID: readonly Goal[] = [
   cpu('paid-full', 'paid', 'paid, HTTP facilitator, full lists', 'paid-full', 'paid-http'),
   cpu('paid-signed', 'paid', 'paid, with a signed receipt', 'paid-signed', 'paid-http', { goal: 1.15 }),
   cpu('paid-stated', 'paid', 'paid, with a signed receipt and statement', 'paid-stated', 'paid-http', { goal: 1.15 }),
+  cpu('paid-after', 'paid', 'paid, settled after the call', 'paid-after', 'paid-sealed', { goal: 1.2 }),
   cpu('paid-local', 'paid', 'paid, local verification', 'paid-noop', 'official-viem', { goal: 0.16, stretch: 0.1 }),
 ];
 

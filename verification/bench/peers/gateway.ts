@@ -34,12 +34,14 @@ export interface Sold {
   readonly signing?: object;
 }
 
+const REPORT = resource({ name: 'Report', description: 'Prices and volumes of one city on one day' }, ['http']);
+
 /** One free and one paid resource over HTTP. */
 export const SOLD_OVER_HTTP: Sold = {
   resources: {
-    [FREE_RESOURCE]: resource({ name: 'Report', description: 'Prices and volumes of one city on one day' }, ['http']),
+    [FREE_RESOURCE]: REPORT,
     [PAID_RESOURCE]: {
-      ...resource({ name: 'Report', description: 'Prices and volumes of one city on one day' }, ['http']),
+      ...REPORT,
       pricing: { type: 'fixed', amount: '0.01', currency: 'USDC' },
       payments: ['x402'],
     },
@@ -52,6 +54,22 @@ const SOLD_SIGNED: Sold = {
   signing: {
     key: String(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' })),
   },
+};
+
+/** What a sale that is settled after its call needs, beside the same sale that is settled before. */
+const SEALED = { sealing: { keys: [{ id: 'bench', key: Buffer.alloc(32, 7).toString('base64') }] } };
+const SOLD_SEALED: Sold = { ...SOLD_OVER_HTTP, storage: SEALED };
+const SOLD_AFTER: Sold = {
+  ...SOLD_SEALED,
+  resources: {
+    [PAID_RESOURCE]: {
+      ...REPORT,
+      backend: { method: 'POST', path: '/report', idempotent: true },
+      pricing: { type: 'fixed', amount: '0.01', currency: 'USDC', settle: 'after' },
+      payments: ['x402'],
+    },
+  },
+  limits: { unpaidWork: { perResource: 1_000, perNetwork: 1_000, all: 1_000 } },
 };
 
 /** A free resource that takes a long text. */
@@ -178,6 +196,24 @@ export const gatewayPaid: readonly Contestant[] = [
     facilitatorCalls: { verify: 1, settle: 1 },
     process: 'paid-signed',
     program: gatewayProgram('redis', SOLD_SIGNED),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-sealed',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, HTTP facilitator, sealed store',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', SOLD_SEALED),
+  },
+  {
+    ...OVER_HTTP,
+    id: 'paid-after',
+    suite: 'paid',
+    title: 'gateway, paid call, Redis, HTTP facilitator, sealed store, settled after the call',
+    question: PAID_QUESTION,
+    facilitatorCalls: { verify: 1, settle: 1 },
+    program: gatewayProgram('redis', SOLD_AFTER),
   },
   {
     ...OVER_HTTP,
