@@ -14,6 +14,7 @@ const REPORT = {
   name: 'Report',
   description: undefined,
   mimeType: 'application/json',
+  backend: { timeoutMs: 10_000 },
   pricing: { type: 'fixed', amount: '0.01', currency: 'TUSD', units: 10_000n } as const,
 };
 
