@@ -6,7 +6,7 @@
 import type { RequestHandler, Router } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { DID_PATH, didDocument, didWebOf } from '../crypto/did-web.ts';
-import { KEY_SET_PATH, keySet, type PublicJwk, readSigningKey } from '../crypto/signing-key.ts';
+import { KEY_SET_PATH, keySet, signingKey } from '../crypto/signing-key.ts';
 import { checkoutKeysOf } from '../mandates/ap2/trust/settings.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import type { AdapterHealths } from '../resources/discovery.ts';
@@ -92,23 +92,16 @@ type SigningSettings = Pick<GatewayConfig, 'merchant' | 'protocols' | 'authoriza
 export function keyDocuments(config: SigningSettings): ReadonlyMap<string, object> {
   const { a2a } = config.protocols;
   const { ap2 } = config.authorization;
-  const card = a2a.enabled && a2a.signingKey !== undefined ? [publicKeyOf(a2a.signingKey)] : [];
+  const card = a2a.enabled && a2a.signingKey !== undefined ? [signingKey(a2a.signingKey).publicJwk] : [];
   const checkouts = ap2 === undefined ? [] : checkoutKeysOf(ap2.checkout).trusted;
   const { signing } = config;
-  const kept = signing === undefined ? [] : [publicKeyOf(signing.key), ...signing.alsoPublish];
+  const kept = signing === undefined ? [] : [signingKey(signing.key).publicJwk, ...signing.alsoPublish];
   const keys = [...card, ...checkouts, ...kept];
   const did = didWebOf(config.merchant.publicBaseUrl);
   return new Map<string, object>([
     ...(keys.length === 0 ? [] : [[KEY_SET_PATH, keySet(keys)] as const]),
     ...(kept.length === 0 ? [] : [[DID_PATH, didDocument(did, kept)] as const]),
   ]);
-}
-
-/** @throws Error for a key that the configuration must have refused */
-function publicKeyOf(pem: string): PublicJwk {
-  const reading = readSigningKey(pem);
-  if (!reading.ok) throw new Error('the configuration let a key pass that is none');
-  return reading.key.publicJwk;
 }
 
 /** The headers that MCP clients make of arguments; pages of allowed origins may send them. */
