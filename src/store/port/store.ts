@@ -8,6 +8,7 @@ import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { RelayerLeases } from '../../payments/relayer-leases.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
+import type { ReceiptLogStore } from '../../receipts/log/log-store.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 import type { StorageConfig } from './settings.ts';
 
@@ -22,6 +23,8 @@ export interface Store {
   readonly ledger: PaymentLedger;
   readonly feed: EventFeed;
   readonly receipts: ReceiptBook;
+  /** Versions of the receipts; absent where nothing signs them. */
+  readonly receiptLog?: ReceiptLogStore;
   /** Which payment has claimed which waiting A2A task. */
   readonly tasks: TaskClaims;
   /** Uses of mandates by calls that pay nothing; those of payments are written with the ledger. */

@@ -36,7 +36,7 @@ const PURGE_BATCH = 20;
 interface LedgerParts {
   readonly append: AppendEvents;
   readonly put: PutReceipts;
-  readonly drop: (receiptId: string) => void;
+  readonly drop: (receiptId: string, now: number) => void;
   readonly register: SqliteRegister;
 }
 
@@ -99,8 +99,8 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
         (record, now) => advance(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
-          if (command.receipt !== undefined) put([command.receipt]);
-          if (command.dropReceipt !== undefined) drop(command.dropReceipt);
+          if (command.receipt !== undefined) put([command.receipt], now);
+          if (command.dropReceipt !== undefined) drop(command.dropReceipt, now);
           append(command.events, now);
         },
       ),
@@ -110,7 +110,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
         (record, now) => note(record, command, now),
         (now) => {
           keep(command.payId, command.keeping, now);
-          if (command.receipt !== undefined) put([command.receipt]);
+          if (command.receipt !== undefined) put([command.receipt], now);
           append(command.events ?? [], now);
         },
       ),

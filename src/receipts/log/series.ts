@@ -1,0 +1,107 @@
+/**
+ * The lines of the log of receipts: what one process wrote or dropped, with a code that only
+ * holders of the signing key can make. A series is what one process writes in one run.
+ */
+
+import { hash, timingSafeEqual } from 'node:crypto';
+import { hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
+import type { SigningKey } from '../../crypto/signing-key.ts';
+import { uuidv7 } from '../../events/call-id.ts';
+
+/**
+ * What became of receipts. `written`: this text of it was. `carried`: the text was in the book when
+ * the version that said so was trimmed. `dropped`: over the bounds, or never paid. `digest`:
+ * SHA-256 of the stored bytes, base64url.
+ */
+type ReceiptVersion = {
+  /** Of the line in its series: a line that comes again says nothing new. */
+  readonly number: number;
+} & (
+  | { readonly kind: 'written' | 'carried'; readonly id: string; readonly digest: string }
+  | { readonly kind: 'dropped'; readonly ids: readonly string[] }
+);
+
+/** Makes the lines of one process. They are stored in the write that they tell of. */
+export interface ReceiptSeries {
+  /** `series_` + UUIDv7: when the process began, and random bits. */
+  readonly id: string;
+  /** A receipt is written. `text`: as it is stored. */
+  written(id: string, text: string): string;
+  /** At least one. */
+  dropped(ids: readonly string[]): string;
+  carried(id: string, digest: string): string;
+  /** Lines made so far of what was written or dropped. */
+  made(): number;
+}
+
+/** A line of the log that holds no code any more, or not yet. */
+export interface LogLine {
+  readonly series: string;
+  /** The version as text: `written NUMBER ID DIGEST`, the same `carried`, or `dropped NUMBER ID …`. */
+  readonly text: string;
+}
+
+/** Makes and checks the codes of lines. */
+export interface LineCodes {
+  line(series: string, text: string): string;
+  /** What a line says; undefined for one that no holder of the key made. */
+  open(line: string): LogLine | undefined;
+}
+
+const PURPOSE = 'receipt-log';
+const CODE_BYTES = 16;
+const LINE = /^(series_[0-9a-f-]{36}) ([A-Za-z0-9_-]{22}) (\S+ \S.*)$/;
+const WRITTEN = /^(written|carried) (\d{1,15}) (receipt_[0-9a-f-]{36}) ([A-Za-z0-9_-]{43})$/;
+const DROPPED = /^dropped (\d{1,15})((?: receipt_[0-9a-f-]{36})+)$/;
+
+/** SHA-256 of the UTF-8 of a text, base64url. */
+export function digestOf(text: string): string {
+  return hash('sha256', text, 'base64url');
+}
+
+export function lineCodes(key: Pick<SigningKey, 'secret'>): LineCodes {
+  const pads = hmacPads(key.secret(PURPOSE));
+  const codeOf = (series: string, text: string): Buffer =>
+    hmacSha256(pads, Buffer.from(`${series} ${text}`, 'latin1')).subarray(0, CODE_BYTES);
+  return {
+    line: (series, text) => `${series} ${codeOf(series, text).toString('base64url')} ${text}`,
+    open(line) {
+      const [, series = '', code = '', text = ''] = LINE.exec(line) ?? [];
+      if (series === '' || !timingSafeEqual(Buffer.from(code, 'base64url'), codeOf(series, text))) return undefined;
+      return { series, text };
+    },
+  };
+}
+
+/** Begins the series of this process. */
+export function openSeries(key: Pick<SigningKey, 'secret'>, nowMs: number = Date.now()): ReceiptSeries {
+  const codes = lineCodes(key);
+  const id = `series_${uuidv7(nowMs)}`;
+  let [made, lines] = [0, 0];
+  const line = (kind: ReceiptVersion['kind'], what: string): string => {
+    lines += 1;
+    return codes.line(id, `${kind} ${lines} ${what}`);
+  };
+  return {
+    id,
+    written(receipt, text) {
+      made += 1;
+      return line('written', `${receipt} ${digestOf(text)}`);
+    },
+    dropped(receipts) {
+      made += 1;
+      return line('dropped', receipts.join(' '));
+    },
+    carried: (receipt, digest) => line('carried', `${receipt} ${digest}`),
+    made: () => made,
+  };
+}
+
+/** Reads the text of a line; undefined for what is none. */
+export function readVersion(text: string): ReceiptVersion | undefined {
+  const [, kind, number, id, digest] = WRITTEN.exec(text) ?? [];
+  if (id !== undefined && digest !== undefined)
+    return { kind: kind === 'carried' ? 'carried' : 'written', number: Number(number), id, digest };
+  const [, dropped, ids] = DROPPED.exec(text) ?? [];
+  return ids === undefined ? undefined : { kind: 'dropped', number: Number(dropped), ids: ids.slice(1).split(' ') };
+}
