@@ -33,6 +33,7 @@ import type { OpenMandates } from './open-ap2.ts';
 import { openBackend } from './open-backend.ts';
 import { createMandateOpener } from './open-mandates.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
+import { startReceiptLog } from './open-receipt-log.ts';
 import { showProcessGauges } from './process-gauges.ts';
 import { openWriteQueues } from './write-queues.ts';
 
@@ -102,6 +103,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const writeQueues = openWriteQueues(store, log, metrics, processes);
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
+  const receiptLog = startReceiptLog(store, now(), log, metrics);
   const ingress = openIngressCounts(now, log, metrics);
   const backend = openBackend(now, fence, log, metrics);
   const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
@@ -137,7 +139,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const exchanges = allExchanges(backend, acp?.connection, passthrough);
   return {
     ...{ ...shared, store, receipts, mounts, ingress, payments, stream, loadShedding, budget, watch, onFailure },
-    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, tracing },
+    ...{ acp, passthrough, exchanges, loadedAdapters, mandateOpener, writeQueues, housekeeping, receiptLog, tracing },
   };
 }
 
@@ -198,4 +200,5 @@ export async function closeProcess(process: Process, monitor: Monitor, closePres
   await process.mandateOpener.close();
   await process.writeQueues.close();
   await process.housekeeping.stop();
+  await process.receiptLog?.stop();
 }

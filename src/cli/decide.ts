@@ -5,8 +5,8 @@ import { loadConfig } from '../config/load.ts';
 import { type EventDraft, protocolOf } from '../events/event.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
-import { openStore } from '../store/open.ts';
 import { UsageError } from './exit-code.ts';
+import { withStore } from './with-store.ts';
 
 /** The operator's decision about one payment. */
 interface Decision {
@@ -39,14 +39,10 @@ export function readDecision(payId: string, was: string | undefined, transaction
  * unresolved
  */
 export async function decide({ config, decision }: { readonly config?: string; readonly decision: Decision }) {
-  const { storage, merchant } = loadConfig({ path: config, env: process.env });
-  const store = await openStore({ ...storage, merchantId: merchant.id });
-  try {
+  await withStore(loadConfig({ path: config, env: process.env }), async (store) => {
     await decided(store.ledger, decision);
     process.stdout.write(`${decision.payId} ${decision.was}\n`);
-  } finally {
-    await store.close();
-  }
+  });
 }
 
 /** @throws Error when the payment is not unresolved */

@@ -121,7 +121,10 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'authorization.ap2.checkout': 'reload',
   'authorization.ap2.policy': 'reload',
   'authorization.ap2.issuers': 'reload',
-  signing: 'reload',
+  // The log of receipts of a process is under one key.
+  'signing.key': 'restart',
+  'signing.alsoPublish': 'reload',
+  'signing.offers': 'reload',
   resources: 'reload',
   publish: 'reload',
   limits: 'reload',

@@ -159,10 +159,11 @@ interface Opened {
 
 /** @throws ConfigError; what `withStoreAndNode` throws */
 async function withStore({ config: path }: { readonly config?: string }, work: (opened: Opened) => Promise<void>) {
-  const { x402, storage, merchant } = loadConfig({ path, env: process.env });
+  const config = loadConfig({ path, env: process.env });
+  const { x402 } = config;
   if (x402?.rpcUrl === undefined)
     throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: 'is missing: refunds are read from the chain' }]);
-  await withStoreAndNode({ storage, merchant }, { x402, rpcUrl: x402.rpcUrl }, ({ store, rpc }) =>
+  await withStoreAndNode(config, { x402, rpcUrl: x402.rpcUrl }, ({ store, rpc }) =>
     work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) }),
   );
 }
