@@ -1,7 +1,7 @@
 /**
- * What the log of receipts adds to the writes of a paid call: the same payments through two stores,
- * with a log and without, in turns. Prints CPU of this process and of Redis a payment, and its time,
- * microseconds, as medians of the turns. Arguments: turns of each, payments of one.
+ * What the log of receipts adds to the writes of a paid call: the same payments through two
+ * stores, with a log and without, in turns. Prints CPU of this process and of Redis a payment, and
+ * its time, microseconds, as medians of the turns. Arguments: turns of each, payments of one.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';

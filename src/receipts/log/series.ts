@@ -37,7 +37,7 @@ export interface ReceiptSeries {
 /** A line of the log that holds no code any more, or not yet. */
 export interface LogLine {
   readonly series: string;
-  /** The version as text: `written NUMBER ID DIGEST`, the same `carried`, or `dropped NUMBER ID …`. */
+  /** `written NUMBER ID DIGEST`, the same `carried`, or `dropped NUMBER ID …`. */
   readonly text: string;
 }
 
