@@ -198,17 +198,20 @@ class Sealer implements ReceiptSealer {
 
   /** Lines for the versions that are the present texts of receipts. */
   async #carried(sealed: readonly Sealed[]): Promise<readonly string[]> {
-    const digests = new Map<string, Set<string>>();
+    const positions = new Map<string, Map<string, string>>();
     for (const line of sealed.flatMap(({ versions }) => versions.split('\n'))) {
-      const version = readVersion(line.slice(line.indexOf(' ') + 1));
+      const space = line.indexOf(' ');
+      const version = readVersion(line.slice(space + 1));
       if (version === undefined || version.kind === 'dropped') continue;
-      const known = digests.get(version.id) ?? new Set();
-      digests.set(version.id, known.add(version.digest));
+      const known = positions.get(version.id) ?? new Map<string, string>();
+      const position = version.kind === 'carried' ? version.position : line.slice(0, space);
+      positions.set(version.id, known.set(version.digest, position));
     }
     const carried: string[] = [];
-    for (const [id, text] of await this.#store.receiptsOf([...digests.keys()])) {
+    for (const [id, text] of await this.#store.receiptsOf([...positions.keys()])) {
       const digest = digestOf(text);
-      if (digests.get(id)?.has(digest) === true) carried.push(this.#store.series.carried(id, digest));
+      const position = positions.get(id)?.get(digest);
+      if (position !== undefined) carried.push(this.#store.series.carried(id, digest, position));
     }
     return carried;
   }

@@ -9,15 +9,16 @@ import type { SigningKey } from '../../crypto/signing-key.ts';
 import { uuidv7 } from '../../events/call-id.ts';
 
 /**
- * What became of receipts. `written`: this text of it was. `carried`: the text was in the book when
- * the version that said so was trimmed. `dropped`: over the bounds, or never paid. `digest`:
- * SHA-256 of the stored bytes, base64url.
+ * What became of receipts. `written`: this text of it was. `carried`: the same, of a version that
+ * was trimmed while its text was in the book; `position`: where it stood. `dropped`: over the
+ * bounds, or never paid. `digest`: SHA-256 of the stored bytes, base64url.
  */
 type ReceiptVersion = {
   /** Of the line in its series: a line that comes again says nothing new. */
   readonly number: number;
 } & (
-  | { readonly kind: 'written' | 'carried'; readonly id: string; readonly digest: string }
+  | { readonly kind: 'written'; readonly id: string; readonly digest: string }
+  | { readonly kind: 'carried'; readonly id: string; readonly digest: string; readonly position: string }
   | { readonly kind: 'dropped'; readonly ids: readonly string[] }
 );
 
@@ -29,7 +30,7 @@ export interface ReceiptSeries {
   written(id: string, text: string): string;
   /** At least one. */
   dropped(ids: readonly string[]): string;
-  carried(id: string, digest: string): string;
+  carried(id: string, digest: string, position: string): string;
   /** Lines made so far of what was written or dropped. */
   made(): number;
 }
@@ -37,7 +38,7 @@ export interface ReceiptSeries {
 /** A line of the log that holds no code any more, or not yet. */
 export interface LogLine {
   readonly series: string;
-  /** `written NUMBER ID DIGEST`, the same `carried`, or `dropped NUMBER ID …`. */
+  /** `written NUMBER ID DIGEST`, `carried` with a position behind it, `dropped NUMBER ID …`. */
   readonly text: string;
 }
 
@@ -51,7 +52,8 @@ export interface LineCodes {
 const PURPOSE = 'receipt-log';
 const CODE_BYTES = 16;
 const LINE = /^(series_[0-9a-f-]{36}) ([A-Za-z0-9_-]{22}) (\S+ \S.*)$/;
-const WRITTEN = /^(written|carried) (\d{1,15}) (receipt_[0-9a-f-]{36}) ([A-Za-z0-9_-]{43})$/;
+const WRITTEN = /^written (\d{1,15}) (receipt_[0-9a-f-]{36}) ([A-Za-z0-9_-]{43})$/;
+const CARRIED = /^carried (\d{1,15}) (receipt_[0-9a-f-]{36}) ([A-Za-z0-9_-]{43}) (\d{1,15}-\d{1,15})$/;
 const DROPPED = /^dropped (\d{1,15})((?: receipt_[0-9a-f-]{36})+)$/;
 
 /** SHA-256 of the UTF-8 of a text, base64url. */
@@ -92,16 +94,18 @@ export function openSeries(key: Pick<SigningKey, 'secret'>, nowMs: number = Date
       made += 1;
       return line('dropped', receipts.join(' '));
     },
-    carried: (receipt, digest) => line('carried', `${receipt} ${digest}`),
+    carried: (receipt, digest, position) => line('carried', `${receipt} ${digest} ${position}`),
     made: () => made,
   };
 }
 
 /** Reads the text of a line; undefined for what is none. */
 export function readVersion(text: string): ReceiptVersion | undefined {
-  const [, kind, number, id, digest] = WRITTEN.exec(text) ?? [];
-  if (id !== undefined && digest !== undefined)
-    return { kind: kind === 'carried' ? 'carried' : 'written', number: Number(number), id, digest };
+  const [, number, id, digest] = WRITTEN.exec(text) ?? [];
+  if (id !== undefined && digest !== undefined) return { kind: 'written', number: Number(number), id, digest };
+  const [, again, kept, same, position] = CARRIED.exec(text) ?? [];
+  if (kept !== undefined && same !== undefined && position !== undefined)
+    return { kind: 'carried', number: Number(again), id: kept, digest: same, position };
   const [, dropped, ids] = DROPPED.exec(text) ?? [];
   return ids === undefined ? undefined : { kind: 'dropped', number: Number(dropped), ids: ids.slice(1).split(' ') };
 }

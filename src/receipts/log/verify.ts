@@ -112,8 +112,6 @@ interface Known extends Place {
   readonly number: number;
   /** Undefined: not there. */
   readonly digest: string | undefined;
-  /** It is not known since when; all versions that the log still has are later. */
-  readonly carried: boolean;
 }
 
 /** What the next checkpoint goes on from. */
@@ -134,6 +132,8 @@ class LogReading {
   /** Where the log began when it was first read. */
   #trimmedTo: Link = BEGINNING;
   #link: Link | undefined;
+  /** The beginning of a series may be missing. */
+  #isTrimmed = false;
   #last: { readonly number: number; readonly jws: string } | undefined;
   #since = Number.POSITIVE_INFINITY;
   #checkpoints = 0;
@@ -174,6 +174,7 @@ class LogReading {
     if (this.#link === undefined) {
       this.#trimmedTo = await this.#trimmed(bounds.last);
       this.#link = this.#trimmedTo;
+      this.#isTrimmed = this.#trimmedTo.number > 0;
     }
     for (let from = this.#link.number + 1; from <= bounds.last; from = this.#link.number + 1) {
       const page = await this.#store.sealed(from, Math.min(from + CHECKPOINTS_AT_ONCE - 1, bounds.last));
@@ -234,6 +235,7 @@ class LogReading {
     const trimmed = await this.#trimmed((await this.#store.bounds())?.last ?? 0);
     if (trimmed.number >= from) {
       this.#link = trimmed;
+      this.#isTrimmed = true;
       this.#series.clear();
       return;
     }
@@ -267,8 +269,7 @@ class LogReading {
     const { series, from, to, before, head } = checkpoint;
     for (const line of lines) this.#takeLine(about, series, line);
     const known = this.#series.get(series);
-    // The beginning of a series may be trimmed.
-    const isNext = known === undefined ? from === 0 || checkpoint.trimmed !== undefined : known.to === from;
+    const isNext = known === undefined ? from === 0 || this.#isTrimmed : known.to === from;
     if (!isNext || (known !== undefined && known.head !== before))
       this.#find(about, 'does not go on where its series was');
     if (to - from !== lines.length || headOf(before, versions) !== head)
@@ -288,16 +289,12 @@ class LogReading {
   /** False: it is no version. */
   #note(series: string, position: string, text: string): boolean {
     const version = readVersion(text);
-    const place = placeOf(position);
+    const place = placeOf(version?.kind === 'carried' ? version.position : position);
     if (version === undefined || place === undefined) return false;
     const { number } = version;
     if (version.kind === 'dropped')
-      for (const id of version.ids) this.#know(id, { ...place, series, number, digest: undefined, carried: false });
-    else
-      this.#know(version.id, {
-        ...place,
-        ...{ series, number, digest: version.digest, carried: version.kind === 'carried' },
-      });
+      for (const id of version.ids) this.#know(id, { ...place, series, number, digest: undefined });
+    else this.#know(version.id, { ...place, series, number, digest: version.digest });
     return true;
   }
 
@@ -382,7 +379,7 @@ class BookReading {
     const digest = this.#present.get(id);
     const versions = this.#log.versionsOf(id);
     if (versions.length === 0) return this.#isEarlier(id) ? undefined : 'is in the book, and no gateway wrote it';
-    const latest = versions.reduce((one, other) => (isLater(other, one) ? other : one));
+    const latest = versions.reduce((one, other) => (order(other, one) > 0 ? other : one));
     if (digest === latest.digest) return undefined;
     if (digest === undefined)
       return payments.has(id.slice(DRAWN_FROM))
@@ -399,12 +396,6 @@ class BookReading {
     const since = Math.max(this.#log.since, this.#sinceMs);
     return idTime(id.slice('receipt_'.length)) < since || (this.#written.get(id) ?? since) < since;
   }
-}
-
-/** A carried version is earlier than all that the log still has. */
-function isLater(one: Known, other: Known): boolean {
-  if (one.carried !== other.carried) return other.carried;
-  return order(one, other) > 0;
 }
 
 function order(one: Place, other: Place): number {
