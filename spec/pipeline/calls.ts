@@ -88,7 +88,6 @@ export const OFFERS = new Map([
   ],
 ]) as unknown as Offers;
 export const SELLING = createSelling(OFFERS as unknown as Offers);
-export const UNPAID_WORK = { perResource: 8, perNetwork: 8, all: 8, windowMs: 60_000 };
 
 const BACKEND = {
   method: 'GET',

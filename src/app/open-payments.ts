@@ -119,8 +119,9 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   showRail(metrics, rail);
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
+  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
   const settler = createSettler({
-    ...{ ledger, rail, leases, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
+    ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
     get onStoreLoss() {
       return storeLossPolicy(now().x402 ?? x402);
     },
@@ -138,7 +139,6 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler);
   const accepting = settlementGate(parts);
-  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
@@ -147,7 +147,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
-      const gate = { accepting, reserveBackend: backend.reserve, unpaidWork, networkOf };
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
       return {
         selling,

@@ -13,16 +13,23 @@ import {
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Lease } from '../../../src/payments/settlement/reservations.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import { createSettler } from '../../../src/payments/settlement/settle.ts';
-import type { Paid, SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { createSettler, type UnpaidAnswer } from '../../../src/payments/settlement/settle.ts';
+import type {
+  Paid,
+  SettlementRequest,
+  SettlementResult,
+  WorkFirst,
+} from '../../../src/payments/settlement/settlement-request.ts';
 import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts';
+import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import type { PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { type Store, StoreError } from '../../../src/store/port/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { terms as sampleTerms } from '../ledger/samples.ts';
 import { scriptedRail } from './scripted-rail.ts';
+import { scriptedWork } from './scripted-work.ts';
 import { skippedTime } from './virtual-time.ts';
 
 /** When every test begins, milliseconds of the store's clock. */
@@ -33,6 +40,8 @@ export const KEEP_ANSWER_MS = 60_000;
 export const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 /** How long a sample proof is valid from the beginning of a test, seconds. */
 const VALID_FOR_S = 120;
+
+const UNPAID_LIMITS = { perResource: 8, perNetwork: 8, all: 8, windowMs: 60_000 };
 
 const OFFER: PaymentRequirements = {
   scheme: 'exact',
@@ -58,6 +67,13 @@ export function worldOfEachTest() {
     onStoreLoss: 'deliver' as StoreLossPolicy,
     /** Lost payments that no known buyer made: the operator gets a warning of each. */
     unclaimed: [] as string[],
+    /** What the settler reported as worked and not paid. */
+    unpaid: [] as UnpaidAnswer[],
+    /** Limits of unpaid work; the budget of a test begins empty. */
+    unpaidLimits: UNPAID_LIMITS,
+    unpaidWork: createUnpaidWork(() => UNPAID_LIMITS),
+    /** The backend of calls that are settled after it. */
+    backend: scriptedWork(),
     store: undefined as unknown as Store,
     ledger: undefined as unknown as PaymentLedger,
     peer: scriptedRail(),
@@ -84,6 +100,10 @@ export function worldOfEachTest() {
     world.connections = 0;
     world.onStoreLoss = 'deliver';
     world.unclaimed = [];
+    world.unpaid = [];
+    world.unpaidLimits = UNPAID_LIMITS;
+    world.unpaidWork = createUnpaidWork(() => world.unpaidLimits, world.time);
+    world.backend = scriptedWork();
     world.flushed = [];
     world.unmarked = [];
     world.held = new Set();
@@ -132,13 +152,30 @@ export function worldOfEachTest() {
   const settler = (through = world.ledger) => {
     const { peer, onStoreLoss, time } = world;
     const onUnclaimed = ({ payId }: { readonly payId: string }): void => void world.unclaimed.push(payId);
-    return createSettler({ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time });
+    const onUnpaid = (facts: UnpaidAnswer): void => void world.unpaid.push(facts);
+    return createSettler({
+      ...{ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time },
+      ...{ onUnpaid, unpaidWork: world.unpaidWork },
+    });
   };
   const settleOnce = (
     changes?: Partial<SettlementRequest>,
     through = world.ledger,
     joined = false,
   ): Promise<SettlementResult> => settler(through).settle(requestWith(changes), joined);
+  /** One attempt of a call that is settled after the backend answered. `work`: what is special. */
+  const settleAfter = (
+    { work, ...changes }: Partial<Omit<SettlementRequest, 'work'>> & { readonly work?: Partial<WorkFirst> } = {},
+    through = world.ledger,
+  ): Promise<SettlementResult> => {
+    const request = requestWith(changes);
+    const terms = { ...request.terms, settle: 'after' } as const;
+    const call = world.backend.callIn(request.journal);
+    return settler(through).settle({
+      ...{ ...request, terms },
+      work: { network: 'network', answerOf: undefined, call, ...work },
+    });
+  };
   /** One attempt that must end with a payment. */
   const pay = async (changes?: Partial<SettlementRequest>): Promise<Paid> => {
     const result = await settleOnce(changes);
@@ -193,7 +230,7 @@ export function worldOfEachTest() {
     throw new StoreError(new Error('no connection'), false);
   };
   return Object.assign(world, {
-    ...{ leases, journal, reserveBackend, requestWith, settler, settleOnce, pay },
+    ...{ leases, journal, reserveBackend, requestWith, settler, settleOnce, settleAfter, pay },
     ...{ recorder, facts, deliver, failDelivery, later, record, state, broken, silent, away },
     ...{ types, countOf, flushedTypes, receipts },
   });

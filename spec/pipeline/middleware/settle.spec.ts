@@ -4,22 +4,10 @@ import { GatewayError } from '../../../src/errors.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
-import {
-  ACCEPTED,
-  EXPIRED,
-  free,
-  OFFERS,
-  PAY_ID,
-  passed,
-  proven,
-  SELLING,
-  scriptedMandates,
-  UNPAID_WORK,
-} from '../calls.ts';
+import { ACCEPTED, EXPIRED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
 
 const record = { payId: 'p', state: 'settled', settledAt: 1, changedAt: 1, receiptId: 'receipt' } as PaymentRecord;
 const lease = { drop: () => undefined };
@@ -39,10 +27,7 @@ async function settled(result: SettlementResult | Error, call = proven()) {
       return result;
     },
   };
-  const gate = {
-    ...{ accepting: () => true, reserveBackend: async () => undefined },
-    ...{ unpaidWork: createUnpaidWork(() => UNPAID_WORK), networkOf: () => 'network' },
-  };
+  const gate = { accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' };
   const middleware = settle(SELLING, settler, gate, scriptedMandates(ACCEPTED).mandates);
   const { went, error } = await passed(middleware, call.res);
   return { went, error, request: requests[0], call: call.call(), written: call.written };

@@ -30,6 +30,7 @@ import {
   type SettlementResult,
   type StepResult,
   type Worked,
+  type WorkFirst,
 } from './settlement-request.ts';
 import {
   beginSettling,
@@ -43,6 +44,7 @@ import {
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimOfLost, markFor, type StoreLossParts } from './store-loss.ts';
 import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-purchase.ts';
+import type { UnpaidWork } from './unpaid-work.ts';
 
 /**
  * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, slot 3 s, verify
@@ -70,6 +72,8 @@ interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'pay
 export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
+  /** The budget of calls that are settled after the backend answered. */
+  readonly unpaidWork: Pick<UnpaidWork, 'enter' | 'paid'>;
   readonly time?: Time;
   /** Gets each answer of the backend that is certainly not paid for. */
   readonly onUnpaid?: (facts: UnpaidAnswer) => void;
@@ -101,6 +105,7 @@ class SettlementAttempt {
   readonly #context: LedgerContext;
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
+  readonly #unpaidWork: SettlementParts['unpaidWork'];
   readonly #storeLoss: StoreLossParts;
   readonly #onUnpaid: SettlementParts['onUnpaid'];
   readonly #slots: SettlementSlots;
@@ -113,13 +118,14 @@ class SettlementAttempt {
   #worked = false;
 
   constructor(
-    { ledger, leases, onUnpaid, time = REAL_TIME, ...storeLoss }: SettlementParts,
+    { ledger, leases, unpaidWork, onUnpaid, time = REAL_TIME, ...storeLoss }: SettlementParts,
     { slots, reservations }: { readonly slots: SettlementSlots; readonly reservations: Reservations },
     request: SettlementRequest,
   ) {
     this.#ledger = ledger;
     this.#rail = storeLoss.rail;
     this.#leases = leases;
+    this.#unpaidWork = unpaidWork;
     this.#onUnpaid = onUnpaid;
     this.#storeLoss = storeLoss;
     this.#context = { ledger, time };
@@ -163,20 +169,25 @@ class SettlementAttempt {
   /** The answer that was there before the money moved. Without it the backend is asked again. */
   async #answerBefore(record: PaymentRecord): Promise<KeptAnswer | undefined> {
     if (record.answered === undefined) return undefined;
-    this.#request.work?.budget.paid(record.payId);
+    this.#unpaidWork.paid(record.payId);
     return this.#answer ?? this.#ledger.kept(record.payId).catch(() => undefined);
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
     switch (record.state) {
-      case 'reserved':
-        if (record.settle === 'after') return this.#workFirst(record);
+      case 'reserved': {
+        const { work } = this.#request;
+        // Left by a call that accepted another order of work and money than this one.
+        if ((record.settle === 'after') !== (work !== undefined))
+          return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+        if (work !== undefined) return this.#workFirst(record, work);
         // Copies that wait for this one and answers that exist need no slot.
         return this.#slots.within(
           record.payer,
           () => this.#begin(record),
           () => this.#giveUp(record, () => ({ kind: 'crowded' })),
         );
+      }
       case 'worked':
         return this.#payForWork(record);
       case 'withdrawn':
@@ -213,7 +224,7 @@ class SettlementAttempt {
     if (verdict.kind === 'refused')
       return this.#refuse(record, verdict.reason, rememberedRefusal(this.#request, record, verdict.reason));
     passed('verified', record.payId);
-    if (!(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
+    if (this.#answer === undefined && !(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed during the verification. From the next write on another process may
     // settle this.
     if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
@@ -225,12 +236,12 @@ class SettlementAttempt {
   }
 
   /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
-  async #workFirst(record: PaymentRecord): Promise<StepResult> {
-    const { work } = this.#request;
-    // Reserved by a call that accepted another order of work and money than this one.
-    if (work === undefined) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+  async #workFirst(record: PaymentRecord, { network, answerOf }: WorkFirst): Promise<StepResult> {
+    this.#answer = await this.#answerOfEarlier(record, answerOf);
+    // Nothing is worked for what is there: it needs no place, and no backend.
+    if (this.#answer !== undefined) return this.#begin(record);
     const { payId, payer, resourceId } = record;
-    const place = await work.budget.enter({ payId, payer, resourceId, network: work.network });
+    const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network });
     if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
     if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
     let result: StepResult | undefined;
@@ -245,7 +256,6 @@ class SettlementAttempt {
   /** Verified: the backend works, its answer is kept, and then it is paid for. */
   async #haveItWorked(record: PaymentRecord): Promise<StepResult> {
     this.#request.journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
-    this.#answer = await this.#answerOfEarlier(record);
     if (this.#answer === undefined) {
       const worked = await this.#call(record);
       if (worked.kind === 'failed') return this.#giveUp(record, () => ({ kind: 'unworked', failure: worked.failure }));
@@ -256,8 +266,7 @@ class SettlementAttempt {
   }
 
   /** The answer of a payment that came to nothing, for the same purchase of the same payer. */
-  async #answerOfEarlier({ bind, payer }: PaymentRecord): Promise<KeptAnswer | undefined> {
-    const payId = this.#request.work?.answerOf;
+  async #answerOfEarlier({ bind, payer }: PaymentRecord, payId: string | undefined): Promise<KeptAnswer | undefined> {
     if (payId === undefined) return undefined;
     const earlier = await this.#ledger.read(payId);
     const isTheirs = earlier?.state === 'refused' && earlier.bind === bind && earlier.payer === payer;
@@ -282,19 +291,24 @@ class SettlementAttempt {
    * attempt left (not `fresh`) is verified again.
    */
   async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
-    const request = this.#request;
-    if (!this.#buyerIsHere()) return this.#endWork(record, { kind: 'gone' });
-    if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
-    const otherwise = fresh ? undefined : await this.#againstPaying(record);
+    const otherwise = (await this.#unwanted(record)) ?? (fresh ? undefined : await this.#againstPaying(record));
     if (otherwise !== undefined) return otherwise;
+    const begin = (): Promise<StepResult> =>
+      beginSettling(this.#context, this.#request, record, false, (settling) =>
+        this.#settle(settling, { sentBefore: false }),
+      );
     return this.#slots.within(
       record.payer,
-      () =>
-        beginSettling(this.#context, request, record, false, (settling) =>
-          this.#settle(settling, { sentBefore: false }),
-        ),
+      async () => (await this.#unwanted(record)) ?? begin(),
       () => this.#putBack(record, { kind: 'crowded' }),
     );
+  }
+
+  /** Nothing is paid without its buyer, or by a gateway that closes. Undefined: it may be paid. */
+  async #unwanted(record: PaymentRecord): Promise<StepResult | undefined> {
+    if (!this.#buyerIsHere()) return this.#endWork(record, { kind: 'gone' });
+    if (!this.#request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
+    return undefined;
   }
 
   /** Why what an earlier attempt left cannot be paid now; undefined: it can. */

@@ -6,7 +6,6 @@ import type { UseRefusal } from '../../mandates/register/register.ts';
 import type { KeptAnswer, NewToken, PaymentRecord, PaymentTerms } from '../ledger/ledger.ts';
 import type { Lease } from './reservations.ts';
 import type { SafeToRechallenge } from './safe-to-rechallenge.ts';
-import type { UnpaidWork } from './unpaid-work.ts';
 
 /**
  * The `refusal` of a collecting call: its record answers it, and without a record nothing begins
@@ -42,7 +41,6 @@ export interface SettlementRequest {
 
 /** How the backend's work comes before the money. */
 export interface WorkFirst {
-  readonly budget: Pick<UnpaidWork, 'enter' | 'paid'>;
   /** Where the call came from, for the budget. */
   readonly network: string;
   /** A payment that came to nothing after its answer was there: this call may buy that answer. */

@@ -21,7 +21,6 @@ import type {
 } from '../../payments/settlement/settlement-request.ts';
 import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
-import type { UnpaidWork } from '../../payments/settlement/unpaid-work.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
@@ -41,8 +40,6 @@ interface SettlementGate {
   accepting(): boolean;
   /** Holds an open connection to the backend: no money moves without one. */
   readonly reserveBackend: ReserveBackend;
-  /** The budget of calls that are settled after the backend answered. */
-  readonly unpaidWork: UnpaidWork;
   /** The network that a request counts against. */
   readonly networkOf: ClientOf;
 }
@@ -116,15 +113,9 @@ function purchaseOf(
 }
 
 /** How the backend answers a call before its money moves. */
-function workOf(
-  req: Request,
-  call: ProvenCall,
-  journal: Journal,
-  { unpaidWork, networkOf }: SettlementGate,
-): WorkFirst {
+function workOf(req: Request, call: ProvenCall, journal: Journal, { networkOf }: SettlementGate): WorkFirst {
   const { backend } = call.resource;
   return {
-    budget: unpaidWork,
     network: networkOf(req),
     answerOf: call.token?.answerOf,
     async call(record, held) {

@@ -90,10 +90,10 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const networkOf = (): string => '-';
   const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
-  const gate = { accepting: () => true, reserveBackend, unpaidWork, networkOf };
+  const gate = { accepting: () => true, reserveBackend, networkOf };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const settler = createSettler({ ledger, rail, leases, onStoreLoss, time });
+  const settler = createSettler({ ledger, rail, leases, unpaidWork, onStoreLoss, time });
   const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(

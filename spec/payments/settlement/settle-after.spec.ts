@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { RECORD_RETENTION_MS } from '../../../src/payments/ledger/transitions.ts';
+import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
+import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
+import { PAID, SPENT } from './scripted-rail.ts';
+import { ANSWER, BROKEN, TOO_LARGE } from './scripted-work.ts';
+import { refusalIn, worldOfEachTest } from './world.ts';
+
+const NO_MONEY = { kind: 'refused', reason: 'insufficient_funds', nonceSpent: false } as const;
+
+describe('a payment that is settled after the backend answered', () => {
+  const world = worldOfEachTest();
+  const { settleAfter, record, state, types, receipts, broken } = world;
+
+  /** A ledger that reports each change of state, with what is kept in the same write. */
+  const reporting = (steps: string[]): PaymentLedger =>
+    broken({
+      async advance(command) {
+        const advanced = await world.ledger.advance(command);
+        steps.push(command.keeping === undefined ? command.to : `${command.to} with the answer`);
+        return advanced;
+      },
+    });
+
+  it('is verified, worked for, kept with its state, and only then begun and settled', async () => {
+    const steps: string[] = [];
+    world.peer.script.verify = async () => {
+      steps.push(`verify, ${await state()}`);
+      return { kind: 'valid' };
+    };
+    world.backend.script.answer = async () => {
+      steps.push(`the backend, ${await state()}`);
+      return { kind: 'answer', answer: ANSWER };
+    };
+    world.peer.script.settle = async () => {
+      steps.push(`settle, ${await state()}`);
+      return PAID;
+    };
+    const result = await settleAfter({}, reporting(steps));
+    assert.deepEqual(steps, [
+      'verify, reserved',
+      'the backend, reserved',
+      'worked with the answer',
+      'settling',
+      'settle, settling',
+      'settled',
+    ]);
+    assert.ok(result.kind === 'paid');
+    assert.deepEqual([result.kept, result.held, world.connections], [ANSWER, undefined, 0]);
+    assert.deepEqual(world.backend.called, [world.terms.payId]);
+  });
+
+  it('has its events once and in their order, and a receipt that says that the answer waits', async () => {
+    await settleAfter();
+    assert.deepEqual(await types(), ['resource.requested', 'payment.verified', 'backend.called', 'payment.settled']);
+    const [receipt, ...others] = await receipts();
+    assert.equal(others.length, 0);
+    assert.partialDeepStrictEqual(receipt, { backendStatus: 200, delivered: false, metadata: { answerKept: true } });
+    assert.partialDeepStrictEqual(await record(), { settle: 'after', answered: 200, reason: 'answer_kept' });
+  });
+
+  it('leaves no event but those of the call in the store before the answer is kept', async () => {
+    let before: readonly string[] = [];
+    world.backend.script.answer = async () => {
+      before = await types();
+      return { kind: 'answer', answer: ANSWER };
+    };
+    await settleAfter();
+    assert.deepEqual(before, []);
+  });
+
+  it('keeps the answer until the record is forgotten, also of a proof that is never brought again', async () => {
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+    assert.equal((await settleAfter()).kind, 'gate_closed');
+    const end = world.terms.validBefore * 1_000 + RECORD_RETENTION_MS;
+    world.clock = end - 1;
+    assert.deepEqual(await world.ledger.kept(world.terms.payId), ANSWER);
+    world.clock = end;
+    assert.equal(await world.ledger.kept(world.terms.payId), undefined);
+  });
+
+  it('is delivered as a kept answer, and then needs no second write of it', async () => {
+    const result = await settleAfter();
+    assert.ok(result.kind === 'paid');
+    await world.deliver(result, { answer: ANSWER, keptBefore: true });
+    assert.equal(await state(), 'delivered');
+    // Without a secret no caller may have it again.
+    assert.equal(await world.ledger.kept(world.terms.payId), undefined);
+    assert.partialDeepStrictEqual((await receipts())[0], { delivered: true });
+  });
+
+  it('undelivered, it is collected with the same proof, without the backend', async () => {
+    const result = await settleAfter();
+    assert.ok(result.kind === 'paid');
+    await world.failDelivery(result, { answer: undefined, keptBefore: true, failure: 'CLIENT_GONE' });
+    const collected = await settleAfter();
+    assert.ok(collected.kind === 'paid');
+    assert.deepEqual([collected.kept, world.backend.called.length], [ANSWER, 1]);
+    assert.deepEqual(world.peer.names(), ['verify', 'settle']);
+  });
+
+  it('is not called for where the rail refuses: 402 as of every other call, and no record', async () => {
+    world.peer.script.verify = async () => NO_MONEY;
+    assert.deepEqual(refusalIn(await settleAfter()), {
+      reason: 'insufficient_funds',
+      phase: 'verify',
+      recorded: false,
+    });
+    assert.deepEqual([world.backend.called, await record(), world.unpaid], [[], undefined, []]);
+  });
+
+  it('spent, as the rail says: the chain is asked, and the backend is not', async () => {
+    world.peer.script.verify = async () => SPENT;
+    await settleAfter();
+    assert.deepEqual([world.peer.names(), world.backend.called], [['verify', 'reconcile'], []]);
+  });
+
+  it('is not called for without a connection to the backend', async () => {
+    world.reachable = false;
+    assert.partialDeepStrictEqual(await settleAfter(), { kind: 'postponed', reason: 'backend_unreachable' });
+    assert.deepEqual([world.backend.called, await record()], [[], undefined]);
+  });
+
+  it('a proof that is refused for too little time asks the chain, not the backend', async () => {
+    const refusal = 'invalid_exact_evm_payload_authorization_valid_before';
+    assert.deepEqual(refusalIn(await settleAfter({ refusal })), { reason: refusal, phase: 'verify', recorded: false });
+    assert.deepEqual([world.peer.names(), world.backend.called], [['reconcile'], []]);
+  });
+});
+
+describe('a backend that fails before the money', () => {
+  const world = worldOfEachTest();
+  const { settleAfter, record, types, receipts } = world;
+
+  it('costs nothing: no record, no receipt, and the same proof begins anew', async () => {
+    world.backend.script.answer = async () => BROKEN;
+    assert.deepEqual(await settleAfter(), { kind: 'unworked', failure: { status: 500, requestWritten: true } });
+    assert.deepEqual([await record(), await types(), await receipts(), world.held.size], [undefined, [], [], 0]);
+    assert.deepEqual([world.peer.names(), world.unpaid, world.connections], [['verify'], [], 0]);
+    world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
+    assert.equal((await settleAfter()).kind, 'paid');
+    assert.equal(world.backend.called.length, 2);
+  });
+
+  it('with an answer that is too large: nothing is taken, and the operator learns that it worked in vain', async () => {
+    world.backend.script.answer = async () => TOO_LARGE;
+    assert.partialDeepStrictEqual(await settleAfter(), {
+      kind: 'unworked',
+      failure: { reason: 'response_too_large' },
+    });
+    const { payId, resourceId, payer } = world.terms;
+    assert.deepEqual(world.unpaid, [{ payId, resourceId, payer, reason: 'response_too_large' }]);
+    assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
+  });
+
+  it('gives its place back, unless it worked', async () => {
+    world.unpaidLimits = { ...world.unpaidLimits, perResource: 1 };
+    world.backend.script.answer = async () => BROKEN;
+    await settleAfter();
+    await settleAfter();
+    world.backend.script.answer = async () => TOO_LARGE;
+    assert.equal((await settleAfter()).kind, 'unworked');
+    assert.deepEqual(refusalIn(await settleAfter()), {
+      reason: 'invalid_payment_requirements',
+      phase: 'verify',
+      recorded: false,
+    });
+    assert.equal(world.backend.called.length, 3);
+  });
+
+  it('that throws a bug takes nothing either', async () => {
+    world.backend.script.answer = () => Promise.reject(new Error('bug'));
+    await assert.rejects(settleAfter(), /bug/);
+    assert.deepEqual([world.peer.names(), await receipts(), world.held.size], [['verify'], [], 0]);
+  });
+});
+
+describe('a buyer who is gone, or a gate that closes, where the backend works first', () => {
+  const world = worldOfEachTest();
+  const { settleAfter, record, state } = world;
+  let leaving: AbortController;
+  beforeEach(() => {
+    leaving = new AbortController();
+  });
+  const leaves = (): void => leaving.abort();
+  const closes = (): void => {
+    world.gateOpen = false;
+  };
+
+  const ends = [
+    ['leaves', leaves, 'gone'],
+    ['closes', closes, 'gate_closed'],
+  ] as const;
+  for (const [how, ending, kind] of ends) {
+    it(`${how} during the verification: nothing is worked, and nothing stays`, async () => {
+      world.peer.script.verify = async () => {
+        ending();
+        return { kind: 'valid' };
+      };
+      assert.equal((await settleAfter({ left: leaving.signal })).kind, kind);
+      assert.deepEqual([world.backend.called, await record(), world.connections], [[], undefined, 0]);
+    });
+
+    it(`${how} while the connection is made: nothing is worked, and it is given back`, async () => {
+      const reserveBackend = () => {
+        ending();
+        return world.reserveBackend();
+      };
+      assert.equal((await settleAfter({ left: leaving.signal, reserveBackend })).kind, kind);
+      assert.deepEqual([world.backend.called, await record(), world.connections], [[], undefined, 0]);
+    });
+
+    it(`${how} while the backend works: nothing is paid, and the same proof pays for what is kept`, async () => {
+      world.backend.script.answer = async () => {
+        ending();
+        return { kind: 'answer', answer: ANSWER };
+      };
+      assert.equal((await settleAfter({ left: leaving.signal })).kind, kind);
+      assert.deepEqual([await state(), world.peer.names(), world.held.size], ['worked', ['verify'], 0]);
+      assert.partialDeepStrictEqual(await record(), { leaseUntil: 0, answered: 200 });
+      world.gateOpen = true;
+      const result = await settleAfter();
+      assert.ok(result.kind === 'paid');
+      assert.deepEqual([result.kept, world.backend.called.length], [ANSWER, 1]);
+      assert.deepEqual(world.peer.names(), ['verify', 'verify', 'settle']);
+      assert.deepEqual(world.unpaid, []);
+    });
+  }
+
+  it('closes after the settlement was begun: uncertain, and nothing was sent', async () => {
+    const advance: PaymentLedger['advance'] = async (command) => {
+      if (command.to === 'settling') world.gateOpen = false;
+      return world.ledger.advance(command);
+    };
+    assert.equal((await settleAfter({}, world.broken({ advance }))).kind, 'uncertain');
+    assert.deepEqual([await state(), world.peer.names()], ['settling', ['verify']]);
+  });
+});
+
+describe('the store while the answer is kept', () => {
+  const world = worldOfEachTest();
+  const { settleAfter, requestWith, later, record, state, broken } = world;
+  const atWorked = (write: PaymentLedger['advance']): PaymentLedger =>
+    broken({ advance: (command) => (command.to === 'worked' ? write(command) : world.ledger.advance(command)) });
+
+  it('is silent: the call fails, nothing is sent, and the same proof begins anew', async () => {
+    await assert.rejects(settleAfter({}, atWorked(world.away)), StoreError);
+    assert.deepEqual([world.peer.names(), world.held.size, world.connections], [['verify'], 0, 0]);
+    assert.equal(await state(), 'reserved');
+    later(LEASE_MS + 1);
+    assert.equal((await settleAfter()).kind, 'paid');
+    assert.equal(world.backend.called.length, 2);
+  });
+
+  it('is silent, and the write stands all the same: the next attempt pays for what is kept', async () => {
+    const ledger = atWorked(async (command) => {
+      await world.ledger.advance(command);
+      return world.silent();
+    });
+    await assert.rejects(settleAfter({}, ledger), StoreError);
+    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
+    later(LEASE_MS + 1);
+    assert.equal((await settleAfter()).kind, 'paid');
+    assert.equal(world.backend.called.length, 1);
+  });
+
+  it('loses one reply: the repeated write changes nothing twice', async () => {
+    let lost = 0;
+    const ledger = atWorked(async (command) => {
+      const advanced = await world.ledger.advance(command);
+      if (lost > 0) return advanced;
+      lost += 1;
+      return world.silent();
+    });
+    assert.equal((await settleAfter({}, ledger)).kind, 'paid');
+    assert.equal(await world.countOf('backend.called'), 1);
+  });
+
+  it('gave the record to an attempt of another process meanwhile: that one decides', async () => {
+    world.backend.script.answer = async () => {
+      world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
+      later(LEASE_MS + 1);
+      world.unpaidWork = createUnpaidWork(() => world.unpaidLimits);
+      assert.equal((await settleAfter()).kind, 'paid');
+      return { kind: 'answer', answer: ANSWER };
+    };
+    assert.equal((await settleAfter()).kind, 'in_flight');
+    assert.deepEqual([await state(), world.peer.names()], ['settled', ['verify', 'verify', 'settle']]);
+  });
+
+  it('is silent when the settlement begins: the call fails, and the answer waits for the same proof', async () => {
+    const ledger = broken({
+      advance: (command) => (command.to === 'settling' ? world.away() : world.ledger.advance(command)),
+    });
+    await assert.rejects(settleAfter({}, ledger), StoreError);
+    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
+  });
+
+  it('may have written that the settlement begins: uncertain', async () => {
+    const ledger = broken({
+      advance: (command) => (command.to === 'settling' ? world.silent() : world.ledger.advance(command)),
+    });
+    assert.equal((await settleAfter({}, ledger)).kind, 'uncertain');
+  });
+
+  it('keeps the events of the call for its next write', async () => {
+    const { journal } = requestWith();
+    await assert.rejects(settleAfter({ journal }, atWorked(world.away)), StoreError);
+    assert.deepEqual(
+      journal.take().map(({ type }) => type),
+      ['resource.requested', 'payment.verified', 'backend.called'],
+    );
+  });
+
+  const orders = [
+    ['after', () => world.settleOnce()],
+    [undefined, () => settleAfter()],
+  ] as const;
+  for (const [settle, call] of orders)
+    it(`has a reservation that is to be settled ${settle ?? 'before'}, and the call is not: it begins anew`, async () => {
+      const terms = { ...world.terms, ...(settle === undefined ? {} : { settle }) };
+      await world.ledger.reserve({ terms, owner: 'dead', leaseMs: 1 });
+      later(2);
+      assert.equal((await call()).kind, 'in_flight');
+      assert.deepEqual([await record(), world.peer.names(), world.backend.called], [undefined, [], []]);
+      const result = await call();
+      assert.ok(result.kind === 'paid');
+      assert.equal(result.record.settle, settle === 'after' ? undefined : 'after');
+    });
+});
