@@ -60,11 +60,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     ]);
   };
   const forget = (): void => {
-    // In the order in which they ended, and each stays for the same time.
-    for (const [payId, { until }] of unpaid) {
-      if (until > time.now()) return;
-      unpaid.delete(payId);
-    }
+    for (const [payId, { until }] of unpaid) if (until <= time.now()) unpaid.delete(payId);
   };
   const unpaidOf = (holder: string): number => {
     let count = 0;
@@ -77,8 +73,10 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     return [...limitsOf(call)].some(([holder, limit]) => unpaidOf(holder) >= limit);
   };
   const taken = (holder: string): number => (running.get(holder) ?? 0) + unpaidOf(holder);
-  const hasRoom = (call: WorkFor): boolean =>
-    !running.has(payerOf(call)) && [...limitsOf(call)].every(([holder, limit]) => taken(holder) < limit);
+  const hasRoom = (call: WorkFor): boolean => {
+    forget();
+    return !running.has(payerOf(call)) && [...limitsOf(call)].every(([holder, limit]) => taken(holder) < limit);
+  };
   const count = (holders: readonly string[], by: 1 | -1): void => {
     for (const holder of holders) {
       const next = (running.get(holder) ?? 0) + by;
@@ -113,6 +111,8 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
       };
       waiting.add(look);
       void time.sleep(SLOT_WAIT_MS).then(() => {
+        // A place may have come free by time, which wakes no call.
+        if (waiting.has(look)) look();
         if (waiting.delete(look)) resolve(isSpent(call) ? 'exhausted' : 'crowded');
       });
       return promise;
