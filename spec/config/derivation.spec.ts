@@ -70,10 +70,11 @@ const RICH = changed({
   'resources.report.expose': ['http', 'origin'],
   'resources.report.backend.inputBindings': { path: ['city'], query: [] },
   'resources.report.backend.headers': { a: 'b' },
+  'resources.report.pricing.settle': 'after',
   'resources.report.backend.relayStatuses': [404],
   'resources.report.outputSchema': { type: 'object', properties: { a: { type: 'string' } } },
   publish: ['index'],
-  limits: { rate: { perSecond: 1 } },
+  limits: { rate: { perSecond: 1 }, unpaidWork: { perResource: 1 } },
 });
 
 function pathsOf(document: unknown): readonly string[] {
@@ -128,6 +129,11 @@ describe('a document of which something is refused', () => {
     },
     'signing.key': { signing: { key: 'a' } },
     'resources.report.backend.path': { 'resources.report.backend.path': '/a/{town}' },
+    'resources.report.pricing.settle': {
+      'resources.report.pricing.settle': 'after',
+      'resources.report.backend.method': 'POST',
+      'storage.sealing': { keys: [{ id: 'a', key: KEY }] },
+    },
     'resources.report.pricing.amount': { 'resources.report.pricing.amount': '0' },
     'resources.report.inputSchema.maxLenght': { 'resources.report.inputSchema.maxLenght': 1 },
     'resources.report.expose': { 'resources.report.expose': ['a2a'] },

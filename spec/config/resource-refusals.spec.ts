@@ -1,6 +1,7 @@
-import { describe } from 'node:test';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
 import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
-import { type Changes, MAINNET, PAYEE } from './document/document.ts';
+import { type Changes, load, MAINNET, PAYEE, problems } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
@@ -62,6 +63,47 @@ const MONEY: readonly Row[] = [
     /402/,
   ],
   ['relayed statuses on a paid resource', `${R}.backend.relayStatuses`, [404], /free resources only/],
+];
+
+/** Each on top of a resource that is settled after the call, and complete. */
+const SETTLED_AFTER: Changes = {
+  [`${R}.pricing.settle`]: 'after',
+  'storage.sealing': { keys: [{ id: 'k1', key: Buffer.alloc(32, 1).toString('base64') }] },
+};
+const posting = (more: Changes = {}): Changes => ({ ...plain, [`${R}.backend.method`]: 'POST', ...more });
+const SETTLED_AFTER_ROWS: readonly Row[] = [
+  [
+    'a POST that may do something for nothing',
+    posting(),
+    `${R}.pricing.settle`,
+    /^cannot be after: a POST may do something that is not paid in the end; set backend\.idempotent or backend\.safeUnpaid where that does no harm$/,
+  ],
+  [
+    'a PATCH likewise',
+    { ...plain, [`${R}.backend.method`]: 'PATCH' },
+    `${R}.pricing.settle`,
+    /^cannot be after: a PATCH/,
+  ],
+  [
+    'answers that would wait unsealed',
+    { 'storage.sealing': undefined },
+    `${R}.pricing.settle`,
+    /^needs storage\.sealing\.keys: answers wait in the store until they are paid; make a key with: openssl rand -base64 32$/,
+  ],
+  [
+    'a window that the call and its settlement do not fit into',
+    { [`${X}.maxTimeoutSeconds`]: 89 },
+    `${R}.pricing.settle`,
+    /^needs payments\.x402\.maxTimeoutSeconds of at least 90: the call may take 10000 ms, and then its payment is settled$/,
+  ],
+  [
+    'a slower call, in seconds that are begun',
+    { [`${R}.backend.timeoutMs`]: 40_001 },
+    `${R}.pricing.settle`,
+    /of at least 121: the call may take 40001 ms/,
+  ],
+  ['another order', `${R}.pricing.settle`, 'during', /before or after/],
+  ['an order of a free resource', { [`${R}.pricing`]: { type: 'free', settle: 'after' } }, `${R}.pricing.settle`, /./],
 ];
 
 /** Each on top of a complete mainnet configuration. */
@@ -162,4 +204,24 @@ const OPERATION: readonly Row[] = [
 for (const [title, rows] of Object.entries({ MONEY, ADAPTERS, OPERATION }))
   describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));
 
+describe('start-up refuses (settled after the call)', () =>
+  refusalsOf((changes) => ({ ...SETTLED_AFTER, ...changes }), [])(SETTLED_AFTER_ROWS));
+describe('start-up accepts (settled after the call)', () => {
+  const fine: readonly (readonly [string, Changes])[] = [
+    ['a GET', {}],
+    ['a PUT', { ...plain, [`${R}.backend.method`]: 'PUT' }],
+    ['a DELETE', { ...plain, [`${R}.backend.method`]: 'DELETE' }],
+    ['a POST that may be repeated', posting({ [`${R}.backend.idempotent`]: true })],
+    ['a POST that does no harm unpaid', posting({ [`${R}.backend.safeUnpaid`]: true })],
+    ['the shortest window', { [`${X}.maxTimeoutSeconds`]: 90 }],
+    ['a POST whose money moves first', posting({ [`${R}.pricing.settle`]: 'before', 'storage.sealing': undefined })],
+  ];
+  for (const [what, changes] of fine) it(what, () => assert.deepEqual(problems({ ...SETTLED_AFTER, ...changes }), []));
+
+  it('and before is what is left out', () => {
+    const pricingOf = (changes: Changes) => load(changes).resources[0]?.pricing;
+    assert.deepEqual(pricingOf({ [`${R}.pricing.settle`]: 'before' }), pricingOf({}));
+    assert.partialDeepStrictEqual(pricingOf(SETTLED_AFTER), { settle: 'after' });
+  });
+});
 describe('start-up refuses (mainnet)', () => refusalsOf((changes) => ({ ...MAINNET, ...changes }), [])(MAINNET_ROWS));

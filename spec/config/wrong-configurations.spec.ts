@@ -359,6 +359,18 @@ const MISTAKES: readonly Mistake[] = [
     '22:9 storage.sealing.keys[0].key: must be 32 random bytes as base64; make them with: openssl rand -base64 32',
   ],
   [
+    'an order of money and work that is none',
+    '      currency: USDC\n',
+    '      currency: USDC\n      settle: during\n',
+    '58:7 resources.report.pricing.settle: must be before or after: whether the payment is settled before the backend is called, or after it answered',
+  ],
+  [
+    'a window too short to settle after the call',
+    '/reports/{city}\n    pricing:\n',
+    '/reports/{city}\n      timeoutMs: 60000\n    pricing:\n      settle: after\n',
+    '56:7 resources.report.pricing.settle: needs payments.x402.maxTimeoutSeconds of at least 140: the call may take 60000 ms, and then its payment is settled',
+  ],
+  [
     'a public URL without its scheme',
     'https://api.market-shop.example',
     'api.market-shop.example',

@@ -222,6 +222,54 @@ describe('what a token says of the terms of its 402', () => {
   });
 });
 
+describe('the payment that a token names', () => {
+  const tokens = tokensUnder(['one'], () => NOW_MS);
+  const [named, other] = ['named', 'other'].map((text) => createHash('sha256').update(text).digest('hex')) as [
+    string,
+    string,
+  ];
+  const text = tokens.issue(BIND, TERMS, named);
+  const [secret, behind] = text.split('.') as [string, string];
+  const read = (token: string, terms = TERMS) => {
+    const { genuineForMs = 0, answerOf } = tokens.read(token, terms) ?? {};
+    return [genuineForMs > 0, answerOf];
+  };
+
+  it('stands behind a dot, and is read from a genuine token alone', () => {
+    assert.equal(text.length, TOKEN_CHARACTERS + 44);
+    assert.deepEqual(read(text), [true, named]);
+    assert.deepEqual(read(text, { ...TERMS, units: '1' }), [false, undefined]);
+    const late = tokensUnder(['one'], () => NOW_MS + (LIFE_SECONDS + 1) * 1_000).read(text, TERMS);
+    assert.deepEqual([late?.genuineForMs, late?.answerOf], [0, undefined]);
+    assert.equal(tokensUnder(['two'], () => NOW_MS).read(text, TERMS)?.answerOf, undefined);
+  });
+
+  it('is covered by the MAC: cut off, added, changed or of another token, the token is not genuine', () => {
+    const plain = tokens.issue(BIND, TERMS);
+    const [, ofOther] = tokens.issue(BIND, TERMS, other).split('.');
+    for (const forged of [secret, `${plain}.${behind}`, `${secret}.${ofOther}`, `${plain}.${ofOther}`])
+      assert.deepEqual(read(forged), [false, undefined], forged);
+  });
+
+  it('cannot be moved into the terms: no two of them read alike', () => {
+    const { resourceUrl, units, maxTimeoutSeconds } = TERMS;
+    const [, name] = text.split('.');
+    const longer = { resourceUrl, units, maxTimeoutSeconds: `${maxTimeoutSeconds}]${name}` as unknown as number };
+    assert.deepEqual(read(secret, longer), [false, undefined]);
+  });
+
+  it('is never behind a token of an earlier release, whose MAC would not cover it', () => {
+    const early = earlier(NOW_MS);
+    assert.deepEqual(read(early), [true, undefined]);
+    assert.equal(tokens.read(`${early}.${behind}`, TERMS), undefined);
+  });
+
+  it('in any other spelling leaves no token', () => {
+    for (const none of [`${text}.`, `${secret}.`, `${secret}.${behind.slice(1)}`, `${secret}.${behind}A`, `.${behind}`])
+      assert.equal(tokens.read(none, TERMS), undefined, none);
+  });
+});
+
 /** A token as the releases before made it: version 1, whose MAC covers its own bytes alone. */
 function earlier(issuedMs: number): string {
   const token = Buffer.alloc(54, 7);

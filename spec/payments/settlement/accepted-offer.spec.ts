@@ -17,14 +17,22 @@ const examine = createExaminer({ terms: x402, recover, ...CHECKED_HERE });
 const BASE = 'https://shop.example';
 
 /** The offers of a configuration: prices in display units by resource id. */
-function offersFor(prices: Readonly<Record<string, string>>, nowMs: () => number, maxTimeoutSeconds = 120): Offers {
+function offersFor(
+  prices: Readonly<Record<string, string>>,
+  nowMs: () => number,
+  maxTimeoutSeconds = 120,
+  settle?: 'after',
+): Offers {
   const resources = Object.entries(prices).map(([id, amount]) => ({
     id,
     name: id,
     description: undefined,
     mimeType: 'application/json',
     backend: { timeoutMs: 10_000 },
-    pricing: { type: 'fixed', amount, currency: 'TUSD', units: BigInt(Math.round(Number(amount) * 1e6)) } as const,
+    pricing: {
+      ...({ type: 'fixed', amount, currency: 'TUSD', units: BigInt(Math.round(Number(amount) * 1e6)) } as const),
+      ...(settle === undefined ? {} : { settle }),
+    },
   }));
   const config = { merchant: { publicBaseUrl: BASE }, resources, x402: { ...x402, maxTimeoutSeconds } };
   return compileOffers(config, tokensUnder(['one'], nowMs));
@@ -34,7 +42,13 @@ function offersFor(prices: Readonly<Record<string, string>>, nowMs: () => number
 function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...string[]] = ['one'], known = false) {
   const now = (): number => clock.nowMs;
   const replaced = createReplacedOffers(now);
-  const ledger = { read: async () => (known ? ({} as never) : undefined) };
+  let read = 0;
+  const ledger = {
+    read: async () => {
+      read += 1;
+      return known ? ({} as never) : undefined;
+    },
+  };
   const parts = { unproven: createUnprovenSignatures(), replaced, assetDecimals: x402.assetDecimals };
   const verifier = createProofVerifier(examine, ledger, { ...parts, tokens: tokensUnder(secrets, now) }, now);
   return {
@@ -45,13 +59,27 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
       const { agreed, refusal, token } = verdict;
       return { paid: agreed.requirements.amount, shown: agreed.amount, refusal, names: (token?.genuineForMs ?? 0) > 0 };
     },
+    /** Whether the call of a proof is settled after the backend, or why it is refused. */
+    async orderOf(proof: string, offer: Offer) {
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      if (verdict.kind !== 'genuine') return verdict.kind === 'refused' ? verdict.reason : verdict.kind;
+      const { agreed, refusal } = verdict;
+      const order = agreed.leastSeconds === undefined ? 'before' : 'after';
+      return refusal === undefined ? order : `${order}, ${refusal}`;
+    },
+    /** How often a record was looked up. */
+    looks: () => read,
   };
 }
 
 /** A proof of a client for an offer, with the token of its 402 unless it echoes none. */
-async function proofFor(offer: Offer, nowMs: number, changes: { token?: string | undefined; value?: string } = {}) {
+async function proofFor(
+  offer: Pick<Offer, 'requirements' | 'resourceUrl' | 'issueToken'>,
+  nowMs: number,
+  changes: { token?: string | undefined; value?: string; leftSeconds?: number } = {},
+) {
   const { requirements } = offer;
-  const validBefore = String(Math.floor(nowMs / 1_000) + 600);
+  const validBefore = String(Math.floor(nowMs / 1_000) + (changes.leftSeconds ?? 600));
   const value = changes.value ?? requirements.amount;
   const authorization = authorize(account.address, requirements, { validBefore, value });
   const token = 'token' in changes ? changes.token : offer.issueToken(undefined);
@@ -194,5 +222,107 @@ describe('who tries to buy below the price', () => {
       const proof = await proofFor({ ...before, requirements: { ...before.requirements, ...change } }, nowMs);
       assert.match(String(await bring(proof, dear)), /^invalid_(?:payment_requirements|network)$/);
     }
+  });
+});
+
+describe('an offer that is settled after the call', () => {
+  const clock = { nowMs: 1_800_000_000_000 };
+  const { nowMs } = clock;
+  const at = (): number => clock.nowMs;
+  const priced = (report: string, settle?: 'after'): Offer => of(offersFor({ report }, at, 120, settle));
+  const after = priced('0.01', 'after');
+  const before = priced('0.01');
+  const upfront = after.upfront ?? assert.fail('no other order');
+  const order = async (proof: string, present: Offer, known = false) =>
+    createProcess(clock, ['one'], known).orderOf(proof, present);
+  /** For a call of 10 s, and 70 s to settle. */
+  const LEAST_SECONDS = 80;
+
+  it('says authorization, and its alternative says upfront; all else of them is the same', () => {
+    const { extra } = after.requirements;
+    assert.equal(extra.paymentFlow, 'authorization');
+    assert.deepEqual(upfront.requirements, { ...after.requirements, extra: { ...extra, paymentFlow: 'upfront' } });
+    assert.deepEqual(upfront.requirements, before.requirements);
+    const { leastSeconds, resourceUrl, amount, currency } = after;
+    assert.deepEqual([leastSeconds, upfront.leastSeconds, upfront.upfront], [LEAST_SECONDS, undefined, undefined]);
+    assert.deepEqual([upfront.resourceUrl, upfront.amount, upfront.currency], [resourceUrl, amount, currency]);
+    assert.deepEqual([before.leastSeconds, before.upfront], [undefined, undefined]);
+  });
+
+  it('has each order’s own challenge', () => {
+    for (const [offer, flow] of [
+      [after, 'authorization'],
+      [upfront, 'upfront'],
+    ] as const) {
+      const facts = { requestId: 'req', expiresAt: 'then', token: offer.issueToken(undefined) };
+      const { accepts } = JSON.parse(offer.challenge.fresh(facts).document);
+      assert.equal(accepts[0].extra.paymentFlow, flow);
+    }
+  });
+
+  it('is bought in the order that the proof accepts; a proof that names none gets that of the offer', async () => {
+    assert.equal(await order(await proofFor(after, nowMs), after), 'after');
+    assert.equal(await order(await proofFor(upfront, nowMs), after), 'before');
+    const { extra: _extra, ...silent } = after.requirements;
+    const proof = await proofFor({ ...after, requirements: silent as typeof after.requirements }, nowMs);
+    assert.equal(await order(proof, after), 'after');
+  });
+
+  it('names another order than the two: refused', async () => {
+    const { extra } = after.requirements;
+    const requirements = { ...after.requirements, extra: { ...extra, paymentFlow: 'later' } };
+    const proof = await proofFor({ ...after, requirements } as Offer, nowMs);
+    assert.equal(await order(proof, after), 'invalid_payment_requirements');
+  });
+
+  it('needs time for the call and its settlement; upfront needs none of it', async () => {
+    const reason = 'invalid_exact_evm_payload_authorization_valid_before';
+    const proof = (offer: Offer, leftSeconds: number) => proofFor(offer, nowMs, { leftSeconds });
+    assert.equal(await order(await proof(after, LEAST_SECONDS), after), 'after');
+    assert.equal(await order(await proof(after, LEAST_SECONDS - 1), after), `after, ${reason}`);
+    assert.equal(await order(await proof(upfront, LEAST_SECONDS - 1), after), 'before');
+    assert.equal(await order(await proof(upfront, 6), after), 'before');
+  });
+
+  it('with too little time is for the settlement, which asks the chain: it may have paid before', async () => {
+    const process = createProcess(clock);
+    for (const leftSeconds of [LEAST_SECONDS - 1, 6, 0, -3_600])
+      assert.match(await process.orderOf(await proofFor(after, nowMs, { leftSeconds }), after), /^after, /);
+    assert.equal(process.looks(), 0, 'no record is needed for that');
+    // Neither is one that lives too long: it cannot have been made for this offer.
+    const long = await proofFor(after, nowMs, { leftSeconds: 120 + 601 });
+    assert.equal(await process.orderOf(long, after), 'invalid_exact_evm_payload_authorization_valid_before');
+    assert.equal(process.looks(), 1);
+  });
+
+  it('made after by a reload: proofs that accepted it before are settled before', async () => {
+    assert.equal(await order(await proofFor(before, nowMs), after), 'before');
+  });
+
+  it('made before by a reload: proofs that accepted it after are refused, unless their record answers', async () => {
+    const proof = await proofFor(after, nowMs);
+    assert.equal(await order(proof, before), 'invalid_payment_requirements');
+    assert.equal(await order(proof, before, true), 'before, invalid_payment_requirements');
+    assert.equal(await order(await proofFor(upfront, nowMs), before), 'before');
+  });
+
+  it('made before by a reload, and after again: as if nothing had been', async () => {
+    const process = createProcess(clock);
+    const offers = (settle?: 'after'): Offers => offersFor({ report: '0.01' }, at, 120, settle);
+    const [first, second, third] = [offers('after'), offers(), offers('after')] as const;
+    process.replaced.replace(first, second);
+    process.replaced.replace(second, third);
+    assert.equal(await process.orderOf(await proofFor(after, nowMs), of(third)), 'after');
+    assert.equal(await process.orderOf(await proofFor(upfront, nowMs), of(third)), 'before');
+  });
+
+  it('at another price since: the order that was accepted, at the price that was offered', async () => {
+    const dearer = priced('0.02', 'after');
+    const process = createProcess(clock);
+    assert.equal(await process.orderOf(await proofFor(after, nowMs), dearer), 'after');
+    assert.equal(await process.orderOf(await proofFor(upfront, nowMs), dearer), 'before');
+    assert.equal(await process.orderOf(await proofFor(before, nowMs), dearer), 'before');
+    assert.partialDeepStrictEqual(await process.verdictOn(await proofFor(upfront, nowMs), dearer), { paid: '10000' });
+    assert.equal(await process.orderOf(await proofFor(after, nowMs), priced('0.02')), 'invalid_payment_requirements');
   });
 });
