@@ -21,17 +21,19 @@ export function censusContract(name: string, open: OpenStore): void {
 
     it('counts open payments, uncertain ones as soon as their lease is over, and undelivered ones', async () => {
       await through();
+      await through('worked');
       await through('settling');
       await through('settling', 'settled');
       await through('settling', 'settled', 'undelivered');
       await through('settling', 'settled', 'undelivered');
       // Final: nothing of these is open.
       await through('settling', 'refused');
+      await through('worked', 'refused');
       await through('settling', 'settled', 'delivered');
       await through('settling', 'settled', 'undelivered', 'refundDue');
       await through('settling', 'settled', 'undelivered', 'refundDue', 'refunding');
       await through('settling', 'settled', 'undelivered', 'refundDue', 'refunding', 'refunded');
-      assert.deepEqual(await store().census(), { open: 5, uncertain: 0, undelivered: 2 });
+      assert.deepEqual(await store().census(), { open: 6, uncertain: 0, undelivered: 2 });
       const left = done(await store().ledger.note({ ...holder(await through('settling')), leaseMs: 1 }));
       await clockPast(store, left.leaseUntil);
       const { uncertain, undelivered } = await store().census();

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type KeptAnswer, MAX_KEPT_BYTES, type PaymentRecord } from '../../src/payments/ledger/ledger.ts';
+import {
+  type Keeping,
+  type KeptAnswer,
+  MAX_KEPT_BYTES,
+  type PaymentRecord,
+  type PaymentState,
+} from '../../src/payments/ledger/ledger.ts';
 import { holder, keptAnswer, move, terms } from '../payments/ledger/samples.ts';
 import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
@@ -51,6 +57,65 @@ export function workContract(name: string, open: OpenStore): void {
       }
       assert.equal(await ledger.renew({ payId: terms().payId, owner: 'buyer', fence: 1 }, LEASE_MS), false);
       await assert.rejects(ledger.renew(own, -1), RangeError);
+    });
+  });
+
+  describe(`${name}: unpaid work`, () => {
+    const { store, reserved } = opened(open);
+    const refusedAfter = async (...states: readonly PaymentState[]): Promise<PaymentRecord> => {
+      let record = await reserved();
+      for (const state of [...states, 'refused'] as const)
+        record = done(await store().ledger.advance(move(record, state)));
+      // So that no two of them have one time.
+      await clockPast(store, record.changedAt);
+      return record;
+    };
+
+    it('is what was worked and then refused, the latest first, as many as are asked for', async () => {
+      const { ledger } = store();
+      assert.deepEqual(await ledger.unpaid(10), []);
+      const first = await refusedAfter('worked');
+      const second = await refusedAfter('worked', 'settling');
+      const third = await refusedAfter('worked', 'settling', 'withdrawn', 'settling');
+      await refusedAfter('settling');
+      done(await ledger.advance(move(await reserved(), 'worked')));
+      const paid = done(await ledger.advance(move(await reserved(), 'worked')));
+      const settling = done(await ledger.advance(move(paid, 'settling')));
+      done(await ledger.advance(move(settling, 'settled')));
+      assert.deepEqual(await ledger.unpaid(10), [third, second, first]);
+      assert.deepEqual(await ledger.unpaid(2), [third, second]);
+      assert.deepEqual(await ledger.unpaid(0), []);
+    });
+
+    it('is there once, whatever is asked of it or tried with it', async () => {
+      const { ledger } = store();
+      const { length } = await ledger.unpaid(100);
+      const record = await refusedAfter('worked');
+      const { kind } = await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS });
+      assert.equal(kind, 'completed');
+      assert.equal((await ledger.advance(move(record, 'settling'))).kind, 'illegal');
+      assert.equal((await ledger.unpaid(100)).length, length + 1);
+    });
+
+    it('worked comes with the status of the answer, and the status with nothing else', async () => {
+      const { ledger } = store();
+      const record = await reserved();
+      const corrupt = { name: 'LedgerCorruption' };
+      await assert.rejects(ledger.advance(move(record, 'worked', { facts: {} })), corrupt);
+      await assert.rejects(ledger.advance(move(record, 'settling', { facts: { answered: 200 } })), corrupt);
+      await assert.rejects(ledger.note({ ...holder(record), leaseMs: 0, facts: { answered: 200 } }), corrupt);
+      await assert.rejects(ledger.advance(move(record, 'worked', { facts: { answered: 0 } })), corrupt);
+      assert.deepEqual(await ledger.read(record.payId), record);
+      const worked = done(await ledger.advance(move(record, 'worked', { facts: { answered: 201 } })));
+      assert.equal(done(await ledger.advance(move(worked, 'settling'))).answered, 201);
+    });
+
+    it('worked is never deleted, and has no transaction', async () => {
+      const { ledger } = store();
+      const worked = done(await ledger.advance(move(await reserved(), 'worked')));
+      assert.deepEqual(await ledger.discard(holder(worked), []), { kind: 'illegal', state: 'worked' });
+      const noted = await ledger.note({ ...holder(worked), leaseMs: 0, facts: { transaction: '0x1' } });
+      assert.deepEqual(noted, { kind: 'illegal', state: 'worked' });
     });
   });
 
@@ -117,6 +182,55 @@ export function workContract(name: string, open: OpenStore): void {
       }
       assert.deepEqual(await ledger.read(record.payId), record);
       assert.equal(await ledger.kept(record.payId), undefined);
+    });
+
+    it('stay for another time, longer or shorter, without being written again', async () => {
+      const { ledger } = store();
+      const record = await settled();
+      const keep = (forMs: number, answer = {}) =>
+        ledger.note({ ...holder(record), leaseMs: LEASE_MS, keeping: { forMs, ...answer } });
+      const started = done(await keep(1, { answer: keptAnswer('first') }));
+      done(await keep(LEASE_MS, { answer: keptAnswer('second') }));
+      done(await keep(2 * LEASE_MS));
+      await clockPast(store, started.changedAt + 1);
+      assert.deepEqual(plain(await ledger.kept(record.payId)), keptAnswer('second'));
+      const short = done(await keep(1));
+      await clockPast(store, short.changedAt + 1);
+      assert.equal(await ledger.kept(record.payId), undefined);
+    });
+
+    it('are none when they are to be kept for no time', async () => {
+      const { ledger } = store();
+      const record = await settled();
+      const keeping = { answer: keptAnswer(), forMs: LEASE_MS };
+      done(await ledger.note({ ...holder(record), leaseMs: LEASE_MS, keeping }));
+      done(await ledger.advance(move(record, 'delivered', { keeping: { forMs: 0 } })));
+      assert.equal(await ledger.kept(record.payId), undefined);
+    });
+
+    it('that are not there, or no more, do not come back by a longer time', async () => {
+      const { ledger } = store();
+      const record = await settled();
+      const keep = (keeping: Keeping) => ledger.note({ ...holder(record), leaseMs: LEASE_MS, keeping });
+      done(await keep({ forMs: LEASE_MS }));
+      assert.equal(await ledger.kept(record.payId), undefined);
+      const brief = done(await keep({ answer: keptAnswer(), forMs: 1 }));
+      await clockPast(store, brief.changedAt + 1);
+      done(await keep({ forMs: LEASE_MS }));
+      assert.equal(await ledger.kept(record.payId), undefined);
+    });
+
+    it('keep their time when a command is repeated or refused', async () => {
+      const { ledger } = store();
+      const record = await settled();
+      const keep = (forMs: number, step: string, owner = record.owner) =>
+        ledger.note({ ...holder({ ...record, owner }, step), leaseMs: LEASE_MS, keeping: { forMs } });
+      const keeping = { answer: keptAnswer(), forMs: LEASE_MS };
+      done(await ledger.note({ ...holder(record, 'one'), leaseMs: LEASE_MS, keeping }));
+      done(await keep(0, 'one'));
+      assert.equal((await keep(0, 'two', 'other')).kind, 'fenced');
+      assert.deepEqual(plain(await ledger.kept(record.payId)), keptAnswer());
+      for (const forMs of [-1, 0.5]) await assert.rejects(keep(forMs, 'three'), RangeError);
     });
 
     it('are gone when their time is over', async () => {

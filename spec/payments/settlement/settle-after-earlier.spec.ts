@@ -101,6 +101,17 @@ describe('the answer of a payment that came to nothing', () => {
     assert.deepEqual(await world.ledger.kept(world.terms.payId), ANSWER);
   });
 
+  it('waits on when the next proof is refused before anything is sent', async () => {
+    world.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
+    const again = await settleAfter({ work: { answerOf } });
+    assert.ok(again.kind === 'refused');
+    assert.deepEqual([again.owed.answerOf, await record()], [answerOf, undefined]);
+    const stranger = { ...world.terms, bind: sha256('another input') };
+    const other = await settleAfter({ terms: stranger, work: { answerOf } });
+    assert.ok(other.kind === 'refused');
+    assert.equal(other.owed.answerOf, undefined);
+  });
+
   it('a store that is silent about it is an error of the call: nothing was asked or sent', async () => {
     await assert.rejects(settleAfter({ work: { answerOf } }, world.broken({ kept: world.silent })), StoreError);
     assert.deepEqual([world.peer.names(), worked(), world.held.size], [[], 0, 0]);

@@ -222,7 +222,7 @@ export function createDeliveryRecorder(
       const { backendStatus, failure } = facts;
       const delivery = { backendStatus, deliveredAt: undefined, failure, answerKept: kept.keeping !== undefined };
       // What is kept or may not be sent again waits for its buyer; the reconciler fetches the rest.
-      const again = facts.answer === undefined && facts.repeatable;
+      const again = !isThere(facts) && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
         facts: { reason: progressOf(facts), ...(await unmarked(record)) },
@@ -314,7 +314,12 @@ function keeping(
 }
 
 /** `reason` of an undelivered record. */
-function progressOf({ answer, requestWritten }: DeliveryFacts & Undelivered): string {
-  if (answer !== undefined) return ANSWER_KEPT;
-  return requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
+function progressOf(facts: DeliveryFacts & Undelivered): string {
+  if (isThere(facts)) return ANSWER_KEPT;
+  return facts.requestWritten ? REQUEST_MAY_BE_WRITTEN : REQUEST_NOT_WRITTEN;
+}
+
+/** Whether the whole answer is there, or was before: a copy of one that breaks off is none. */
+function isThere({ answer, keptBefore = false }: DeliveryFacts): boolean {
+  return answer !== undefined || keptBefore;
 }

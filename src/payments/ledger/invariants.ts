@@ -213,6 +213,7 @@ export function assertFacts(
   to: PaymentState | undefined,
   { evidence, transaction, reason, refundTransaction, answered }: PaymentFacts,
 ): void {
+  if (!RECORD.answered(answered)) throw new LedgerCorruption('answered is malformed');
   if ((to === 'worked') !== (answered !== undefined))
     throw new LedgerCorruption(
       `${to ?? 'a note'} ${answered === undefined ? 'without' : 'with'} the status of an answer`,

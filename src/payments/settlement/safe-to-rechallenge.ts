@@ -7,7 +7,7 @@ interface Facts {
   readonly phase: 'verify' | 'settle';
   readonly transaction: string | undefined;
   readonly recorded: boolean;
-  readonly answerOf?: string;
+  readonly answerOf?: string | undefined;
 }
 
 /**
@@ -42,9 +42,12 @@ export class SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
   }
 
-  /** The ledger answered that the reservation is gone; it deletes only reservations. */
-  static discarded(_answer: { readonly kind: 'gone' }, reason: string): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  /**
+   * The ledger answered that the reservation is gone; it deletes only reservations. `answerOf`: the
+   * call was to buy that answer, which waits on.
+   */
+  static discarded(_answer: { readonly kind: 'gone' }, reason: string, answerOf?: string): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
   }
 
   /** The ledger has no record and remembers that the provider refused this very proof. */

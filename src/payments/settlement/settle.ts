@@ -415,9 +415,11 @@ class SettlementAttempt {
   }
 
   #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
+    // An answer that this proof was to buy waits for the next one.
+    const answerOf = this.#answer && this.#request.work?.answerOf;
     const refused = (gone: { readonly kind: 'gone' }): StepResult => ({
       kind: 'refused',
-      owed: SafeToRechallenge.discarded(gone, reason),
+      owed: SafeToRechallenge.discarded(gone, reason, answerOf),
     });
     return this.#giveUp(record, refused, remembered);
   }

@@ -76,7 +76,10 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      requirePayment({ ...call, journal }, selling.offerTo(req, call.resource.id), result.owed, mandates);
+      const { id } = call.resource;
+      // An answer that waits is no more work, so it is sold whatever the budget.
+      const offer = result.owed.answerOf === undefined ? selling.offerTo(req, id) : selling.offer(id);
+      requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);
     else if (result.kind === 'unworked')
       throw failedUnpaid({ ...call, journal: purchase.request.journal }, result.failure);

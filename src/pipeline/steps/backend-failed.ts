@@ -3,6 +3,7 @@
  * whether the same call may be sent again. `forward` and `deliver` use it, `settle` for copies.
  */
 
+import type { BackendFailure } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
@@ -12,6 +13,8 @@ import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall, ProvenCall } from '../call.ts';
+
+const TOO_LARGE: BackendFailure = 'response_too_large';
 
 /** For the caller of a free resource whose mandate is used and who has no answer. */
 export const MANDATE_USED =
@@ -64,7 +67,9 @@ export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayErro
   const { code, details } = recordFailure(call, failed, false);
   call.journal.flush();
   const message = 'The merchant backend did not deliver, and no payment was taken. The same payment can be sent again.';
-  return new GatewayError(code, { message, retryable: mayPass(failed.status), details, cause: failed.cause });
+  // A repetition would be worked in vain again where the answer is too large.
+  const retryable = mayPass(failed.status) && failed.reason !== TOO_LARGE;
+  return new GatewayError(code, { message, retryable, details, cause: failed.cause });
 }
 
 /** Records `backend.failed`; what the caller learns of it, in the words of contract 1.2. */
