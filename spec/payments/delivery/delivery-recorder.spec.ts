@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
-import { MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import { type Keeping, MAX_KEPT_BYTES, type PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
+import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer, sha256 } from '../ledger/samples.ts';
+import { ANSWER } from '../settlement/scripted-work.ts';
 import { FAILED, KEEP_ANSWER_MS, worldOfEachTest } from '../settlement/world.ts';
 
 describe('an answer that went out while another attempt took its record over', () => {
@@ -154,6 +156,64 @@ describe('the delivery recorder', () => {
       const [receipt, ...others] = await receipts();
       assert.deepEqual([receipt?.id, receipt?.requestId, others.length], [world.terms.receiptId, 'req_later', 0]);
       assert.deepEqual(receipt?.metadata, { resumedFrom: world.terms.requestId });
+    });
+  });
+
+  describe('of an answer that was kept before', () => {
+    /** What the writes of a ledger bring to keep. */
+    const keepings: (Keeping | undefined)[] = [];
+    const watched = () => {
+      keepings.length = 0;
+      return broken({
+        advance: (command) => {
+          keepings.push(command.keeping);
+          return world.ledger.advance(command);
+        },
+      });
+    };
+    const paidAfter = async (): Promise<Paid> => {
+      const result = await world.settleAfter();
+      assert.ok(result.kind === 'paid');
+      return result;
+    };
+
+    it('delivered: it stays for the time of a delivered one, and is not written again', async () => {
+      world.terms = { ...world.terms, ...token };
+      const result = await paidAfter();
+      await recorder(watched()).delivered(result.record, facts(result, { answer: ANSWER, keptBefore: true }));
+      assert.deepEqual(keepings, [{ forMs: KEEP_ANSWER_MS }]);
+      later(KEEP_ANSWER_MS - 1);
+      assert.deepEqual(await world.ledger.kept(world.terms.payId), ANSWER);
+      later(1);
+      assert.equal(await isKept(), false);
+    });
+
+    it('delivered without a secret: it is gone at once', async () => {
+      const result = await paidAfter();
+      assert.equal(await isKept(), true);
+      await recorder(watched()).delivered(result.record, facts(result, { answer: ANSWER, keptBefore: true }));
+      assert.deepEqual([keepings, await isKept()], [[{ forMs: 0 }], false]);
+    });
+
+    for (const answer of [ANSWER, undefined])
+      it(`not delivered, ${answer === undefined ? 'its copy broken off' : 'read to its end'}: it stays to the end of the window, and is not fetched`, async () => {
+        const result = await paidAfter();
+        const given = facts(result, { answer, keptBefore: true });
+        await recorder(watched()).undelivered(result.record, { ...given, ...GONE });
+        assert.deepEqual(keepings, [{ forMs: DAY_MS }]);
+        const { state, reason, dueAt = 0 } = (await record()) ?? {};
+        assert.deepEqual([state, reason, dueAt - world.clock], ['undelivered', 'answer_kept', DAY_MS]);
+        assert.partialDeepStrictEqual((await receipts())[0]?.metadata, { answerKept: true });
+        assert.equal(await isKept(), true);
+      });
+
+    it('also of a payment that was settled first, and whose answer an earlier attempt kept', async () => {
+      const first = await pay();
+      await world.failDelivery(first, { answer: ANSWER });
+      const second = await pay();
+      assert.deepEqual(second.kept, ANSWER);
+      await world.failDelivery(second, { answer: undefined, keptBefore: true, failure: 'CLIENT_GONE' });
+      assert.deepEqual((await pay()).kept, ANSWER);
     });
   });
 

@@ -19,7 +19,11 @@ const PAID = {
 async function delivered(
   funding: Funding,
   relay: ResponseWriter['relay'],
-  { method = 'GET', bytes = '{"bought":1}', ...more }: { method?: string; bytes?: string; authorization?: object } = {},
+  {
+    method = 'GET',
+    bytes = '{"bought":1}',
+    ...more
+  }: { method?: string; bytes?: string; authorization?: object; keptBefore?: boolean } = {},
 ) {
   const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
   const receipts: unknown[] = [];
@@ -52,6 +56,18 @@ describe('how a call ends', () => {
     const { written, error, events } = await delivered(PAID, readAll);
     assert.deepEqual([error, events], [undefined, ['backend.called', 'resource.delivered']]);
     assert.deepEqual([textOf(written[0]), written[0]?.failure], ['{"bought":1}', undefined]);
+  });
+
+  it('sent from what was kept before: the call of the backend is not recorded again', async () => {
+    const { written, events } = await delivered(PAID, readAll, { keptBefore: true });
+    assert.deepEqual([written[0]?.keptBefore, textOf(written[0])], [true, '{"bought":1}']);
+    assert.deepEqual(events, ['resource.delivered']);
+    assert.equal((await delivered(PAID, readAll)).written[0]?.keptBefore, false);
+  });
+
+  it('kept before, and its client leaves: undelivered, and still kept', async () => {
+    const { written, events } = await delivered(PAID, async () => ({ kind: 'client_gone' }), { keptBefore: true });
+    assert.deepEqual([written[0]?.keptBefore, written[0]?.failure, events], [true, 'CLIENT_GONE', []]);
   });
 
   it('broken off: the failure is thrown, for an adapter that has not sent its head', async () => {

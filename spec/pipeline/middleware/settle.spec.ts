@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import {
+  type BackendAnswer,
+  BackendError,
+  type BackendRequest,
+  type HeldConnection,
+} from '../../../src/backend/exchange.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
+import { backendIdempotencyKey } from '../../../src/payments/settlement/terms.ts';
+import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { AnsweredCall, FundedCall, ProvenCall } from '../../../src/pipeline/call.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
+import { asAnswer } from '../../../src/pipeline/steps/capture-answer.ts';
+import type { Selling } from '../../../src/pipeline/steps/payment-required.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { ACCEPTED, EXPIRED, free, OFFERS, PAY_ID, passed, proven, SELLING, scriptedMandates } from '../calls.ts';
 
@@ -18,7 +28,7 @@ const worthless = { ...record, state: 'refused', evidence: 'expired', reason: 'e
 const refusedOnChain = { kind: 'refused', owed: SafeToRechallenge.refused(worthless, true) } as const;
 
 /** How a call leaves the middleware after a result of its settlement. */
-async function settled(result: SettlementResult | Error, call = proven()) {
+async function settled(result: SettlementResult | Error, call = proven(), selling: Selling = SELLING) {
   const requests: SettlementRequest[] = [];
   const settler = {
     settle: async (request: SettlementRequest) => {
@@ -28,7 +38,7 @@ async function settled(result: SettlementResult | Error, call = proven()) {
     },
   };
   const gate = { accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' };
-  const middleware = settle(SELLING, settler, gate, scriptedMandates(ACCEPTED).mandates);
+  const middleware = settle(selling, settler, gate, scriptedMandates(ACCEPTED).mandates);
   const { went, error } = await passed(middleware, call.res);
   return { went, error, request: requests[0], call: call.call(), written: call.written };
 }
@@ -115,6 +125,94 @@ describe('the settlement of a call', () => {
   it('of a free call is not begun', async () => {
     const { went, request } = await settled(paid, free());
     assert.deepEqual([went, request], [true, undefined]);
+  });
+});
+
+describe('a call that is settled after the backend answered', () => {
+  const agreed = { ...OFFERS.get('report'), leastSeconds: 80 };
+  const after = (more: object = {}) => proven({ agreed, ...more });
+  const exchange = (answer: () => Promise<BackendAnswer>) => {
+    const sent: BackendRequest[] = [];
+    const held: HeldConnection = {
+      exchange: (request) => {
+        sent.push(request);
+        return answer();
+      },
+      release: () => undefined,
+    };
+    return { held, sent };
+  };
+  const paidRecord = { ...record, payId: PAY_ID, payer: '0xpayer' } as PaymentRecord;
+
+  it('says so in its terms, and brings what it needs: its network, and no earlier answer', async () => {
+    const { request } = await settled(paid, after());
+    assert.equal(request?.terms.settle, 'after');
+    assert.deepEqual([request?.work?.network, request?.work?.answerOf], ['network', undefined]);
+  });
+
+  it('brings the payment that its token names', async () => {
+    const token = { text: 'token', genuineForMs: 1, offeredUntilMs: 1, answerOf: 'ab' };
+    assert.equal((await settled(paid, after({ token }))).request?.work?.answerOf, 'ab');
+  });
+
+  it('every other one brings nothing of it', async () => {
+    const { request } = await settled(paid);
+    assert.deepEqual([request?.terms.settle, request?.work], [undefined, undefined]);
+  });
+
+  it('is sent over the held connection, under the key of its payment, and its answer is recorded', async () => {
+    const call = after();
+    const { work, journal } = (await settled(paid, call)).request ?? assert.fail('not settled');
+    const { held, sent } = exchange(async () => asAnswer(kept));
+    const worked = await work?.call(paidRecord, held);
+    assert.ok(worked?.kind === 'answer');
+    assert.equal(worked.answer.status, kept.status);
+    const { 'idempotency-key': key } = sent[0]?.headers ?? {};
+    assert.equal(key, backendIdempotencyKey(PAY_ID));
+    assert.deepEqual(
+      journal.take().map(({ type, data }) => [type, data]),
+      [['backend.called', { status: kept.status }]],
+    );
+  });
+
+  it('fails with the backend: nothing is recorded yet, because nothing may come of it', async () => {
+    const { work, journal } = (await settled(paid, after())).request ?? assert.fail('not settled');
+    const failed = await work?.call(paidRecord, exchange(async () => asAnswer({ ...kept, status: 500 })).held);
+    assert.deepEqual(failed, { kind: 'failed', failure: { status: 500, requestWritten: true } });
+    const lost = new BackendError('timeout', true);
+    assert.deepEqual(await work?.call(paidRecord, exchange(() => Promise.reject(lost)).held), {
+      kind: 'failed',
+      failure: { status: 0, reason: 'timeout', requestWritten: true, cause: lost },
+    });
+    assert.deepEqual(journal.take(), []);
+  });
+
+  it('unworked: the failure of the backend, and that no payment was taken', async () => {
+    const failure = { status: 503, requestWritten: true };
+    const { went, error, written } = await settled({ kind: 'unworked', failure }, after());
+    assert.deepEqual([went, error?.code, error?.details, written], [false, 'BACKEND_ERROR', { status: 503 }, []]);
+    assert.match(error?.message ?? '', /no payment was taken/);
+  });
+
+  it('refused: offered with the money first where the budget is used up, unless an answer waits', async () => {
+    const challenges: string[] = [];
+    const offerOf = (name: string) =>
+      ({
+        ...OFFERS.get('report'),
+        issueToken: () => {
+          challenges.push(name);
+          return 'token';
+        },
+      }) as unknown as Offer;
+    const sold = { offer: () => offerOf('after'), offerTo: () => offerOf('upfront') };
+    const gone = { kind: 'gone' } as const;
+    for (const answerOf of [undefined, PAY_ID])
+      await settled(
+        { kind: 'refused', owed: SafeToRechallenge.discarded(gone, 'insufficient_funds', answerOf) },
+        after(),
+        sold,
+      );
+    assert.deepEqual(challenges, ['upfront', 'after']);
   });
 });
 

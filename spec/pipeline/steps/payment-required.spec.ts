@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Request } from 'express';
 import type { PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
 import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { PaymentResponse } from '../../../src/payments/x402/wire/types.ts';
 import type { PreparedCall } from '../../../src/pipeline/call.ts';
-import { refusalSentence, requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
+import { createSelling, refusalSentence, requirePayment } from '../../../src/pipeline/steps/payment-required.ts';
 import { callAt, OFFERS } from '../calls.ts';
 
 describe('the sentence about a refusal', () => {
@@ -18,6 +19,46 @@ describe('the sentence about a refusal', () => {
   it('has an unknown reason alone', () => {
     assert.equal(refusalSentence('sanctioned_payer'), 'The payment proof was refused: sanctioned_payer.');
     assert.equal(refusalSentence('constructor'), 'The payment proof was refused: constructor.');
+  });
+});
+
+describe('what is sold to whom', () => {
+  const [plain, upfront] = [{ amount: '1' }, { amount: '1' }] as unknown as [Offer, Offer];
+  const after = { amount: '1', leastSeconds: 80, upfront } as unknown as Offer;
+  const offers = new Map([
+    ['plain', plain],
+    ['after', after],
+  ]);
+  const req = {} as Request;
+
+  it('a resource that is settled after its call is sold so while it may be worked unpaid for its caller', () => {
+    const asked: unknown[] = [];
+    const selling = (worksUnpaid: boolean) =>
+      createSelling(offers, (...call) => {
+        asked.push(call);
+        return worksUnpaid;
+      });
+    assert.equal(selling(true).offerTo(req, 'after'), after);
+    assert.equal(selling(false).offerTo(req, 'after'), upfront);
+    assert.deepEqual(asked, [
+      [req, 'after'],
+      [req, 'after'],
+    ]);
+    assert.equal(createSelling(offers).offerTo(req, 'after'), after);
+  });
+
+  it('every other one is not asked about', () => {
+    const selling = createSelling(offers, () => assert.fail('asked'));
+    assert.equal(selling.offerTo(req, 'plain'), plain);
+  });
+
+  it('a proof may accept all of it, whatever is offered now', () => {
+    assert.equal(createSelling(offers, () => false).offer('after'), after);
+  });
+
+  it('a resource without an offer is a bug', () => {
+    assert.throws(() => createSelling(offers).offer('none'), /no offer for none/);
+    assert.throws(() => createSelling(offers).offerTo(req, 'none'), /no offer for none/);
   });
 });
 
@@ -64,4 +105,25 @@ describe('every 402', () => {
       assert.equal((JSON.parse(body) as { code: string }).code, 'PAYMENT_SETTLEMENT_FAILED');
       assert.deepEqual([payment.success, payment.errorReason, payment.transaction], [false, 'expired', '0xabc']);
     });
+
+  it('names an answer that waits in its token, to its buyer alone', () => {
+    const waiting = { ...REFUSED, payId: 'the payment', answered: 200 };
+    const named: unknown[] = [];
+    const issueToken: Offer['issueToken'] = (_bind, answerOf) => {
+      named.push(answerOf);
+      return 'token';
+    };
+    const offer = Object.assign(Object.create(OFFER), { issueToken }) as Offer;
+    const gone = { kind: 'gone' } as const;
+    for (const owed of [
+      SafeToRechallenge.refused(waiting, true, true),
+      SafeToRechallenge.refused(waiting, true, false),
+      SafeToRechallenge.refused(REFUSED, true, true),
+      SafeToRechallenge.discarded(gone, 'insufficient_funds', 'the payment'),
+      SafeToRechallenge.discarded(gone, 'insufficient_funds'),
+      SafeToRechallenge.unreserved('invalid_payload'),
+    ])
+      requirePayment(prepared(PROOF).call<PreparedCall>(), offer, owed);
+    assert.deepEqual(named, ['the payment', undefined, undefined, 'the payment', undefined, undefined]);
+  });
 });

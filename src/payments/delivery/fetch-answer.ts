@@ -9,36 +9,26 @@ import {
 } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
-
-export type Fetched =
-  | { readonly kind: 'answer'; readonly answer: KeptAnswer }
-  /** `status` 0: no answer came. `reason`: of contract 1.2, empty when the status is enough. */
-  | {
-      readonly kind: 'failed';
-      readonly status: number;
-      readonly reason: string;
-      readonly requestWritten: boolean;
-      readonly cause?: BackendError;
-    };
+import type { Worked } from '../settlement/settlement-request.ts';
 
 /** Sends a request once. An answer that is too large to be kept is a failure. */
 export async function fetchAnswer(
   exchange: Exchange,
   request: BackendRequest,
   { timeoutMs, maxResponseBytes }: { readonly timeoutMs: number; readonly maxResponseBytes: number },
-): Promise<Fetched> {
+): Promise<Worked> {
   try {
     const limits = { timeoutMs, maxResponseBytes: Math.min(maxResponseBytes, MAX_KEPT_BYTES) };
     const answer = await exchange(request, limits);
     const outcome = classify(answer.status, []);
     if (outcome.kind === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };
     answer.body.destroy();
-    const reason = outcome.kind === 'redirect' ? 'redirect_not_followed' : '';
-    return { kind: 'failed', status: answer.status, reason, requestWritten: true };
+    const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
+    return { kind: 'failed', failure: { status: answer.status, ...reason, requestWritten: true } };
   } catch (thrown) {
     if (!(thrown instanceof BackendError)) throw thrown;
     const reason = thrown.reason === 'unreachable' ? 'transport' : thrown.reason;
-    return { kind: 'failed', status: 0, reason, requestWritten: thrown.requestWritten, cause: thrown };
+    return { kind: 'failed', failure: { status: 0, reason, requestWritten: thrown.requestWritten, cause: thrown } };
   }
 }
 

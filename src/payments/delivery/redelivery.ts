@@ -8,15 +8,18 @@ import { backendHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import { protocolOf } from '../../events/event.ts';
 import type { Journal } from '../../events/journal.ts';
-import type { Paid } from '../settlement/settlement-request.ts';
+import type { Paid, Worked } from '../settlement/settlement-request.ts';
 import { readStoredRequest } from '../settlement/stored-purchase.ts';
 import { backendIdempotencyKey } from '../settlement/terms.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
-import { type Fetched, fetchAnswer } from './fetch-answer.ts';
+import { fetchAnswer } from './fetch-answer.ts';
 
 const TOO_LARGE: BackendFailure = 'response_too_large';
 /** Left to the buyer, whose next call brings the request. */
-const UNREADABLE = { kind: 'failed', status: 0, reason: 'request_unreadable', requestWritten: false } as const;
+const UNREADABLE: Worked = {
+  kind: 'failed',
+  failure: { status: 0, reason: 'request_unreadable', requestWritten: false },
+};
 
 /** What of a resource is needed without its buyer. Milliseconds and bytes. */
 export interface Deliverable {
@@ -38,9 +41,9 @@ export async function fetchForBuyer(
   const began = performance.now();
   const known = !isSealed(record.backendRequest);
   if (!known) held?.release();
-  const fetch = (): Promise<Fetched> | typeof UNREADABLE =>
+  const fetch = async (): Promise<Worked> =>
     known ? fetchAgain(record, resource, held?.exchange ?? exchange) : UNREADABLE;
-  const fetched = kept === undefined ? await fetch() : ({ kind: 'answer', answer: kept } as const);
+  const fetched: Worked = kept === undefined ? await fetch() : { kind: 'answer', answer: kept };
   const durationMs = Math.round(performance.now() - began);
   const repeatable = known && resource.repeatable;
   const { requestId, callId } = record;
@@ -59,8 +62,9 @@ export async function fetchForBuyer(
     });
     return;
   }
-  const { status, reason, requestWritten } = fetched;
-  const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...(reason === '' ? {} : { reason }) };
+  const { status, reason, requestWritten } = fetched.failure;
+  const why = reason === undefined ? {} : { reason };
+  const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...why };
   journal.record('backend.failed', { status: 'error', durationMs, data });
   // An answer that is too large to be kept is fetched again only for its buyer.
   const again = repeatable && reason !== TOO_LARGE;
@@ -75,7 +79,7 @@ export async function fetchForBuyer(
 }
 
 /** Sends the stored request of a payment again. */
-async function fetchAgain(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Fetched> {
+async function fetchAgain(record: Paid['record'], resource: Deliverable, exchange: Exchange): Promise<Worked> {
   const { payId, requestId, channel, resourceId, payer, receiptId } = record;
   const request = readStoredRequest(record.backendRequest, resource.headers);
   const headers = backendHeaders({

@@ -49,12 +49,12 @@ export interface WorkFirst {
   call(record: PaymentRecord, held: HeldConnection): Promise<Worked>;
 }
 
-/** What the backend made of a call that is not paid yet. */
+/** What the backend made of a call whose answer is to be kept. */
 export type Worked =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer }
   | { readonly kind: 'failed'; readonly failure: WorkFailure };
 
-/** Why there is no answer to sell. `status` 0: none came. */
+/** Why there is no answer. `status` 0: none came. `reason`: where the status is not enough. */
 export interface WorkFailure {
   readonly status: number;
   readonly reason?: string;

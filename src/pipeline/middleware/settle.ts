@@ -122,14 +122,11 @@ function workOf(req: Request, call: ProvenCall, journal: Journal, { networkOf }:
     network: networkOf(req),
     answerOf: call.token?.answerOf,
     async call(record, held) {
-      const fetched = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
-      if (fetched.kind === 'failed') {
-        const { reason, ...failure } = fetched;
-        return { kind: 'failed', failure: reason === '' ? failure : { ...failure, reason } };
-      }
-      const data = { status: fetched.answer.status };
+      const worked = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
+      if (worked.kind === 'failed') return worked;
+      const data = { status: worked.answer.status };
       journal.record('backend.called', { status: 'ok', durationMs: elapsedMs(call), data });
-      return fetched;
+      return worked;
     },
   };
 }
