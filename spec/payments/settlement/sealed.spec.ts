@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { createKeyRing, isSealed, type SealingKeys } from '../../../src/crypto/seal.ts';
-import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { sealedLedger } from '../../../src/payments/ledger/sealed-ledger.ts';
 import { keptAnswer, move } from '../ledger/samples.ts';
 import { EXPIRED, HASH, PAID } from './scripted-rail.ts';
+import { ANSWER } from './scripted-work.ts';
 import { worldOfEachTest } from './world.ts';
 
 const OLD: SealingKeys = [{ id: 'old', key: Buffer.alloc(32, 1) }];
@@ -90,6 +91,41 @@ describe('a ledger that is sealed', () => {
     assert.equal(await withKeys(NEW).kept(stored.payId), undefined, 'one that cannot be opened is none');
     assert.equal(await withKeys(undefined).kept(stored.payId), undefined);
     assert.deepEqual(unreadable, ['answer', 'answer']);
+  });
+
+  it('an answer that waits for its payment is sealed with its state, and stays so for another time', async () => {
+    const ledger = withKeys(OLD);
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+    assert.equal((await world.settleAfter({}, ledger)).kind, 'gate_closed');
+    const { payId } = world.terms;
+    const stored = (await world.ledger.kept(payId)) ?? assert.fail('nothing is kept');
+    assert.ok(!Buffer.from(stored.body).includes('report'));
+    assert.deepEqual(await ledger.kept(payId), ANSWER);
+    world.gateOpen = true;
+    const result = await world.settleAfter({}, withKeys(BOTH));
+    assert.ok(result.kind === 'paid');
+    await ledger.note({ ...fencingToken(result.record), leaseMs: LEASE_MS, keeping: { forMs: LEASE_MS } });
+    assert.deepEqual(await world.ledger.kept(payId), stored, 'the bytes are not written again');
+    later(LEASE_MS - 1);
+    assert.deepEqual(await ledger.kept(payId), ANSWER);
+    later(1);
+    assert.equal(await ledger.kept(payId), undefined);
+  });
+
+  it('an answer whose key is gone is not paid for, and waits for its key', async () => {
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+    await world.settleAfter({}, withKeys(OLD));
+    world.gateOpen = true;
+    assert.equal((await world.settleAfter({}, withKeys(NEW))).kind, 'unavailable');
+    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
+    assert.equal((await world.settleAfter({}, withKeys(BOTH))).kind, 'paid');
+    assert.equal(world.backend.called.length, 1);
   });
 
   for (const [what, keys] of [
