@@ -24,7 +24,7 @@ describe('the catalogue of attacks', () => {
         assert.ok(!covered.has(id), `${id} has a test now: its reason is out of date`));
 
   it('has every row of its sections, without a gap', () => {
-    const last = { H: 8, B: 12, P: 8, X: 20, A: 8, O: 11, D: 8, I: 14 };
+    const last = { H: 8, B: 12, P: 8, X: 21, A: 8, O: 11, D: 8, I: 14 };
     const expected = Object.entries(last).flatMap(([letter, count]) =>
       Array.from({ length: count }, (_, at) => `${letter}${at + 1}`),
     );

@@ -64,5 +64,6 @@ export const GOALS: readonly Goal[] = [
   { goal: 'canary leak test', figures: [], rows: ['O7'] },
   { goal: 'ReDoS, bombs, depth', figures: ['longest block of the event loop, ms'], rows: ['B7', 'B11', 'B12'] },
   { goal: 'slow clients and floods', figures: [], rows: ['D1', 'D2'] },
+  { goal: 'work without pay', figures: [], rows: ['X21'] },
   { goal: 'published attacks and incidents', figures: [], rows: ['I*'] },
 ];

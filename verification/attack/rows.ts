@@ -55,6 +55,7 @@ export const ROWS = {
   X18: { attack: 'flooding of the settlement' },
   X19: { attack: 'exhaustion by signature checks' },
   X20: { attack: 'amounts that are no exact numbers' },
+  X21: { attack: 'work that is never paid for, where the money moves after it' },
   A1: { attack: 'forged and replayed mandates' },
   A2: { attack: 'one mandate for two payments' },
   A3: { attack: 'A2A messages out of the schema' },
