@@ -4,16 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import { prepareTransaction } from './broadcast.ts';
 import type { Buyer, Market } from './buyer.ts';
-import { RESOURCES } from './fleet.ts';
+import { isSettledAfter, RESOURCES } from './fleet.ts';
 import type { SignedProof } from './proof.ts';
 import type { Seed } from './seed.ts';
 import type { CallStory, Kind } from './story.ts';
 import { cancelCall, signTransfer, transferCall } from './token.ts';
 
 /**
- * Lifetimes of authorizations of `hasty` buyers, milliseconds: the gateway requires 6 s to be left.
+ * Lifetimes of authorizations of `hasty` buyers, milliseconds: the gateway requires 6 s to be left,
+ * and 65 s more where the backend answers first.
  */
 const HASTE_MS = [7_000, 12_000] as const;
+const LONGER_MS = 65_000;
 /** When the payer spends or cancels its nonce, milliseconds after it sent the proof. */
 const TAKE_BACK_WITHIN_MS = 150;
 const COPIES = [3, 6] as const;
@@ -25,7 +27,8 @@ export const PLAYS: Readonly<
   honest: (_market, buyer, call, seed) => buyer.buy(call, seed),
 
   /** Honest, but with an authorization that ends soon. */
-  hasty: (_market, buyer, call, seed) => buyer.buy(call, seed, seed.between(...HASTE_MS)),
+  hasty: (_market, buyer, call, seed) =>
+    buyer.buy(call, seed, seed.between(...HASTE_MS) + (isSettledAfter(call.target.resource) ? LONGER_MS : 0)),
 
   /** One proof for two purchases, at the same time and afterwards. */
   async two_inputs(_market, buyer, call, seed) {
@@ -33,7 +36,9 @@ export const PLAYS: Readonly<
     if (challenge === undefined) return;
     // An echo of the resource would bind the proof to one purchase; the echo is optional.
     const proof = withoutResource(await buyer.sign(call, challenge, seed.fork('proof')));
-    const resource = seed.chance(0.5) ? call.target.resource : seed.pick(RESOURCES);
+    // A proof for one order of call and money does not buy a resource that has the other.
+    const alike = RESOURCES.filter((one) => isSettledAfter(one) === isSettledAfter(call.target.resource));
+    const resource = seed.chance(0.5) ? call.target.resource : seed.pick(alike);
     const other = { resource, input: `${call.target.input}-other` };
     const sides = [call.target, other].map((target) => buyer.line(call, proof, target));
     await Promise.all(sides.map((line, at) => buyer.redeem(call, line, seed.fork(`side-${at}`))));

@@ -57,7 +57,12 @@ export class Buyer {
 
   /** Buys once; signs a new proof after each 402. */
   async buy(call: CallStory, seed: Seed, lifetimeMs?: number): Promise<void> {
-    let challenge = await this.ask(call, seed);
+    await this.pay(call, await this.ask(call, seed), seed, lifetimeMs);
+  }
+
+  /** Signs for a challenge, and for each that answers the proof; nothing where there is none. */
+  async pay(call: CallStory, first: Challenge | undefined, seed: Seed, lifetimeMs?: number): Promise<void> {
+    let challenge = first;
     for (let signed = 0; challenge !== undefined && signed < MOST_PROOFS; signed += 1) {
       const proof = await this.sign(call, challenge, seed.fork(`proof-${signed}`), lifetimeMs);
       challenge = await this.redeem(call, this.line(call, proof), seed);

@@ -17,7 +17,10 @@ export interface Crowd {
    * ended or its buyer has left.
    */
   buy(enough: () => boolean): Promise<void>;
-  /** Buyers without an answer send their proofs again. */
+  /**
+   * Buyers without an answer send their proofs again. Honest ones sign anew after a 402: a proof
+   * that was not settled may be over by then.
+   */
   comeBack(): Promise<void>;
 }
 
@@ -58,13 +61,14 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
       await Promise.all(buyers.map(one));
     },
     async comeBack() {
-      const [buyer] = buyers;
-      if (buyer === undefined) return;
+      const byAddress = new Map<string, Buyer>(buyers.map((buyer) => [buyer.account.address, buyer]));
       const late = calls.flatMap((call) => call.lines.filter(isOpen).map((line) => ({ call, line })));
       const seed = seedOf(`${plan.seed}/late`);
-      await inTurns(late, plan.buyers, ({ call, line }) =>
-        buyer.redeem(call, line, seed.fork(String(call.id))).then(() => undefined),
-      );
+      await inTurns(late, plan.buyers, async ({ call, line }) => {
+        const [buyer, own] = [byAddress.get(line.proof.payer), seed.fork(String(call.id))];
+        const challenge = await buyer?.redeem(call, line, own);
+        if (call.kind === 'honest') await buyer?.pay(call, challenge, own);
+      });
     },
   };
 }

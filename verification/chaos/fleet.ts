@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { CURRENCY } from '../../spec/support/config.ts';
+import { type ConfigObject, CURRENCY, merged } from '../../spec/support/config.ts';
 import {
   type GatewayProcess,
   type PreparedGateway,
@@ -12,6 +12,7 @@ import {
 } from '../../spec/support/gateway-process.ts';
 import { freePorts } from '../../spec/support/ports.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
+import { AFTER, SEALING } from '../../spec/support/settled-after.ts';
 import type { Chain } from '../../tools/local-world/chain.ts';
 
 /** What the configuration of the gateways refers to. */
@@ -50,16 +51,36 @@ export const MERCHANT_ID = 'chaos-shop';
 /** The price of every resource, base units. */
 export const PRICE_UNITS = 1_000n;
 
-/** The resources for sale. `job` alone may not be repeated. */
-export const RESOURCES = ['report', 'order', 'job'] as const;
+/**
+ * The operations for sale: of half of them the money moves before the backend is called, of the
+ * others after it answered. `job` alone may not be repeated, nor `later_job` once it is paid.
+ */
+export const RESOURCES = ['report', 'order', 'job', 'later_report', 'later_order', 'later_job'] as const;
 export type ResourceId = (typeof RESOURCES)[number];
+
+/** The first part of the path of each at the backend. */
+export const PATHS: Readonly<Record<ResourceId, string>> = {
+  report: 'reports',
+  order: 'orders',
+  job: 'jobs',
+  later_report: 'later-reports',
+  later_order: 'later-orders',
+  later_job: 'later-jobs',
+};
+
+/** Whether the money moves after the backend answered. */
+export function isSettledAfter(resource: ResourceId): boolean {
+  return resource.startsWith('later_');
+}
 
 /** Whether the backend may get a request twice. */
 export function isRepeatable(resource: ResourceId): boolean {
-  return resource !== 'job';
+  return resource !== 'job' && resource !== 'later_job';
 }
 
 const BACKEND_TIMEOUT_MS = 1_000;
+/** Calls that may be unpaid at the same time: no buyer of a run is held up by others. */
+const NO_BUDGET = 100_000;
 const EVERYTHING = 1_000_000;
 const ERROR_LEVEL = 50;
 const MOST_COMPLAINTS = 20;
@@ -154,21 +175,26 @@ function configuration(
       merchant: { id: MERCHANT_ID, publicBaseUrl },
       payments: { x402: { keepAnswerSeconds: 3_600 } },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
-      storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING },
+      storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING, sealing: SEALING },
+      limits: { unpaidWork: { perResource: NO_BUDGET, perNetwork: NO_BUDGET, all: NO_BUDGET } },
       resources: { ...Object.fromEntries(samples), ...resources() },
     },
   };
 }
 
 function resources(): Readonly<Record<ResourceId, object>> {
+  const report = (id: ResourceId) => resource({ method: 'GET', path: `/${PATHS[id]}/{input}` });
+  const order = (id: ResourceId) => resource({ method: 'POST', path: `/${PATHS[id]}`, idempotent: true });
+  const job = (id: ResourceId) => resource({ method: 'POST', path: `/${PATHS[id]}` });
   return {
-    report: resource({ method: 'GET', path: '/reports/{input}' }),
-    order: resource({ method: 'POST', path: '/orders', idempotent: true }),
-    job: resource({ method: 'POST', path: '/jobs' }),
+    ...{ report: report('report'), order: order('order'), job: job('job') },
+    later_report: merged(report('later_report'), AFTER),
+    later_order: merged(order('later_order'), AFTER),
+    later_job: merged(job('later_job'), AFTER),
   };
 }
 
-function resource(backend: object): object {
+function resource(backend: object): ConfigObject {
   return {
     name: 'Chaos',
     description: 'A resource whose answer names the call it belongs to',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Receipt } from '../../src/receipts/receipt.ts';
-import { PRICE_UNITS } from './fleet.ts';
+import { PATHS, PRICE_UNITS } from './fleet.ts';
 import type { Evidence, Excused } from './goals.ts';
 import { judge } from './judge.ts';
 import type { CallStory, ProofStory } from './story.ts';
@@ -120,5 +120,82 @@ describe('the judge, for a receipt with `delivered: false`', () => {
 
   it('accepts a mark when a request was lost', () => {
     assert.deepEqual(broken(undelivered({ refusals: [REFUSAL], lostAt: [SENT_AT + 200] }, true)), []);
+  });
+});
+
+/** The evidence of one call whose proofs the chain shows paid or not, in order. */
+function provenCall(
+  resource: CallStory['target']['resource'],
+  proofs: readonly { readonly paid: boolean; readonly worked?: number; readonly bought?: number }[],
+): Evidence {
+  const target = { ...TARGET, resource };
+  const delivered = (execution: number) => ({ ...DELIVERED, resource: PATHS[resource], execution });
+  const base = undelivered({}, false);
+  const [call] = base.calls;
+  const [sample] = call?.proofs ?? [];
+  if (call === undefined || sample === undefined) throw new Error('no call');
+  const told = proofs.map(({ bought }, at): ProofStory => {
+    const name = String(at);
+    const answers = bought === undefined ? [] : [{ ...ANSWER, target, delivered: delivered(bought) }];
+    return { ...sample, nonce: `0x${name}`, payId: name, merchantKey: name, answers };
+  });
+  const paid = proofs.flatMap(({ paid: isPaid }, at) => (isPaid ? [String(at)] : []));
+  const [receipt] = base.store.receipts.get(PAY_ID) ?? [];
+  if (receipt === undefined) throw new Error('no receipt');
+  const record = { state: 'delivered', receiptId: receipt.id, recovered: false, hasToken: false };
+  const event = (at: string) => ({ type: 'payment.settled', data: { transaction: at } }) as never;
+  return {
+    ...base,
+    calls: [
+      { ...call, target, proofs: told, lines: told.map((proof) => ({ proof, target, header: '', end: 'answered' })) },
+    ],
+    chain: {
+      spent: new Map(paid.map((at) => [`0x${at}` as const, { how: 'paid' as const, transaction: at }])),
+      income: PRICE_UNITS * BigInt(paid.length),
+    },
+    work: new Map(
+      proofs.flatMap(({ worked }, at) => {
+        const work = {
+          execution: worked ?? 0,
+          resource: PATHS[resource],
+          inputs: new Set([target.input]),
+          asked: [SENT_AT],
+        };
+        return worked === undefined ? [] : [[String(at), work] as const];
+      }),
+    ),
+    store: {
+      payments: new Map(paid.map((at) => [at, record])),
+      receipts: new Map(paid.map((at) => [at, [{ ...receipt, delivered: true }]])),
+      events: paid.map(event),
+    },
+  };
+}
+
+describe('the judge, for work that is not paid', () => {
+  it('reports it where the money moves first, and accepts it where it moves after the answer', () => {
+    const proofs = [{ paid: false, worked: 1 }];
+    assert.deepEqual(broken(provenCall('report', proofs)), ['deliveredUnpaid']);
+    assert.deepEqual(broken(provenCall('later_report', proofs)), []);
+  });
+
+  it('reports an answer that left without being paid, in any order', () => {
+    const proofs = [{ paid: false, worked: 1, bought: 1 }];
+    for (const resource of ['report', 'later_report'] as const)
+      assert.deepEqual(broken(provenCall(resource, proofs)), ['deliveredUnpaid']);
+  });
+
+  it('accepts that a later proof buys it, where the money moves after the answer', () => {
+    const proofs = [
+      { paid: false, worked: 1 },
+      { paid: true, bought: 1 },
+    ];
+    assert.deepEqual(broken(provenCall('later_report', proofs)), []);
+    assert.deepEqual(broken(provenCall('report', proofs)), ['deliveredUnpaid', 'wrongAnswers', 'executionsNotOne']);
+  });
+
+  it('reports an answer that belongs to no proof of the call', () => {
+    const proofs = [{ paid: true, worked: 1, bought: 2 }];
+    assert.deepEqual(broken(provenCall('later_report', proofs)), ['wrongAnswers']);
   });
 });

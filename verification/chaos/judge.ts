@@ -2,7 +2,7 @@
 
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import type { ChainLedger } from './chain-ledger.ts';
-import { isRepeatable, PRICE_UNITS } from './fleet.ts';
+import { isRepeatable, isSettledAfter, PATHS, PRICE_UNITS } from './fleet.ts';
 import type { Accuse, Evidence, Excused, Violation } from './goals.ts';
 import { type Losses, lossesOf } from './losses.ts';
 import type { Work } from './merchant.ts';
@@ -35,7 +35,7 @@ export function judge(evidence: Evidence): { readonly violations: readonly Viola
     judgeCall(call, evidence, accuse);
     for (const proof of call.proofs) {
       if (losses.mayHaveTaken(proof)) excused.bound += 1;
-      judgeAnswers(call, proof, evidence.work.get(proof.merchantKey), losses, excused, accuse);
+      judgeAnswers(call, proof, evidence.work, losses, excused, accuse);
       judgeBooks(call, proof, evidence, settled, losses, excused, accuse);
       judgeMark(proof, evidence.store.receipts.get(proof.payId)?.at(0), losses, excused, accuse);
     }
@@ -83,17 +83,21 @@ function describe({ status, code, state }: Refusal): string {
 function judgeAnswers(
   call: CallStory,
   proof: ProofStory,
-  work: Work | undefined,
+  allWork: Evidence['work'],
   losses: Losses,
   excused: Excused,
   accuse: Accuse,
 ): void {
+  const work = allWork.get(proof.merchantKey);
+  const sold = worksFor(call, proof, allWork);
   for (const answer of proof.answers)
-    if (!isRight(answer, work))
+    if (!isRight(answer, sold))
       accuse('wrongAnswers', `${answer.target.input} got ${JSON.stringify(answer.delivered)}`);
   if (isDeliveryLost(proof, work)) accuse('deliveryLost', proof.nonce);
   const bought = new Set(proof.answers.map(({ target }) => `${target.resource} ${target.input}`));
-  if (bought.size > 1 || (work !== undefined && work.inputs.size > 1)) {
+  // A call that failed before it was paid leaves its proof to another one.
+  const asked = isSettledAfter(call.target.resource) ? 0 : (work?.inputs.size ?? 0);
+  if (bought.size > 1 || asked > 1) {
     // Only the record holds what a payment bought; without it a second answer is excused.
     if (losses.mayHaveForgotten([...proof.answers.map(({ at }) => at), ...(work?.asked ?? [])]))
       excused.secondAnswers += 1;
@@ -104,14 +108,21 @@ function judgeAnswers(
   else accuse('plainPostRepeated', `${call.target.input} ${work.asked.length} times`);
 }
 
-const PATHS = { report: 'reports', order: 'orders', job: 'jobs' } as const;
+/**
+ * The work that a proof may buy: its own, and where the money moves after it also that of another
+ * proof of the same call, which came to nothing.
+ */
+export function worksFor(call: CallStory, proof: ProofStory, work: Evidence['work']): readonly Work[] {
+  const proofs = isSettledAfter(call.target.resource) ? call.proofs : [proof];
+  return proofs.flatMap(({ merchantKey }) => work.get(merchantKey) ?? []);
+}
 
-function isRight({ target, delivered }: Answered, work: Work | undefined): boolean {
+function isRight({ target, delivered }: Answered, sold: readonly Work[]): boolean {
   return (
     delivered !== undefined &&
     delivered.input === target.input &&
     delivered.resource === PATHS[target.resource] &&
-    delivered.execution === work?.execution
+    sold.some(({ execution }) => execution === delivered.execution)
   );
 }
 
@@ -150,14 +161,14 @@ function judgeBooks(
   if (receipts.length > 1) accuse('duplicateReceipts', payId);
   const isFunded = record !== undefined && FUNDED.has(record.state);
   if (!isPaid(chain, proof)) {
-    if (answers.length > 0 || work.has(merchantKey))
-      accuse('deliveredUnpaid', `${nonce} ${chain.spent.get(nonce)?.how}`);
+    const worked = work.has(merchantKey) && !isSettledAfter(call.target.resource);
+    if (answers.length > 0 || worked) accuse('deliveredUnpaid', `${nonce} ${chain.spent.get(nonce)?.how}`);
     if (isFunded || receipts.length > 0) accuse('stateUntrue', `${payId} is ${record?.state} and not paid`);
     return;
   }
   if (challenges.length > 0) accuse('challengedAfterSettle', `${nonce}: ${challenges.join(', ')}`);
   if (!isRedeemable(proof, receipts.length)) accuse('settledNotDeliveredNorRedeemable', `${nonce} ${record?.state}`);
-  if (!work.has(merchantKey) && call.lines.every(({ target }) => isRepeatable(target.resource)))
+  if (worksFor(call, proof, work).length === 0 && call.lines.every(({ target }) => isRepeatable(target.resource)))
     accuse('executionsNotOne', `${nonce} was paid and never done`);
   const delivered = receipts.at(0)?.delivered ?? false;
   if (record !== undefined && (!isFunded || delivered !== (record.state === 'delivered')))

@@ -1,8 +1,9 @@
 /** The report of a run. */
 
 import type { Action, Controller } from './controller.ts';
+import { isSettledAfter } from './fleet.ts';
 import { type Evidence, type Excused, GOALS, type Goal, type Violation } from './goals.ts';
-import { isPaid } from './judge.ts';
+import { isPaid, worksFor } from './judge.ts';
 import type { Plan } from './plan.ts';
 import type { CallStory } from './story.ts';
 
@@ -27,6 +28,15 @@ export interface Report {
   /** Calls with a payment that the chain shows. */
   readonly paidCalls: number;
   readonly kinds: Readonly<Record<string, number>>;
+  /** Of the calls whose money moves after the backend answered. */
+  readonly after: {
+    readonly calls: number;
+    readonly paid: number;
+    /** Proofs for which the backend worked and that are not paid. */
+    readonly unpaidWork: number;
+    /** Proofs that bought what the backend had made for an earlier one. */
+    readonly boughtLater: number;
+  };
   /** Calls with an answer, by the channel of their buyer. */
   readonly channels: Readonly<Record<string, number>>;
   /** How the calls ended for the buyers. */
@@ -72,6 +82,7 @@ export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
     tookMs,
     calls: calls.length,
     paidCalls: calls.filter(({ proofs }) => proofs.some((proof) => isPaid(chain, proof))).length,
+    after: settledAfter(outcome),
     kinds: counted(calls.map(({ kind }) => kind)),
     channels: counted(calls.filter((call) => endingOf(call) === 'answered').map(({ channel }) => channel)),
     endings: counted(calls.map(endingOf)),
@@ -85,6 +96,21 @@ export function reportOf(plan: Plan, outcome: Outcome, tookMs: number): Report {
     excused,
     recoveryMs,
     ...(violations.length === 0 ? {} : { violations, actions, complaints }),
+  };
+}
+
+function settledAfter({ calls, chain, work }: Evidence): Report['after'] {
+  const after = calls.filter(({ target }) => isSettledAfter(target.resource));
+  const proofs = after.flatMap((call) =>
+    call.proofs.map((proof) => ({ call, proof, own: work.get(proof.merchantKey) })),
+  );
+  return {
+    calls: after.length,
+    paid: proofs.filter(({ proof }) => isPaid(chain, proof)).length,
+    unpaidWork: proofs.filter(({ proof, own }) => own !== undefined && !isPaid(chain, proof)).length,
+    boughtLater: proofs.filter(
+      ({ call, proof, own }) => own === undefined && proof.answers.length > 0 && worksFor(call, proof, work).length > 0,
+    ).length,
   };
 }
 

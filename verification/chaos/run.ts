@@ -112,7 +112,7 @@ async function play(
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
   market.giveUpAt = Date.now() + plan.settleDownMs;
   await comeBack(crowd, reader, plan);
-  const open = await reader.open();
+  const open = [...(await reader.open()), ...(await reader.waiting())];
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
   const { cuts } = power;
   const evidence = { calls: crowd.calls, chain: chainLedger, work: backend.work, store, cuts, open };

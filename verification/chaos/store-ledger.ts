@@ -26,14 +26,17 @@ export interface StoreLedger {
 
 /** Reads Redis directly, without the gateway's code. */
 export interface StoreReader {
-  /** payIds of unfinished records, by state. */
+  /** payIds of records that a process or the reconciler has to finish, and their states. */
   open(): Promise<readonly string[]>;
+  /** The same of those whose answer is kept and waits for its buyer to pay. */
+  waiting(): Promise<readonly string[]>;
   read(): Promise<StoreLedger>;
   close(): void;
 }
 
 const TAG = `{acg:${MERCHANT_ID}}`;
-const OPEN = new Set(['reserved', 'worked', 'settling', 'settled']);
+const OPEN = new Set(['reserved', 'settling', 'settled']);
+const WAITING = new Set(['worked']);
 const PAGE = 1_000;
 
 /** Connects to a Redis that is not killed any more. */
@@ -52,11 +55,13 @@ export function openStoreReader(socketPath: string): StoreReader {
     } while (cursor !== '0');
     return found;
   };
+  const inStates = async (states: ReadonlySet<string>): Promise<readonly string[]> => {
+    const rows = await fields('state');
+    return rows.filter(([, state]) => states.has(state ?? '')).map(([payId, state]) => `${payId} ${state}`);
+  };
   return {
-    async open() {
-      const rows = await fields('state');
-      return rows.filter(([, state]) => OPEN.has(state ?? '')).map(([payId, state]) => `${payId} ${state}`);
-    },
+    open: () => inStates(OPEN),
+    waiting: () => inStates(WAITING),
     async read() {
       const rows = await fields('state', 'receiptId', 'recovered', 'tokenDigest');
       const payments = rows.map(([payId, state, receiptId, recovered, token]) => {

@@ -1,6 +1,7 @@
 /** Sends a call over each channel and reads the answer as a strict client does. */
 
 import { randomUUID } from 'node:crypto';
+import { PATHS } from './fleet.ts';
 import type { Refusal, Target } from './story.ts';
 
 /** The offer of a challenge, as far as a buyer signs it. */
@@ -90,7 +91,7 @@ const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
     read: (document) => ({ status: 200, document }),
   }),
   origin: ({ resource, input }) => ({
-    ...ADDRESSES[resource](input),
+    ...addressed(resource, input),
     extra: {},
     read: (document) => ({ status: 200, document }),
   }),
@@ -128,12 +129,13 @@ const MESSAGES: Readonly<Record<Channel, (target: Target) => Message>> = {
   }),
 };
 
-/** The backend's own addresses, as fleet.ts sells them. */
-const ADDRESSES: Readonly<Record<Target['resource'], (input: string) => Pick<Message, 'method' | 'path' | 'body'>>> = {
-  report: (input) => ({ method: 'GET', path: `/reports/${encodeURIComponent(input)}`, body: undefined }),
-  order: (input) => ({ path: '/orders', body: { input } }),
-  job: (input) => ({ path: '/jobs', body: { input } }),
-};
+/** A call at the backend's own address, as fleet.ts sells it. */
+function addressed(resource: Target['resource'], input: string): Pick<Message, 'method' | 'path' | 'body'> {
+  const path = `/${PATHS[resource]}`;
+  return resource.endsWith('report')
+    ? { method: 'GET', path: `${path}/${encodeURIComponent(input)}`, body: undefined }
+    : { path, body: { input } };
+}
 
 interface Result {
   readonly isError?: boolean;
