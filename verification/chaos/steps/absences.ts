@@ -7,7 +7,7 @@ import { ask, sendUntilCut, signedCall } from './buyer.ts';
 import type { Death } from './deaths.ts';
 import type { Ground } from './ground.ts';
 import { checkLedgers } from './ledgers.ts';
-import { fateOf, purchaseOf } from './purchases.ts';
+import { fateOf, purchaseOf, settingsFor } from './purchases.ts';
 import { openSite } from './site.ts';
 
 /** A record that is not due for this time needs no reconciler, milliseconds. */
@@ -23,7 +23,7 @@ const PATIENCE_MS = 30_000;
  */
 export async function dieAndReturnLate(ground: Ground, { where, kind, step, key }: Death): Promise<number> {
   const purchase = purchaseOf(kind);
-  const site = await openSite(ground, where);
+  const site = await openSite(ground, { ...where, ...settingsFor(kind) });
   const doomed = await site.start({ halt: { at: step, signal: 'SIGKILL' } });
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
   await Promise.all([sendUntilCut(call, site.baseUrl), doomed.ended]);
@@ -58,5 +58,6 @@ export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: st
 /** Gone, final, or waiting for its buyer. */
 function isAtRest(record: PaymentRecord | undefined): boolean {
   if (record === undefined || isFinal(record.state)) return true;
-  return record.state === 'undelivered' && record.leaseUntil === 0 && record.dueAt > Date.now() + NOT_SOON_MS;
+  const waits = record.state === 'undelivered' || record.state === 'worked';
+  return waits && record.leaseUntil === 0 && record.dueAt > Date.now() + NOT_SOON_MS;
 }

@@ -5,7 +5,7 @@ import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { insist, sendUntilCut, signedCall } from './buyer.ts';
 import type { Ground } from './ground.ts';
 import { checkLedgers } from './ledgers.ts';
-import { fateOf, type Kind, later, purchaseOf } from './purchases.ts';
+import { fateOf, type Kind, later, purchaseOf, settingsFor } from './purchases.ts';
 import { type Launch, openSite, type SiteParts } from './site.ts';
 
 /** A purchase during which the gateway dies. */
@@ -40,7 +40,7 @@ export async function dieAndReturn(
   launch: Launch = {},
 ): Promise<Wait> {
   const purchase = purchaseOf(kind);
-  const site = await openSite(ground, where);
+  const site = await openSite(ground, { ...where, ...settingsFor(kind) });
   const doomed = await site.start({ ...launch, halt: { at: step, signal: 'SIGKILL' } });
   const call = await signedCall(ground, site, purchase.resourceId, purchase.input, key);
   const first = sendUntilCut(call, site.baseUrl);

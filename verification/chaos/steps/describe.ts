@@ -6,7 +6,7 @@ import type { PaymentStep } from '../../../src/payments/steps.ts';
 import { EVERY } from '../every.ts';
 import { dieAndReturn } from './deaths.ts';
 import { type Ground, startGround } from './ground.ts';
-import { type Kind, STEPS } from './purchases.ts';
+import { type Kind, STEPS, STEPS_AFTER } from './purchases.ts';
 import type { SiteParts } from './site.ts';
 
 /**
@@ -28,18 +28,23 @@ const STEPS_OF: Readonly<Record<Kind, readonly PaymentStep[]>> = {
   GET: STEPS,
   'idempotent POST': ['settled', 'forwarding', 'relaying', 'relayed', 'delivered'],
   'plain POST': ['sending', 'answered', 'settled', 'forwarding', 'relaying', 'relayed', 'delivered'],
+  'GET settled after': STEPS_AFTER,
+  'POST settled after': STEPS_AFTER,
 };
 
 interface Where extends Pick<SiteParts, 'store'> {
   readonly rail: 'local' | 'official';
 }
 
+/** The deaths of a test run. */
+type Short = readonly [Kind, readonly PaymentStep[]];
+
 /**
  * What a death leaves behind depends on the step; store, rail and kind of call depend little on one
  * another. So a test run has every step for the gateway without a facilitator, and elsewhere the
  * steps at which other writes or calls happen.
  */
-const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, readonly [Kind, readonly PaymentStep[]]>> = {
+const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, Short>> = {
   'sqlite local': ['GET', STEPS],
   'redis official': ['GET', ['reserved', 'settling', 'sending', 'answered', 'settled', 'relayed']],
   'sqlite official': ['idempotent POST', ['settled', 'relaying', 'delivered']],
@@ -49,11 +54,9 @@ const SHORT: Readonly<Record<`${Where['store']} ${Where['rail']}`, readonly [Kin
 /** Fails a test whose gateway does not die, milliseconds. */
 const TIMEOUT_MS = 90_000;
 
-/** Every death of a gateway with this store and this rail. */
-export function describeDeaths(where: Where): void {
-  const deaths = EVERY
-    ? (Object.entries(STEPS_OF) as [Kind, readonly PaymentStep[]][])
-    : [SHORT[`${where.store} ${where.rail}`]];
+/** Every death of a gateway with this store and this rail; in a test run those of `short`. */
+export function describeDeaths(where: Where, short: Short = SHORT[`${where.store} ${where.rail}`]): void {
+  const deaths = EVERY ? (Object.entries(STEPS_OF) as [Kind, readonly PaymentStep[]][]) : [short];
   describe(`a gateway on ${where.store} with the ${where.rail} rail that dies`, { concurrency: AT_ONCE }, () => {
     let ground: Ground;
     const waits: number[] = [];

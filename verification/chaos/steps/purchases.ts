@@ -1,14 +1,39 @@
 /** The purchases of the specs of deaths, and their outcome at each step. */
 
 import { randomUUID } from 'node:crypto';
+import { type ConfigObject, CURRENCY, merged } from '../../../spec/support/config.ts';
+import { sampleResources } from '../../../spec/support/resources.ts';
 import type { SampleRequest } from '../../../spec/support/sample-backend.ts';
+import { AFTER, SEALING } from '../../../spec/support/settled-after.ts';
 import type { PaymentStep } from '../../../src/payments/steps.ts';
 
 /**
  * What a buyer may buy: an operation that may be repeated by its method, by its declaration, or not
- * at all.
+ * at all, and those that are settled after their call.
  */
-export type Kind = 'GET' | 'idempotent POST' | 'plain POST';
+export type Kind = 'GET' | 'idempotent POST' | 'plain POST' | LaterKind;
+type LaterKind = 'GET settled after' | 'POST settled after';
+
+/** The resources of each kind. */
+const SOLD: Readonly<Record<Kind, string>> = {
+  GET: 'market_report',
+  'idempotent POST': 'echo_again',
+  'plain POST': 'echo',
+  'GET settled after': 'later_report',
+  'POST settled after': 'later_echo',
+};
+
+/** What the configuration of a site needs for a kind, beside what every site has. */
+export function settingsFor(kind: Kind): { readonly overrides?: ConfigObject } {
+  if (!isSettledAfter(kind)) return {};
+  const { market_report: report, echo } = sampleResources(CURRENCY) as Readonly<Record<string, ConfigObject>>;
+  const resources = { later_report: merged(report ?? {}, AFTER), later_echo: merged(echo ?? {}, AFTER) };
+  return { overrides: { storage: { sealing: SEALING }, resources } };
+}
+
+function isSettledAfter(kind: Kind): kind is LaterKind {
+  return kind.endsWith('settled after');
+}
 
 /** One purchase, with a mark that is unique in its file. */
 export interface Purchase {
@@ -22,16 +47,17 @@ export interface Purchase {
 
 export function purchaseOf(kind: Kind): Purchase {
   const mark = randomUUID();
-  if (kind === 'GET')
+  const resourceId = SOLD[kind];
+  if (kind.startsWith('GET'))
     return {
-      resourceId: 'market_report',
+      resourceId,
       input: { city: mark },
       answers: (text) => (JSON.parse(text) as { readonly city?: unknown }).city === mark,
       asks: ({ url }) => url.includes(mark),
     };
   const input = { mark };
   return {
-    resourceId: kind === 'plain POST' ? 'echo' : 'echo_again',
+    resourceId,
     input,
     answers: (text) => text === JSON.stringify(input),
     asks: ({ body }) => body.includes(mark),
@@ -56,6 +82,22 @@ export const STEPS: readonly PaymentStep[] = [
   'delivered',
 ];
 
+/** The same of a call that is settled after the backend answered. */
+export const STEPS_AFTER: readonly PaymentStep[] = [
+  'reserved',
+  'verified',
+  'working',
+  'worked',
+  'settling',
+  'sending',
+  'signed',
+  'answered',
+  'settled',
+  'relaying',
+  'relayed',
+  'delivered',
+];
+
 /** The outcome of a purchase after a death at a step and the buyer's retry. */
 export interface Fate {
   /**
@@ -72,7 +114,8 @@ export interface Fate {
  * delivered answer is kept for it.
  */
 export function fateOf(kind: Kind, died: PaymentStep): Fate {
-  if (died === 'delivered') return { outcome: 'answer', asked: 1 };
+  // Before `worked` the backend was not asked, and from there on its answer is kept.
+  if (isSettledAfter(kind) || died === 'delivered') return { outcome: 'answer', asked: 1 };
   const left = before(died, 'forwarding') || died === 'forwarding' ? 0 : 1;
   // From `settled` on the record marks the request as possibly sent, so what must not be repeated
   // is not sent.
