@@ -26,6 +26,13 @@ const DEATHS = rowsOf<Death & { readonly rare?: true }>([
   { where: SHARED, kind: 'plain POST', step: 'relaying' },
   { where: SHARED, kind: 'idempotent POST', step: 'forwarding', key: KEY },
   { where: SHARED, kind: 'idempotent POST', step: 'relayed', key: KEY, rare: true },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'working', rare: true },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'worked' },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'settling', rare: true },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'signed', rare: true },
+  { where: SHARED, kind: 'POST settled after', step: 'worked', rare: true },
+  { where: SHARED, kind: 'POST settled after', step: 'sending' },
+  { where: SHARED, kind: 'POST settled after', step: 'settled' },
 ]);
 
 describe('a payment of a dead gateway that no buyer asks for', { concurrency: AT_ONCE }, () => {
