@@ -58,6 +58,7 @@ export async function untilAtRest(ledger: Pick<PaymentLedger, 'read'>, payId: st
 /** Gone, final, or waiting for its buyer. */
 function isAtRest(record: PaymentRecord | undefined): boolean {
   if (record === undefined || isFinal(record.state)) return true;
-  const waits = record.state === 'undelivered' || record.state === 'worked';
-  return waits && record.leaseUntil === 0 && record.dueAt > Date.now() + NOT_SOON_MS;
+  if (record.leaseUntil !== 0) return false;
+  // A kept answer waits until the proof of its buyer is over.
+  return record.state === 'worked' || (record.state === 'undelivered' && record.dueAt > Date.now() + NOT_SOON_MS);
 }
