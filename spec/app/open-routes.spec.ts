@@ -79,10 +79,11 @@ describe('the paths of the gateway', () => {
   it('are those of ACP and its discovery where it is enabled', () =>
     assert.deepEqual(added(selling()), ['/.well-known/acp.json', '/acp']));
   it('are the key set where something is signed', () => assert.deepEqual(added(asking()), ['/.well-known/jwks.json']));
-  it('are the key set and the DID document where receipts are signed', () =>
+  it('are the key set, the DID document and the purchases where receipts are signed', () =>
     assert.deepEqual(added({ ...PASSTHROUGH, signing: { key: pem() } }), [
       '/.well-known/did.json',
       '/.well-known/jwks.json',
+      '/api/purchases',
     ]));
   it('are the documents that are published', () => {
     assert.deepEqual(added({ publish: ['llms'] }), ['/llms.txt']);

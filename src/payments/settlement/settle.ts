@@ -64,7 +64,7 @@ const NOT_REACHED = {
 } as const;
 
 /** Work that was not paid for. `reason`: as a 402 states it, or `response_too_large`. */
-interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {
+export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {
   readonly reason: string;
 }
 

@@ -16,7 +16,7 @@ export interface UnpaidWorkLimits {
 }
 
 /** One call, as the budget counts it. `network`: where it came from. */
-interface WorkFor {
+export interface WorkFor {
   readonly payId: string;
   readonly payer: string;
   readonly resourceId: string;

@@ -56,7 +56,7 @@ const SOLD_SIGNED: Sold = {
   },
 };
 
-/** What a sale that is settled after its call needs, beside the same sale that is settled before. */
+/** What a sale that is settled after its call needs, and the same sale that is settled before. */
 const SEALED = { sealing: { keys: [{ id: 'bench', key: Buffer.alloc(32, 7).toString('base64') }] } };
 const SOLD_SEALED: Sold = { ...SOLD_OVER_HTTP, storage: SEALED };
 const SOLD_AFTER: Sold = {
