@@ -15,7 +15,7 @@ import { answerBytes, answerJson, resetConnection } from '../support/http-server
 import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { settledAfter } from '../support/settled-after.ts';
-import { proofFor, type Quote } from '../support/testbed.ts';
+import { proofFor, type Quote, quoteOf } from '../support/testbed.ts';
 import { cancelCall } from '../world/authorization.ts';
 import { type Brought, bring, failure, read, replayed } from './bring.ts';
 import { decode, found } from './proofs.ts';
@@ -155,6 +155,40 @@ describe('a call that is settled after the backend answered, and that is not pai
   /** Buys with the next proof, for the 402 that answered the last one. */
   const buyAnew = async (refused: Brought): Promise<Brought> => buyWith(await buyer.pay(owed(refused).envelope));
 
+  /** Brings the proof, empties the wallet during the work, and lets the backend answer. */
+  const bringAndEmpty = async (proof: string, workMs: number): Promise<Brought> => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { arrived } = heldUntil(released);
+    const answered = buyWith(proof);
+    await arrived;
+    await moveAll(buyer, privateKeyToAddress(generatePrivateKey()));
+    await delay(workMs);
+    release();
+    return answered;
+  };
+
+  it('the budget of unpaid work is spent: what was made is still sold to the next proof, and then there is room again', async () => {
+    gateway.reload({ limits: { unpaidWork: { perResource: 1 } } });
+    try {
+      const flow = async (): Promise<unknown> => {
+        const [offer] = (await quoteOf(gateway, ID, CITY)).body.payment.accepts;
+        return (offer?.['extra'] as { readonly paymentFlow?: string } | undefined)?.paymentFlow;
+      };
+      const proof = await proofFor(gateway, buyer, ID, CITY);
+      const earned = await income();
+      const refused = await bringAndEmpty(proof, SIMULATION_FRESH_MS);
+      assert.ok(owed(refused).names);
+      assert.equal(await flow(), 'upfront');
+      await chain.mint(buyer.address, PRICE_UNITS);
+      const bought = await buyAnew(refused);
+      assert.deepEqual([bought.status, bought.bytes.toString()], [200, '{"sold":true}']);
+      assert.deepEqual([(await income()) - earned, backend.requests.length], [PRICE_UNITS, 1]);
+      assert.equal(await flow(), 'authorization');
+    } finally {
+      gateway.reload({});
+    }
+  });
+
   for (const [what, { answer: failing, status, code, reason }] of Object.entries(FAILURES))
     it(`the backend ${what}: no money moves, and the same proof buys later`, async () => {
       const proof = await proofFor(gateway, buyer, ID, CITY);
@@ -180,18 +214,6 @@ describe('a call that is settled after the backend answered, and that is not pai
       assert.deepEqual([funds - (await buyer.balance()), (await income()) - earned], [PRICE_UNITS, PRICE_UNITS]);
       await receiptWhen(gateway, bought.requestId, true);
     });
-
-  /** Brings the proof, empties the wallet during the work, and lets the backend answer. */
-  const bringAndEmpty = async (proof: string, workMs: number): Promise<Brought> => {
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const { arrived } = heldUntil(released);
-    const answered = buyWith(proof);
-    await arrived;
-    await moveAll(buyer, privateKeyToAddress(generatePrivateKey()));
-    await delay(workMs);
-    release();
-    return answered;
-  };
 
   it('the payer empties its wallet during the work: no answer, no receipt, and its next proof buys what was made', async () => {
     const proof = await proofFor(gateway, buyer, ID, CITY);

@@ -47,10 +47,10 @@ import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-
 import type { UnpaidWork } from './unpaid-work.ts';
 
 /**
- * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, slot 3 s, verify
- * 6.5 s, settle 60 s, the slowest reader 130 s.
+ * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, budget of unpaid
+ * work 3 s, slot 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s.
  */
-const SETTLEMENT_BOUND_MS = 205_000;
+const SETTLEMENT_BOUND_MS = 208_000;
 
 /** The reason of a proof that the present offer does not allow (contract 1.3). */
 const SOLD_OTHERWISE = 'invalid_payment_requirements';
@@ -114,6 +114,8 @@ class SettlementAttempt {
   #held: HeldConnection | undefined;
   /** The backend's answer, where this attempt has it before the settlement. */
   #answer: KeptAnswer | undefined;
+  /** The earlier payment that this answer was made for, which came to nothing. */
+  #bought: string | undefined;
   /** Whether the backend worked in this attempt, for the budget. */
   #worked = false;
 
@@ -170,6 +172,7 @@ class SettlementAttempt {
   async #answerBefore(record: PaymentRecord): Promise<KeptAnswer | undefined> {
     if (record.answered === undefined) return undefined;
     this.#unpaidWork.paid(record.payId);
+    if (this.#bought !== undefined) this.#unpaidWork.paid(this.#bought);
     return this.#answer ?? this.#ledger.kept(record.payId).catch(() => undefined);
   }
 
@@ -238,8 +241,11 @@ class SettlementAttempt {
   /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
   async #workFirst(record: PaymentRecord, { network, answerOf }: WorkFirst): Promise<StepResult> {
     this.#answer = await this.#answerOfEarlier(record, answerOf);
-    // Nothing is worked for what is there: it needs no place, and no backend.
-    if (this.#answer !== undefined) return this.#begin(record);
+    if (this.#answer !== undefined) {
+      // Nothing is worked for what is there: it needs no place, and no backend.
+      this.#bought = answerOf;
+      return this.#begin(record);
+    }
     const { payId, payer, resourceId } = record;
     const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network });
     if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
@@ -352,14 +358,15 @@ class SettlementAttempt {
     );
   }
 
-  /** Writes an outcome. An answer that is certainly not paid for is reported. */
+  /** Writes an outcome. An answer that is certainly not paid for is reported, once. */
   async #recordOutcome(
     record: PaymentRecord,
     settlement: Settlement,
     facts?: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
   ): Promise<StepResult> {
     const result = await recordOutcome(this.#context, this.#request, record, settlement, facts);
-    if (result.kind === 'refused' && record.answered !== undefined) this.#workedInVain(record, result.owed.reason);
+    if (result.kind === 'refused' && record.answered !== undefined && this.#bought === undefined)
+      this.#workedInVain(record, result.owed.reason);
     return result;
   }
 
@@ -416,7 +423,7 @@ class SettlementAttempt {
 
   #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
     // An answer that this proof was to buy waits for the next one.
-    const answerOf = this.#answer && this.#request.work?.answerOf;
+    const answerOf = this.#bought;
     const refused = (gone: { readonly kind: 'gone' }): StepResult => ({
       kind: 'refused',
       owed: SafeToRechallenge.discarded(gone, reason, answerOf),

@@ -320,8 +320,8 @@ async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): P
 /** Unpaid work, the latest first. Records expire before their entries do. @throws StoreError */
 async function unpaidRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
   const ids = await answered(redis.zrange(keys.unpaid, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit));
-  const records = await Promise.all(ids.map((payId) => readRecord(redis, keys, payId)));
-  return records.flatMap((record) => (record?.state === 'refused' ? [record] : []));
+  const found = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
+  return found.filter((record) => typeof record === 'object').filter(({ state }) => state === 'refused');
 }
 
 /** The record of an entry of the work list. Records expire, entries do not: this forgets those. */

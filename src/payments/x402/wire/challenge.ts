@@ -60,7 +60,7 @@ interface ChallengeFacts {
   readonly requestId: string;
   /** ISO 8601. */
   readonly expiresAt: string;
-  /** The buyer's secret, of `TOKEN_CHARACTERS` (contract 4.5). */
+  /** The buyer's secret (contract 4.5); of `TOKEN_CHARACTERS`, unless a refusal names an answer. */
   readonly token: string;
   /** The mandate that must come too, as JSON text (ap2 7.4); undefined where none is required. */
   readonly authorization?: string | undefined;
