@@ -65,6 +65,8 @@ export async function gatherCrowd(market: Market, chain: ChainAccess): Promise<C
       const late = calls.flatMap((call) => call.lines.filter(isOpen).map((line) => ({ call, line })));
       const seed = seedOf(`${plan.seed}/late`);
       await inTurns(late, plan.buyers, async ({ call, line }) => {
+        // Counted from when it comes: many come, a few at a time.
+        market.giveUpAt = Date.now() + plan.settleDownMs;
         const [buyer, own] = [byAddress.get(line.proof.payer), seed.fork(String(call.id))];
         const challenge = await buyer?.redeem(call, line, own);
         if (call.kind === 'honest') await buyer?.pay(call, challenge, own);

@@ -110,7 +110,6 @@ async function play(
   const lastOpenAt = await untilQuiet(reader, buying, () => facilitator.owed === 0, plan.settleDownMs);
   const lastFaultAt = Math.max(controller.lastAt, faults.lastAt);
   progress(`quiet ${lastOpenAt - lastFaultAt} ms after the last fault`);
-  market.giveUpAt = Date.now() + plan.settleDownMs;
   await comeBack(crowd, reader, plan);
   const open = [...(await reader.open()), ...(await reader.waiting())];
   const [chainLedger, store] = await Promise.all([readChain(chain, payTo, PRICE_UNITS), reader.read()]);
