@@ -36,7 +36,7 @@ export interface Delivered {
 const SLOW_MS = [100, 1_600] as const;
 const FAULTS = ['error', 'executed_cut', 'executed_slow', 'cut'] as const;
 
-/** Starts the backend: reports by `GET …/{input}`, orders and jobs by `POST` and `{ input }`. */
+/** Starts the backend: `GET …/{input}` for reports, `POST …` with `{ input }` for the others. */
 export async function openMerchant(plan: Plan, faults: Faults): Promise<Merchant> {
   const work = new Map<string, Work>();
   let executions = 0;
