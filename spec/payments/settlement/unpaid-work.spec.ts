@@ -5,11 +5,11 @@ import {
   createUnpaidWork,
   type UnpaidWork,
   type UnpaidWorkLimits,
-  type WorkFor,
 } from '../../../src/payments/settlement/unpaid-work.ts';
 import { rest, type VirtualTime, virtualTime } from './virtual-time.ts';
 
 const WINDOW_MS = 60_000;
+type WorkFor = Parameters<UnpaidWork['enter']>[0];
 type Entered = Awaited<ReturnType<UnpaidWork['enter']>>;
 type Place = Exclude<Entered, string>;
 

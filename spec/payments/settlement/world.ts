@@ -13,7 +13,7 @@ import {
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import type { Lease } from '../../../src/payments/settlement/reservations.ts';
 import { SafeToRechallenge } from '../../../src/payments/settlement/safe-to-rechallenge.ts';
-import { createSettler, type UnpaidAnswer } from '../../../src/payments/settlement/settle.ts';
+import { createSettler, type SettlementParts } from '../../../src/payments/settlement/settle.ts';
 import type {
   Paid,
   SettlementRequest,
@@ -40,6 +40,8 @@ export const KEEP_ANSWER_MS = 60_000;
 export const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
 /** How long a sample proof is valid from the beginning of a test, seconds. */
 const VALID_FOR_S = 120;
+
+type UnpaidAnswer = Parameters<NonNullable<SettlementParts['onUnpaid']>>[0];
 
 const UNPAID_LIMITS = { perResource: 8, perNetwork: 8, all: 8, windowMs: 60_000 };
 
