@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream';
 import type { BackendAnswer } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
+import { ANSWER_BUFFER_BYTES } from '../../backend/received-answer.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../../payments/ledger/ledger.ts';
 
 interface CapturedAnswer {
@@ -54,7 +55,16 @@ export async function readOn(body: BackendAnswer['body']): Promise<void> {
   await new Promise<void>((resolve) => body.once('close', resolve));
 }
 
-/** A kept answer in the shape of a fresh one. */
-export function asAnswer({ status, headers, body }: KeptAnswer): BackendAnswer {
-  return { status, headers, body: Readable.from(body.byteLength === 0 ? [] : [body], { objectMode: false }) };
+/** A kept answer in the shape of a fresh one; a short one is there as a whole. */
+export function asAnswer({ status, headers, body: bytes }: KeptAnswer): BackendAnswer {
+  let body: Readable | undefined;
+  return {
+    status,
+    headers,
+    ...(bytes.byteLength > ANSWER_BUFFER_BYTES ? {} : { whole: bytes }),
+    get body() {
+      body ??= Readable.from(bytes.byteLength === 0 ? [] : [bytes], { objectMode: false });
+      return body;
+    },
+  };
 }

@@ -52,11 +52,14 @@ export function signDelivery(
 
 type AnswerDigest = Pick<ReceiptDigests, 'answer' | 'bytes'>;
 
-function digestAnswer({ whole, body }: BackendAnswer): () => AnswerDigest | undefined {
+function digestAnswer(answer: BackendAnswer): () => AnswerDigest | undefined {
+  const { whole } = answer;
   if (whole !== undefined) {
     const sum = { answer: hash('sha256', whole, 'hex'), bytes: whole.byteLength };
     return () => sum;
   }
+  // Asked for only here: of an answer whose body was asked for nothing is there as a whole.
+  const { body } = answer;
   const running = createHash('sha256');
   let bytes = 0;
   let sum: AnswerDigest | undefined;
