@@ -9,6 +9,7 @@ import { ACP_ERRORS } from '../../src/adapters/acp/error.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { askAcp, type CheckoutTestbed, openCheckoutTestbed } from '../adapters/acp/testbed.ts';
+import { pem } from '../config/sections/ap2.ts';
 import { reviewOf } from '../sidecar/injector/reviews.ts';
 import { ask, startInjector } from '../sidecar/injector/running-injector.ts';
 import { EDITS } from '../support/acp/faults.ts';
@@ -66,7 +67,10 @@ describe('alerts and dashboard', () => {
     await provokeInvalidDocuments(checkout);
     const redis = await startRedis();
     ends.defer(() => redis.stop());
-    const shared = { storage: { redis: { url: redis.url } }, overrides: { server: { workers: 2 } } };
+    const shared = {
+      storage: { redis: { url: redis.url } },
+      overrides: { server: { workers: 2 }, signing: { key: pem() } },
+    };
     const gateways = [
       testbed.gateway,
       checkout.gateway,
