@@ -84,11 +84,11 @@ describe('an answer that is kept and not paid for', () => {
     assert.equal(result.kept, undefined);
   });
 
-  it('waits for the end of its window, not for a reconciler', async () => {
+  it('waits for the end of its window where the chain shows no payment to a reconciler', async () => {
     const bench = reconcilerBench(world);
     await bench.open().round();
     const { dueAt = 0 } = (await record()) ?? {};
-    assert.deepEqual([await state(), world.peer.names(), bench.exchanges], ['worked', [], 0]);
+    assert.deepEqual([await state(), world.peer.names(), bench.exchanges], ['worked', ['reconcile'], 0]);
     assert.ok(dueAt >= world.terms.validBefore * 1_000 && dueAt <= world.terms.validBefore * 1_000 + 10_000);
   });
 

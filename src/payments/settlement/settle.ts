@@ -312,7 +312,8 @@ class SettlementAttempt {
 
   /** Nothing is paid without its buyer, or by a gateway that closes. Undefined: it may be paid. */
   async #unwanted(record: PaymentRecord): Promise<StepResult | undefined> {
-    if (!this.#buyerIsHere()) return this.#endWork(record, { kind: 'gone' });
+    if (this.#request.left === undefined) return this.#endWork(record, { kind: 'gone' });
+    if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     if (!this.#request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     return undefined;
   }
@@ -341,10 +342,12 @@ class SettlementAttempt {
     }
   }
 
-  /** Leaves the answer to its buyer; past the window of its proof the chain decides. */
+  /**
+   * Leaves the answer to its buyer, unless the chain decides: past the window of its proof, and
+   * before it where a store that lost its last seconds has forgotten that it was paid.
+   */
   async #endWork(record: PaymentRecord, otherwise: StepResult): Promise<StepResult> {
     const ended = endOf(record);
-    if (ended === undefined && otherwise.kind !== 'spent') return this.#putBack(record, otherwise);
     if (!this.#rail.seesChain)
       return ended === undefined
         ? this.#putBack(record, otherwise)
