@@ -4,6 +4,7 @@ import {
   type Keeping,
   type KeptAnswer,
   MAX_KEPT_BYTES,
+  type PaymentLedger,
   type PaymentRecord,
   type PaymentState,
 } from '../../src/payments/ledger/ledger.ts';
@@ -194,9 +195,8 @@ export function workContract(name: string, open: OpenStore): void {
       done(await keep(2 * LEASE_MS));
       await clockPast(store, started.changedAt + 1);
       assert.deepEqual(plain(await ledger.kept(record.payId)), keptAnswer('second'));
-      const short = done(await keep(1));
-      await clockPast(store, short.changedAt + 1);
-      assert.equal(await ledger.kept(record.payId), undefined);
+      done(await keep(1));
+      await untilGone(ledger, record.payId);
     });
 
     it('are none when they are to be kept for no time', async () => {
@@ -214,8 +214,8 @@ export function workContract(name: string, open: OpenStore): void {
       const keep = (keeping: Keeping) => ledger.note({ ...holder(record), leaseMs: LEASE_MS, keeping });
       done(await keep({ forMs: LEASE_MS }));
       assert.equal(await ledger.kept(record.payId), undefined);
-      const brief = done(await keep({ answer: keptAnswer(), forMs: 1 }));
-      await clockPast(store, brief.changedAt + 1);
+      done(await keep({ answer: keptAnswer(), forMs: 1 }));
+      await untilGone(ledger, record.payId);
       done(await keep({ forMs: LEASE_MS }));
       assert.equal(await ledger.kept(record.payId), undefined);
     });
@@ -280,6 +280,11 @@ export function workContract(name: string, open: OpenStore): void {
 }
 
 /** Engines may answer with any kind of byte array. */
+/** Redis forgets by a clock of its own, which is not the one in a record. */
+async function untilGone(ledger: Pick<PaymentLedger, 'kept'>, payId: string): Promise<void> {
+  while ((await ledger.kept(payId)) !== undefined);
+}
+
 function plain(kept: KeptAnswer | undefined) {
   return kept === undefined ? undefined : { ...kept, body: new Uint8Array(kept.body) };
 }
