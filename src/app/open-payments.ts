@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RequestHandler } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
-import type { BackendRequest } from '../backend/exchange.ts';
+import { type BackendRequest, TOO_LARGE } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { USUAL_LIMITS } from '../config/sections/resources.ts';
 import { protocolOf } from '../events/event.ts';
@@ -242,7 +242,7 @@ function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['o
     read: () => unpaid,
   });
   return (facts) => {
-    unpaid[facts.reason === 'response_too_large' ? 'too_large' : 'refused'] += 1;
+    unpaid[facts.reason === TOO_LARGE ? 'too_large' : 'refused'] += 1;
     log.warn(facts, 'the backend worked for a call that is not paid');
   };
 }

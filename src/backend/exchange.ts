@@ -72,6 +72,13 @@ export type ReserveBackend = () => Promise<HeldConnection | undefined>;
  */
 export type BackendFailure = 'unreachable' | 'timeout' | 'transport' | 'response_too_large' | 'aborted';
 
+export const TOO_LARGE: BackendFailure = 'response_too_large';
+
+/** The closed words of contract 1.2: unreachable and broken off look the same from outside. */
+export function wireReason<Reason extends string>(reason: Reason): Exclude<Reason, 'unreachable'> | 'transport' {
+  return reason === 'unreachable' ? 'transport' : (reason as Exclude<Reason, 'unreachable'>);
+}
+
 export class BackendError extends Error {
   readonly reason: BackendFailure;
   /** False: certainly no byte of the request reached the backend; any method may be sent again. */

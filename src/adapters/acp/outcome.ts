@@ -3,6 +3,7 @@
  * Everything after it (claims, events, the answer to the caller) goes by this outcome.
  */
 
+import { wireReason } from '../../backend/exchange.ts';
 import type { Unknown } from '../../checkouts/claims.ts';
 import { OPERATION_RULES, type Operation } from '../../checkouts/operations.ts';
 import { JsonError, parseStrictJson } from '../../json/strict.ts';
@@ -72,7 +73,7 @@ export function outcomeOf(asked: AskedCall, reply: BackendReply): Outcome {
 }
 
 function failedOutcome({ reason, status, written, cause }: Extract<BackendReply, { kind: 'failed' }>): Outcome {
-  const facts = { status, reason: reason === 'unreachable' ? 'transport' : reason, cause } as const;
+  const facts = { status, reason: wireReason(reason), cause } as const;
   if (!written) return failure({ ...facts, why: undefined });
   if (reason === 'timeout') return failure({ ...facts, why: 'timeout' });
   return failure({ ...facts, why: reason === 'response_too_large' ? 'invalid_document' : 'reset' });

@@ -6,6 +6,7 @@ import {
   type BackendRequest,
   classify,
   type Exchange,
+  wireReason,
 } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
@@ -27,8 +28,9 @@ export async function fetchAnswer(
     return { kind: 'failed', failure: { status: answer.status, ...reason, requestWritten: true } };
   } catch (thrown) {
     if (!(thrown instanceof BackendError)) throw thrown;
-    const reason = thrown.reason === 'unreachable' ? 'transport' : thrown.reason;
-    return { kind: 'failed', failure: { status: 0, reason, requestWritten: thrown.requestWritten, cause: thrown } };
+    const { requestWritten } = thrown;
+    const reason = wireReason(thrown.reason);
+    return { kind: 'failed', failure: { status: 0, reason, requestWritten, cause: thrown } };
   }
 }
 

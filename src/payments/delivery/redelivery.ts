@@ -3,7 +3,7 @@
  * request to the backend and the answer is kept.
  */
 
-import type { BackendFailure, Exchange } from '../../backend/exchange.ts';
+import { type Exchange, TOO_LARGE } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import { protocolOf } from '../../events/event.ts';
@@ -14,7 +14,6 @@ import { backendIdempotencyKey } from '../settlement/terms.ts';
 import type { DeliveryRecorder } from './delivery-recorder.ts';
 import { fetchAnswer } from './fetch-answer.ts';
 
-const TOO_LARGE: BackendFailure = 'response_too_large';
 /** Left to the buyer, whose next call brings the request. */
 const UNREADABLE: Worked = {
   kind: 'failed',

@@ -6,7 +6,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import type { BackendFailure, HeldConnection } from '../../backend/exchange.ts';
+import { type HeldConnection, TOO_LARGE } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -55,7 +55,6 @@ const SETTLEMENT_BOUND_MS = 208_000;
 /** The reason of a proof that the present offer does not allow (contract 1.3). */
 const SOLD_OTHERWISE = 'invalid_payment_requirements';
 const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
-const TOO_LARGE: BackendFailure = 'response_too_large';
 
 const NOT_REACHED = {
   kind: 'postponed',
@@ -407,7 +406,7 @@ class SettlementAttempt {
     );
   }
 
-  /** Leaves a withdrawn record to its buyer, and past its window to the chain. */
+  /** Leaves what is not under way to its buyer, and past its window to the chain. */
   async #putBack(record: PaymentRecord, result: StepResult): Promise<StepResult> {
     const noted = await this.#ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? result : { kind: 'in_flight' };

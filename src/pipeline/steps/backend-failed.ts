@@ -3,7 +3,7 @@
  * whether the same call may be sent again. `forward` and `deliver` use it, `settle` for copies.
  */
 
-import type { BackendFailure } from '../../backend/exchange.ts';
+import { TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
@@ -13,8 +13,6 @@ import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall, ProvenCall } from '../call.ts';
-
-const TOO_LARGE: BackendFailure = 'response_too_large';
 
 /** For the caller of a free resource whose mandate is used and who has no answer. */
 export const MANDATE_USED =
@@ -132,9 +130,4 @@ export function undeliveredError(
 /** Whether the same request may get another answer later; a redirect and a 404 stay. */
 function mayPass(status: number): boolean {
   return status !== 404 && !(status >= 300 && status <= 399);
-}
-
-/** The closed words of contract 1.2: unreachable and broken off look the same from outside. */
-function wireReason(reason: string): string {
-  return reason === 'unreachable' ? 'transport' : reason;
 }
