@@ -98,17 +98,23 @@ export function workContract(name: string, open: OpenStore): void {
       assert.equal((await ledger.unpaid(100)).length, length + 1);
     });
 
-    it('worked comes with the status of the answer, and the status with nothing else', async () => {
+    it('worked comes with the status of the answer, settling may, and nothing else', async () => {
       const { ledger } = store();
       const record = await reserved();
       const corrupt = { name: 'LedgerCorruption' };
       await assert.rejects(ledger.advance(move(record, 'worked', { facts: {} })), corrupt);
-      await assert.rejects(ledger.advance(move(record, 'settling', { facts: { answered: 200 } })), corrupt);
       await assert.rejects(ledger.note({ ...holder(record), leaseMs: 0, facts: { answered: 200 } }), corrupt);
       await assert.rejects(ledger.advance(move(record, 'worked', { facts: { answered: 0 } })), corrupt);
       assert.deepEqual(await ledger.read(record.payId), record);
       const worked = done(await ledger.advance(move(record, 'worked', { facts: { answered: 201 } })));
       assert.equal(done(await ledger.advance(move(worked, 'settling'))).answered, 201);
+      const begun = await ledger.advance(move(await reserved(), 'settling', { facts: { answered: 202 } }));
+      const settling = done(begun);
+      assert.equal(settling.answered, 202);
+      await assert.rejects(
+        ledger.advance(move(settling, 'settled', { facts: { evidence: 'claim', transaction: '0x1', answered: 202 } })),
+        corrupt,
+      );
     });
 
     it('worked is never deleted, and has no transaction', async () => {

@@ -28,7 +28,7 @@ import { createFindEarlier, createFindOwn, type FindOwn } from '../payments/sett
 import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases } from '../payments/settlement/reservations.ts';
-import { createSettler, type SettlementParts } from '../payments/settlement/settle.ts';
+import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
@@ -232,17 +232,19 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
 }
 
 function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnpaid']> {
-  const unpaid = { refused: 0, too_large: 0 };
+  const unpaid = { refused: 0, too_large: 0, unkept: 0 };
+  const causes: Readonly<Record<string, keyof typeof unpaid>> = { [TOO_LARGE]: 'too_large', [UNKEPT]: 'unkept' };
   metrics.counter({
     name: 'acg_unpaid_work_total',
     help:
       'Answers of the backend that were not paid for, of resources with settle: after. refused: the payment came to nothing; ' +
-      'GET /api/receipts/unpaid lists them. too_large: the answer was too large to be kept, so nothing was taken for it.',
+      'GET /api/receipts/unpaid lists them. too_large: the answer was too large to be kept, so nothing was taken for it. ' +
+      'unkept: the store did not confirm that it keeps the answer, so nothing was taken for it.',
     label: 'cause',
     read: () => unpaid,
   });
   return (facts) => {
-    unpaid[facts.reason === TOO_LARGE ? 'too_large' : 'refused'] += 1;
+    unpaid[causes[facts.reason] ?? 'refused'] += 1;
     log.warn(facts, 'the backend worked for a call that is not paid');
   };
 }

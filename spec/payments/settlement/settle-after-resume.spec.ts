@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
-import { LEASE_MS } from '../../../src/payments/settlement/reservations.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
@@ -21,18 +20,19 @@ const OPEN = { kind: 'open' } as const;
 const SILENT = { kind: 'unknown', cause: 'cut' } as const;
 const SENDING_REFUSED = { kind: 'refused', reason: 'invalid_transaction_state', evidence: 'elsewhere' } as const;
 
-/** A settlement of each test whose first attempt died when the answer was kept. */
+/** A settlement of each test whose gateway closed while the backend worked. */
 function workedOfEachTest() {
   const world = worldOfEachTest();
   beforeEach(async () => {
     world.terms = { ...world.terms, tokenDigest: TOKEN };
-    const ledger = world.broken({
-      advance: (command) =>
-        command.to === 'settling' ? Promise.reject(new Error('killed')) : world.ledger.advance(command),
-    });
-    await world.settleAfter({}, ledger);
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+    await world.settleAfter();
+    world.gateOpen = true;
+    world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
     world.peer.asked.length = 0;
-    world.later(LEASE_MS + 1);
     assert.equal(await world.state(), 'worked');
   });
   return world;
@@ -85,6 +85,8 @@ describe('an answer that is kept and not paid for', () => {
   });
 
   it('waits for the end of its window where the chain shows no payment to a reconciler', async () => {
+    await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: 1 });
+    world.later(2);
     const bench = reconcilerBench(world);
     await bench.open().round();
     const { dueAt = 0 } = (await record()) ?? {};
@@ -193,6 +195,19 @@ describe('an answer that is kept, whose payer has all its settlements under way'
     };
     return { time, settler, finish };
   };
+
+  it('is kept before it waits, where the backend has just answered', async () => {
+    const { settler, finish } = await fillUp();
+    const terms = { ...freshTerms(), settle: 'after' } as const;
+    const request = requestWith({ terms });
+    const work = { network: 'network', answerOf: undefined, call: world.backend.callIn(request.journal) };
+    const result = settler.settle({ ...request, work });
+    await rest();
+    assert.equal((await world.ledger.read(terms.payId))?.state, 'worked');
+    assert.deepEqual(await world.ledger.kept(terms.payId), ANSWER);
+    await finish();
+    assert.equal((await result).kind, 'paid');
+  });
 
   it('is crowded: it waits on for the same proof', async () => {
     const { time, settler, finish } = await fillUp();

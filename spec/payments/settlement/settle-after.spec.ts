@@ -25,7 +25,7 @@ describe('a payment that is settled after the backend answered', () => {
       },
     });
 
-  it('is verified, worked for, kept with its state, and only then begun and settled', async () => {
+  it('is verified, worked for, kept in the write that begins the settlement, and only then settled', async () => {
     const steps: string[] = [];
     world.peer.script.verify = async () => {
       steps.push(`verify, ${await state()}`);
@@ -43,8 +43,7 @@ describe('a payment that is settled after the backend answered', () => {
     assert.deepEqual(steps, [
       'verify, reserved',
       'the backend, reserved',
-      'worked with the answer',
-      'settling',
+      'settling with the answer',
       'settle, settling',
       'settled',
     ]);
@@ -246,33 +245,65 @@ describe('a buyer who is gone, or a gate that closes, where the backend works fi
 describe('the store while the answer is kept', () => {
   const world = worldOfEachTest();
   const { settleAfter, requestWith, later, record, state, broken } = world;
-  const atWorked = (write: PaymentLedger['advance']): PaymentLedger =>
-    broken({ advance: (command) => (command.to === 'worked' ? write(command) : world.ledger.advance(command)) });
-
-  it('is silent: the call fails, nothing is sent, and the same proof begins anew', async () => {
-    await assert.rejects(settleAfter({}, atWorked(world.away)), StoreError);
-    assert.deepEqual([world.peer.names(), world.held.size, world.connections], [['verify'], 0, 0]);
-    assert.equal(await state(), 'reserved');
+  /** A ledger whose writes that bring an answer are made so. */
+  const atAnswer = (write: PaymentLedger['advance']): PaymentLedger =>
+    broken({ advance: (command) => (command.keeping === undefined ? world.ledger.advance(command) : write(command)) });
+  const standsSilently: PaymentLedger['advance'] = async (command) => {
+    await world.ledger.advance(command);
+    return world.silent();
+  };
+  const closing = (): void => {
+    world.backend.script.answer = async () => {
+      world.gateOpen = false;
+      return { kind: 'answer', answer: ANSWER };
+    };
+  };
+  const open = (): void => {
+    world.gateOpen = true;
+    world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
     later(LEASE_MS + 1);
+  };
+
+  const writes = [
+    ['with the settlement', () => undefined],
+    ['alone', closing],
+  ] as const;
+  for (const [how, begin] of writes)
+    it(`${how}, is silent: the call fails, nothing is sent, and the same proof begins anew`, async () => {
+      begin();
+      await assert.rejects(settleAfter({}, atAnswer(world.away)), StoreError);
+      assert.deepEqual([world.peer.names(), world.held.size, world.connections], [['verify'], 0, 0]);
+      assert.equal(await state(), 'reserved');
+      assert.deepEqual(
+        world.unpaid.map(({ reason }) => reason),
+        ['storage_error'],
+      );
+      open();
+      assert.equal((await settleAfter()).kind, 'paid');
+      assert.equal(world.backend.called.length, 2);
+    });
+
+  it('alone, is silent, and the write stands all the same: the next attempt pays for what is kept', async () => {
+    closing();
+    await assert.rejects(settleAfter({}, atAnswer(standsSilently)), StoreError);
+    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
+    open();
     assert.equal((await settleAfter()).kind, 'paid');
-    assert.equal(world.backend.called.length, 2);
+    assert.equal(world.backend.called.length, 1);
   });
 
-  it('is silent, and the write stands all the same: the next attempt pays for what is kept', async () => {
-    const ledger = atWorked(async (command) => {
-      await world.ledger.advance(command);
-      return world.silent();
-    });
-    await assert.rejects(settleAfter({}, ledger), StoreError);
-    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
-    later(LEASE_MS + 1);
+  it('with the settlement, is silent, and the write stands: uncertain, and the next attempt pays for what is kept', async () => {
+    assert.equal((await settleAfter({}, atAnswer(standsSilently))).kind, 'uncertain');
+    assert.deepEqual([await state(), world.peer.names(), world.unpaid], ['settling', ['verify'], []]);
+    world.peer.script.reconcile = async () => ({ kind: 'open' });
+    open();
     assert.equal((await settleAfter()).kind, 'paid');
     assert.equal(world.backend.called.length, 1);
   });
 
   it('loses one reply: the repeated write changes nothing twice', async () => {
     let lost = 0;
-    const ledger = atWorked(async (command) => {
+    const ledger = atAnswer(async (command) => {
       const advanced = await world.ledger.advance(command);
       if (lost > 0) return advanced;
       lost += 1;
@@ -294,12 +325,15 @@ describe('the store while the answer is kept', () => {
     assert.deepEqual([await state(), world.peer.names()], ['settled', ['verify', 'verify', 'settle']]);
   });
 
-  it('is silent when the settlement begins: the call fails, and the answer waits for the same proof', async () => {
+  it('is silent when the settlement of a kept answer begins: the call fails, and the answer waits on', async () => {
+    closing();
+    await settleAfter();
+    open();
     const ledger = broken({
       advance: (command) => (command.to === 'settling' ? world.away() : world.ledger.advance(command)),
     });
     await assert.rejects(settleAfter({}, ledger), StoreError);
-    assert.deepEqual([await state(), world.peer.names()], ['worked', ['verify']]);
+    assert.deepEqual([await state(), world.peer.names(), world.unpaid], ['worked', ['verify', 'verify'], []]);
   });
 
   it('may have written that the settlement begins: uncertain', async () => {
@@ -311,7 +345,7 @@ describe('the store while the answer is kept', () => {
 
   it('keeps the events of the call for its next write', async () => {
     const { journal } = requestWith();
-    await assert.rejects(settleAfter({ journal }, atWorked(world.away)), StoreError);
+    await assert.rejects(settleAfter({ journal }, atAnswer(world.away)), StoreError);
     assert.deepEqual(
       journal.take().map(({ type }) => type),
       ['resource.requested', 'payment.verified', 'backend.called'],

@@ -57,6 +57,20 @@ describe('slots for settlements', () => {
     assert.equal(await next, 'settled');
   });
 
+  it('one that is free now is taken at once; where there is none nothing runs and nothing waits', async () => {
+    settleAll('0xAB', PAYER_SETTLEMENTS - 1);
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const last = slots.atOnce('0xab', () => promise);
+    assert.ok(last !== undefined);
+    assert.equal(
+      slots.atOnce('0xab', () => assert.fail('ran without a slot')),
+      undefined,
+    );
+    resolve('settled');
+    assert.equal(await last, 'settled');
+    assert.equal(await slots.atOnce('0xab', async () => 'the slot came back'), 'the slot came back');
+  });
+
   it('a slot comes back from a settlement that throws', async () => {
     const [failing] = settleAll('0xab', PAYER_SETTLEMENTS);
     const next = settle('0xab');

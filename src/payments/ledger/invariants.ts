@@ -205,8 +205,8 @@ export function assertKeeping(keeping: Keeping | undefined): void {
 
 /**
  * Evidence comes with the change to `settled` or `refused`, which need it, and with no other
- * command; so does the transaction of a refund with `refunding` and `refunded`, and the status of
- * an answer with `worked`. `to` is undefined for a note.
+ * command; so does the transaction of a refund with `refunding` and `refunded`. The status of an
+ * answer comes with `worked`, which needs it, or with `settling`. `to` is undefined for a note.
  * @throws LedgerCorruption before anything is written
  */
 export function assertFacts(
@@ -214,7 +214,7 @@ export function assertFacts(
   { evidence, transaction, reason, refundTransaction, answered }: PaymentFacts,
 ): void {
   if (!RECORD.answered(answered)) throw new LedgerCorruption('answered is malformed');
-  if ((to === 'worked') !== (answered !== undefined))
+  if (answered === undefined ? to === 'worked' : to !== 'worked' && to !== 'settling')
     throw new LedgerCorruption(
       `${to ?? 'a note'} ${answered === undefined ? 'without' : 'with'} the status of an answer`,
     );

@@ -257,7 +257,7 @@ export interface PaymentFacts {
   readonly recovered?: 'chain';
   readonly sending?: Sending;
   readonly refundTransaction?: string;
-  /** Comes with `worked` and with no other command. */
+  /** Comes with `worked` or `settling`, and the answer with it, and with no other command. */
   readonly answered?: number;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;

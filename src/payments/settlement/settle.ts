@@ -62,7 +62,13 @@ const NOT_REACHED = {
   cause: 'no connection to the merchant',
 } as const;
 
-/** Work that was not paid for. `reason`: as a 402 states it, or `response_too_large`. */
+/** The store did not confirm that it has an answer. */
+export const UNKEPT = 'storage_error';
+
+/**
+ * Work that was not paid for. `reason`: as a 402 states it, or why its answer was not kept, which is
+ * `response_too_large` or `storage_error`.
+ */
 export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {
   readonly reason: string;
 }
@@ -232,7 +238,12 @@ class SettlementAttempt {
     if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
     if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
     if (record.settle === 'after') return this.#haveItWorked(record);
-    return beginSettling(this.#context, this.#request, record, true, (settling) =>
+    return this.#pay(record, { verified: true });
+  }
+
+  /** Writes that the settlement begins, and sends it. */
+  #pay(record: PaymentRecord, begun: { readonly verified?: true; readonly answer?: KeptAnswer }): Promise<StepResult> {
+    return beginSettling(this.#context, this.#request, record, begun, (settling) =>
       this.#settle(settling, { sentBefore: false }),
     );
   }
@@ -258,7 +269,11 @@ class SettlementAttempt {
     return result;
   }
 
-  /** Verified: the backend works, its answer is kept, and then it is paid for. */
+  /**
+   * Verified: the backend works, its answer is kept, and then it is paid for. Where nothing is in
+   * the way the write that keeps it begins the settlement too; otherwise the answer is kept before
+   * anything is waited for.
+   */
   async #haveItWorked(record: PaymentRecord): Promise<StepResult> {
     this.#request.journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
     if (this.#answer === undefined) {
@@ -266,7 +281,14 @@ class SettlementAttempt {
       if (worked.kind === 'failed') return this.#giveUp(record, () => ({ kind: 'unworked', failure: worked.failure }));
       this.#answer = worked.answer;
     }
-    const kept = await writeWorked(this.#context, this.#request, record, this.#answer);
+    const answer = this.#answer;
+    const unkept = (cause: unknown): never => {
+      if (this.#worked) this.#workedInVain(record, UNKEPT);
+      throw cause;
+    };
+    const paying = this.#isWanted() ? this.#slots.atOnce(record.payer, () => this.#pay(record, { answer })) : undefined;
+    if (paying !== undefined) return paying.catch(unkept);
+    const kept = await writeWorked(this.#context, this.#request, record, answer).catch(unkept);
     return kept === undefined ? { kind: 'in_flight' } : this.#payForWork(kept, true);
   }
 
@@ -298,13 +320,9 @@ class SettlementAttempt {
   async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
     const otherwise = (await this.#unwanted(record)) ?? (fresh ? undefined : await this.#againstPaying(record));
     if (otherwise !== undefined) return otherwise;
-    const begin = (): Promise<StepResult> =>
-      beginSettling(this.#context, this.#request, record, false, (settling) =>
-        this.#settle(settling, { sentBefore: false }),
-      );
     return this.#slots.within(
       record.payer,
-      async () => (await this.#unwanted(record)) ?? begin(),
+      async () => (await this.#unwanted(record)) ?? this.#pay(record, {}),
       () => this.#putBack(record, { kind: 'crowded' }),
     );
   }
@@ -355,9 +373,7 @@ class SettlementAttempt {
     const shown = await this.#rail.reconcile(proof, requirements, undefined);
     if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
     if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
-    return beginSettling(this.#context, this.#request, record, false, (settling) =>
-      this.#recordOutcome(settling, shown),
-    );
+    return beginSettling(this.#context, this.#request, record, {}, (settling) => this.#recordOutcome(settling, shown));
   }
 
   /** Writes an outcome. An answer that is certainly not paid for is reported, once. */
@@ -388,7 +404,7 @@ class SettlementAttempt {
     const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
-      return beginSettling(this.#context, request, record, false, (settling) => this.#recordOutcome(settling, shown));
+      return beginSettling(this.#context, request, record, {}, (settling) => this.#recordOutcome(settling, shown));
     const notBegun = (why: string): Promise<StepResult> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
@@ -401,7 +417,7 @@ class SettlementAttempt {
     if (record.answered === undefined && !(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
-    return beginSettling(this.#context, request, record, true, (settling) =>
+    return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
       this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
     );
   }
@@ -416,6 +432,11 @@ class SettlementAttempt {
   async #holdsBackend(): Promise<boolean> {
     this.#held = await this.#request.reserveBackend();
     return this.#held !== undefined;
+  }
+
+  /** Whether its buyer waits for it, and this gateway may begin to settle. */
+  #isWanted(): boolean {
+    return this.#buyerIsHere() && this.#request.gateOpen();
   }
 
   /** Without its client a call moves no money: a copy may be refused and the buyer pay anew. */
@@ -478,7 +499,7 @@ class SettlementAttempt {
     const claim = await claimOfLost(this.#storeLoss, record, shown, this.#request.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
-    return beginSettling(this.#context, this.#request, record, false, (settling) =>
+    return beginSettling(this.#context, this.#request, record, {}, (settling) =>
       this.#recordOutcome(settling, shown, claim.facts),
     );
   }

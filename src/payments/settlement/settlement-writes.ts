@@ -6,6 +6,7 @@
 import type { Journal } from '../../events/journal.ts';
 import type { Time } from '../../time/time.ts';
 import {
+  type Advance,
   type Advanced,
   fencingToken,
   type KeptAnswer,
@@ -37,20 +38,22 @@ export interface LedgerContext {
 /**
  * Writes `settling`, and then runs the step that may move money. When the write may stand although
  * the store did not confirm it, a reconciler may settle: then the outcome is uncertain.
- * @param verified whether the rail verified the proof in this attempt, which is an event
+ * @param begun `verified`: the rail verified the proof in this attempt, which is an event; `answer`:
+ *   the backend's answer, kept for its buyer in the same write
  * @throws when the store is silent and nothing was written
  */
 export async function beginSettling(
   context: LedgerContext,
   { journal }: Pick<SettlementRequest, 'journal'>,
   record: PaymentRecord,
-  verified: boolean,
+  { verified = false, answer }: { readonly verified?: boolean; readonly answer?: KeptAnswer },
   then: (settling: PaymentRecord) => Promise<StepResult>,
 ): Promise<StepResult> {
   const earlier = journal.take();
   if (verified) journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
   const events = [...earlier, ...journal.take()];
-  const command = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events } as const;
+  const kept = answer === undefined ? {} : keptAnswer(record, answer);
+  const command = { ...fencingToken(record), to: 'settling', leaseMs: LEASE_MS, events, ...kept } as const;
   const settling = await persist(() => context.ledger.advance(command), context.time);
   if (settling.kind === 'done') {
     passed('settling', record.payId);
@@ -66,7 +69,7 @@ export async function beginSettling(
 }
 
 /**
- * Keeps the backend's answer for its buyer, and that it is there, before anything is sent.
+ * Keeps the backend's answer for its buyer, and that it is there, while nothing is paid.
  * @throws when the store is silent: then nothing was taken, and the backend worked in vain
  */
 export async function writeWorked(
@@ -76,10 +79,9 @@ export async function writeWorked(
   answer: KeptAnswer,
 ): Promise<PaymentRecord | undefined> {
   const events = journal.take();
-  const forMs = Math.max(record.validBefore * 1_000 - record.changedAt, 0) + RECORD_RETENTION_MS;
-  const facts = { answered: answer.status, reason: ANSWER_KEPT };
-  const command = { ...fencingToken(record), to: 'worked', leaseMs: LEASE_MS, facts, events } as const;
-  const worked = await persist(() => ledger.advance({ ...command, keeping: { answer, forMs } }), time);
+  const kept = keptAnswer(record, answer);
+  const command = { ...fencingToken(record), to: 'worked', leaseMs: LEASE_MS, events, ...kept } as const;
+  const worked = await persist(() => ledger.advance(command), time);
   if (worked.kind === 'done') {
     passed('worked', record.payId);
     return worked.record;
@@ -87,6 +89,15 @@ export async function writeWorked(
   journal.putBack(events);
   if (worked.kind === 'unwritten') throw worked.cause;
   return undefined;
+}
+
+/** Kept as long as its record is, whatever becomes of the payment. */
+function keptAnswer(
+  { validBefore, changedAt }: PaymentRecord,
+  answer: KeptAnswer,
+): Required<Pick<Advance, 'facts' | 'keeping'>> {
+  const forMs = Math.max(validBefore * 1_000 - changedAt, 0) + RECORD_RETENTION_MS;
+  return { facts: { answered: answer.status, reason: ANSWER_KEPT }, keeping: { answer, forMs } };
 }
 
 /**

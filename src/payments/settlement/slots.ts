@@ -37,6 +37,8 @@ interface Slots {
    * time, or when too many calls of this holder wait already.
    */
   within<T>(holder: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
+  /** Runs a step in a slot that is free now. Undefined: there is none, and nothing ran. */
+  atOnce<T>(holder: string, step: () => Promise<T>): Promise<T> | undefined;
 }
 
 interface Waiter {
@@ -79,15 +81,25 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
     return promise;
   };
 
+  const runIn = async <T>(holder: string, step: () => Promise<T>): Promise<T> => {
+    try {
+      return await step();
+    } finally {
+      leave(holder);
+    }
+  };
+  const atOnce = <T>(holder: string, step: () => Promise<T>): Promise<T> | undefined => {
+    if (!hasRoom(holder)) return undefined;
+    enter(holder);
+    return runIn(holder, step);
+  };
+
   return {
+    atOnce,
     async within(holder, step, crowded) {
-      if (hasRoom(holder)) enter(holder);
-      else if (!(await inTurn(holder))) return crowded();
-      try {
-        return await step();
-      } finally {
-        leave(holder);
-      }
+      const running = atOnce(holder, step);
+      if (running !== undefined) return running;
+      return (await inTurn(holder)) ? runIn(holder, step) : crowded();
     },
   };
 }
@@ -106,5 +118,8 @@ export function createSettlementSlots(time?: Time, processes = 1): SettlementSlo
     waitMs: SLOT_WAIT_MS,
   };
   const slots = createSlots(bounds, time);
-  return { within: (payer, step, crowded) => slots.within(payer.toLowerCase(), step, crowded) };
+  return {
+    within: (payer, step, crowded) => slots.within(payer.toLowerCase(), step, crowded),
+    atOnce: (payer, step) => slots.atOnce(payer.toLowerCase(), step),
+  };
 }

@@ -1,7 +1,7 @@
 /** The wrong designs that the simulator must notice. */
 
 import { randomUUID } from 'node:crypto';
-import type { Keeping, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
+import type { Advance, Keeping, Note, PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
 import { receiptOf } from '../../../src/payments/ledger/payment-receipt.ts';
 import * as table from '../../../src/payments/ledger/table.ts';
 import type { Settlement } from '../../../src/payments/rail.ts';
@@ -224,26 +224,24 @@ const WORKED_FIRST: readonly Mutant[] = [
   },
   {
     name: 'the payment is settled before the answer is sealed',
-    shows: /worked, and no answer is kept/,
+    shows: /answered, and no answer is kept/,
     ledger: (ledger) => ({
       ...ledger,
       advance: ({ keeping, ...command }) =>
-        ledger.advance(command.to === 'worked' || keeping === undefined ? command : { ...command, keeping }),
+        ledger.advance(isSealed(command) || keeping === undefined ? command : { ...command, keeping }),
     }),
   },
   {
     name: 'the answer is sealed once the payment is settled',
-    shows: /worked, and no answer is kept/,
+    shows: /answered, and no answer is kept/,
     ledger: (ledger) => {
       const answers = new Map<string, Keeping>();
       return {
         ...ledger,
         advance({ keeping, ...command }) {
-          if (command.to === 'worked' && keeping !== undefined) answers.set(command.payId, keeping);
+          if (isSealed(command) && keeping !== undefined) answers.set(command.payId, keeping);
           const sealed = command.to === 'settled' ? answers.get(command.payId) : keeping;
-          return ledger.advance(
-            command.to === 'worked' || sealed === undefined ? command : { ...command, keeping: sealed },
-          );
+          return ledger.advance(isSealed(command) || sealed === undefined ? command : { ...command, keeping: sealed });
         },
       };
     },
@@ -263,8 +261,8 @@ const WORKED_FIRST: readonly Mutant[] = [
       ...ledger,
       async advance(command) {
         const record = command.to === 'settling' ? await ledger.read(command.payId) : undefined;
-        if (record?.state !== 'worked') return ledger.advance(command);
-        return { kind: 'done', record: { ...record, state: 'settling' } };
+        if (record?.state !== 'worked' && record?.state !== 'reserved') return ledger.advance(command);
+        return { kind: 'done', record: { ...record, ...command.facts, state: 'settling' } };
       },
     }),
   },
@@ -300,11 +298,11 @@ const WORKED_FIRST: readonly Mutant[] = [
   },
   {
     name: 'work without pay has a receipt',
-    shows: /a receipt for a payment that is worked/,
+    shows: /a receipt for a payment that is (worked|settling)/,
     ledger: (ledger) => ({
       ...ledger,
       async advance(command) {
-        const receipt = command.to === 'worked' ? receiptOfWork(await ledger.read(command.payId)) : command.receipt;
+        const receipt = isSealed(command) ? receiptOfWork(await ledger.read(command.payId)) : command.receipt;
         return ledger.advance(receipt === undefined ? command : { ...command, receipt });
       },
     }),
@@ -312,6 +310,11 @@ const WORKED_FIRST: readonly Mutant[] = [
 ];
 
 export const AFTER_MUTANTS: readonly Mutant[] = WORKED_FIRST.map((mutant) => ({ ...mutant, settle: 'after' }));
+
+/** Whether a write brings the backend's answer, which must be kept with it. */
+function isSealed({ facts }: Pick<Advance, 'facts'>): boolean {
+  return facts?.answered !== undefined;
+}
 
 function paidFor(proof: Parameters<PaymentRail['settle']>[0]) {
   return { kind: 'settled', evidence: 'logs', transaction: transactionOf(nonceOf(proof)) } as const;

@@ -56,8 +56,9 @@ export class World implements Conductor {
     this.laws = new Laws(setting.settle, this.chain, now, (line) => this.schedule.log(line));
     const changed = (change: Change): void => {
       const { payId, after } = change;
-      if (after?.state === 'worked' && this.store.kept(payId) === undefined && !this.store.damaged.has(payId))
-        this.laws.broken('worked, and no answer is kept');
+      const isAnswered = after?.answered !== undefined && (after.state === 'worked' || after.state === 'settling');
+      if (isAnswered && this.store.kept(payId) === undefined && !this.store.damaged.has(payId))
+        this.laws.broken('answered, and no answer is kept');
       this.schedule.log(`  = ${after?.state ?? 'gone'} ${after?.reason ?? ''} ${after?.evidence ?? ''}`);
       this.laws.changed(change, this.store.damaged.has(payId));
       this.laws.mandates(this.store);
@@ -155,7 +156,9 @@ export class World implements Conductor {
     if (record === undefined || by.pausedUntil !== 0 || by.storeFaults > 0) return;
     if (this.#hasAnswer(record.payId)) this.laws.broken('the backend is asked again for an answer that is kept');
     const earlier = this.#answersOf.get(record.payId);
-    if (earlier !== undefined && record.settle === 'after' && this.#hasAnswer(earlier))
+    // A call with that proof for something else than the buyer asked for gets no answer of it.
+    const isSame = earlier !== undefined && this.store.records.get(earlier)?.bind === record.bind;
+    if (isSame && record.settle === 'after' && this.#hasAnswer(earlier))
       this.laws.broken('the backend is asked again for an answer that waits');
   }
 

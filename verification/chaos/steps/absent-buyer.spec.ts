@@ -27,10 +27,9 @@ const DEATHS = rowsOf<Death & { readonly rare?: true }>([
   { where: SHARED, kind: 'idempotent POST', step: 'forwarding', key: KEY },
   { where: SHARED, kind: 'idempotent POST', step: 'relayed', key: KEY, rare: true },
   { where: EMBEDDED, kind: 'GET settled after', step: 'working', rare: true },
-  { where: EMBEDDED, kind: 'GET settled after', step: 'worked' },
-  { where: EMBEDDED, kind: 'GET settled after', step: 'settling', rare: true },
+  { where: EMBEDDED, kind: 'GET settled after', step: 'settling' },
   { where: EMBEDDED, kind: 'GET settled after', step: 'signed', rare: true },
-  { where: SHARED, kind: 'POST settled after', step: 'worked', rare: true },
+  { where: SHARED, kind: 'POST settled after', step: 'settling', rare: true },
   { where: SHARED, kind: 'POST settled after', step: 'sending' },
   { where: SHARED, kind: 'POST settled after', step: 'settled' },
 ]);

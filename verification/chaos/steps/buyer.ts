@@ -83,8 +83,12 @@ export async function takeBack({ buyer, chain }: Ground, { nonce }: PaidCall): P
   await chain.send(sender, chain.token.address, await cancelCall(chain, buyer.account, nonce));
 }
 
-/** Sends the call once. Undefined when no whole answer came. */
-export async function send(call: PaidCall, baseUrl: string): Promise<Answer | undefined> {
+/** Sends the call once, until `signal` ends it. Undefined when no whole answer came. */
+export async function send(
+  call: PaidCall,
+  baseUrl: string,
+  signal = AbortSignal.timeout(PATIENCE_MS),
+): Promise<Answer | undefined> {
   try {
     const response = await fetch(`${baseUrl}/api/resources/${call.resourceId}/invoke`, {
       method: 'POST',
@@ -95,7 +99,7 @@ export async function send(call: PaidCall, baseUrl: string): Promise<Answer | un
         ...(call.mandate === undefined ? {} : { 'agent-authorization': call.mandate }),
       },
       body: call.input,
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal,
     });
     const { status, headers } = response;
     const text = await response.text();

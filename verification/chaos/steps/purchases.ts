@@ -82,12 +82,14 @@ export const STEPS: readonly PaymentStep[] = [
   'delivered',
 ];
 
-/** The same of a call that is settled after the backend answered. */
+/**
+ * The same of a call that is settled after the backend answered. One whose settlement has to wait
+ * passes `worked` before it.
+ */
 export const STEPS_AFTER: readonly PaymentStep[] = [
   'reserved',
   'verified',
   'working',
-  'worked',
   'settling',
   'sending',
   'signed',
@@ -114,7 +116,7 @@ export interface Fate {
  * delivered answer is kept for it.
  */
 export function fateOf(kind: Kind, died: PaymentStep): Fate {
-  // Before `worked` the backend was not asked, and from there on its answer is kept.
+  // Before `settling` the backend was not asked, and from there on its answer is kept.
   if (isSettledAfter(kind) || died === 'delivered') return { outcome: 'answer', asked: 1 };
   const left = before(died, 'forwarding') || died === 'forwarding' ? 0 : 1;
   // From `settled` on the record marks the request as possibly sent, so what must not be repeated

@@ -24,7 +24,7 @@ const DEATHS = rowsOf<TwoDeaths>([
   { kind: 'GET', step: 'answered', again: 'reserved' },
   { kind: 'plain POST', step: 'sending', again: 'answered' },
   { kind: 'plain POST', step: 'relaying', again: 'reserved', rare: true },
-  { kind: 'GET settled after', step: 'working', again: 'worked' },
+  { kind: 'GET settled after', step: 'working', again: 'settling' },
 ]);
 
 describe('a gateway that dies while it recovers from a death', { concurrency: DEATHS.length }, () => {
