@@ -28,6 +28,7 @@ export class Connection {
   readonly reply: Promise<Reply>;
   readonly #schedule: Schedule;
   readonly #latencyMs: () => number;
+  readonly #leaving = new AbortController();
   #answer: (reply: Reply) => void = () => undefined;
   open = true;
 
@@ -55,9 +56,22 @@ export class Connection {
     });
   }
 
-  /** The process is gone, the connection is cut, or the buyer disconnects. */
+  /** The process is gone, or the connection is cut. */
   cut(): void {
     this.send({ kind: 'reset' });
+  }
+
+  /** The buyer disconnects, which its gateway sees a little later. */
+  hangUp(): void {
+    if (!this.open) return;
+    this.cut();
+    const run = (): void => this.#leaving.abort();
+    this.#schedule.after(this.#latencyMs(), { kind: 'wake', label: 'end of a connection', actor: this.process, run });
+  }
+
+  /** What the gateway has seen of that. */
+  get left(): AbortSignal {
+    return this.#leaving.signal;
   }
 }
 

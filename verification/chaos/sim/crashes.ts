@@ -121,6 +121,7 @@ export function casesOf(rail: RailKind, method: 'GET' | 'POST', key?: string): r
   return [
     ...Object.entries(RAIL_FAULTS).map(([what, faults]) => one(what, faults)),
     one('the merchant away at first', { away: 2 }),
+    one('the buyer leaves while the merchant works', { merchant: ['lags'], patience: [500] }),
     ...MERCHANT_FAULTS.map((backend) => one(`merchant ${backend.join(', then ')}`, { merchant: backend })),
   ];
 }

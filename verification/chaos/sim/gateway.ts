@@ -1,7 +1,7 @@
 /** The real pipeline and settlement over simulated ports. */
 
 import type { Request, RequestHandler, Response } from 'express';
-import type { Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
+import type { Cancellation, Exchange, ReserveBackend } from '../../../src/backend/exchange.ts';
 import { type EventSink, type Journal, openJournal } from '../../../src/events/journal.ts';
 import { createDeliveryRecorder, type DeliveryWarnings } from '../../../src/payments/delivery/delivery-recorder.ts';
 import { fetchForBuyer } from '../../../src/payments/delivery/redelivery.ts';
@@ -62,6 +62,8 @@ export interface PaidRequest {
   readonly key: string | undefined;
   /** As the request carries it; undefined: none. */
   readonly mandate: string | undefined;
+  /** Its client is gone. */
+  readonly left: Cancellation;
 }
 
 /** A gateway: the real middleware and the real `src/payments`, wired as in production. */
@@ -147,7 +149,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   return {
     process,
     reconciler,
-    serve({ requestId, input, header, key, mandate }, responseWriter) {
+    serve({ requestId, input, header, key, mandate, left }, responseWriter) {
       const journal = journalOf(requestId, sink);
       journal.record('resource.requested');
       const call: Call = {
@@ -164,8 +166,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
         trace: { traceparent: undefined, tracestate: undefined },
         responseWriter,
         startedAt: performance.now(),
-        // One for each call: all calls of all runs would listen to a shared one.
-        left: new AbortController().signal,
+        left,
         resource,
         journal,
         request: { method: resource.backend.method, path: pathOf(input), headers: {}, body: undefined },

@@ -14,9 +14,12 @@ import type { Process } from './process.ts';
 /**
  * What becomes of one request. `fails`: 500, nothing done. `cut`: done, and the connection breaks
  * before the answer. `breaks`: done, the answer ends after its headers. `unwritten`: no connection.
- * `slow`: done, and the deadline passes first.
+ * `slow`: done, and the deadline passes first. `lags`: it answers after a second, and its buyer may
+ * have left.
  */
-export type MerchantFault = 'ok' | 'fails' | 'cut' | 'breaks' | 'unwritten' | 'slow';
+export type MerchantFault = 'ok' | 'fails' | 'cut' | 'breaks' | 'unwritten' | 'slow' | 'lags';
+
+const LAG_MS = 1_000;
 
 /** What the backend did for one payment. */
 export interface Work {
@@ -61,7 +64,7 @@ export class SimMerchant {
       const fault = this.#fate.merchant();
       await process.call('merchant.connect', () => undefined);
       if (fault === 'unwritten') throw new BackendError('unreachable', false);
-      const slowMs = fault === 'slow' ? timeoutMs : 0;
+      const slowMs = fault === 'slow' ? timeoutMs : fault === 'lags' ? LAG_MS : 0;
       const body = await process.call('merchant.request', () => this.#receive(request, fault, process), slowMs);
       if (fault === 'slow') throw new BackendError('timeout', true);
       if (fault === 'cut') throw new BackendError('transport', true);

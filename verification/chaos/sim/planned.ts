@@ -12,6 +12,8 @@ export interface Script {
   readonly settle?: readonly SettleFault[];
   /** The faults of the first requests to the backend. */
   readonly merchant?: readonly MerchantFault[];
+  /** How long a buyer waits for its first answers, milliseconds. */
+  readonly patience?: readonly number[];
   /** How many connections to the backend fail. */
   readonly away?: number;
   /** How many readings of the chain fail. */
@@ -35,6 +37,7 @@ const LATE_MS = 9_000;
 export function plannedFate(script: Script): PlannedFate {
   const settle = [...(script.settle ?? [])];
   const backend = [...(script.merchant ?? [])];
+  const patience = [...(script.patience ?? [])];
   let silent = script.silentReadings ?? 0;
   let away = script.away ?? 0;
   let failing = script.failedVerdicts ?? 0;
@@ -72,7 +75,7 @@ export function plannedFate(script: Script): PlannedFate {
       return true;
     },
     lineIsCut: () => false,
-    patienceMs: () => PATIENCE_MS,
+    patienceMs: () => (faultsOver ? PATIENCE_MS : (patience.shift() ?? PATIENCE_MS)),
     restartMs: () => RESTART_MS,
     roundMs: () => ROUND_MS,
     endFaults() {

@@ -36,7 +36,7 @@ const SETTLE_FAULTS: readonly SettleFault[] = [
   'excluded',
   'lied',
 ];
-const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow'];
+const MERCHANT_FAULTS: readonly MerchantFault[] = ['fails', 'cut', 'breaks', 'unwritten', 'slow', 'lags'];
 const STORE_FAULTS: readonly StoreFault[] = ['unreceived', 'unanswered', 'late'];
 const PATIENCE_MS = 30_000;
 /** With a crash at every second step a run would show only restarts. */

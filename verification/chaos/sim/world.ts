@@ -109,7 +109,7 @@ export class World implements Conductor {
     }
     this.#connections.add(connection);
     const hangUp = { kind: 'world', label: `${buyer.name} hangs up`, actor: undefined } as const;
-    this.schedule.after(this.#fate.patienceMs(), { ...hangUp, run: () => connection.cut() });
+    this.schedule.after(this.#fate.patienceMs(), { ...hangUp, run: () => connection.hangUp() });
     const label = `request of ${buyer.name}`;
     const arrive = (): void => this.#arrive(gateway, connection, buyer, proof);
     this.schedule.after(latency(), { kind: 'wake', label, actor: gateway.process, run: arrive });
@@ -156,9 +156,9 @@ export class World implements Conductor {
     if (record === undefined || by.pausedUntil !== 0 || by.storeFaults > 0) return;
     if (this.#hasAnswer(record.payId)) this.laws.broken('the backend is asked again for an answer that is kept');
     const earlier = this.#answersOf.get(record.payId);
-    // A call with that proof for something else than the buyer asked for gets no answer of it.
-    const isSame = earlier !== undefined && this.store.records.get(earlier)?.bind === record.bind;
-    if (isSame && record.settle === 'after' && this.#hasAnswer(earlier))
+    // A call with that proof for something else, or without its token, gets no answer of it.
+    const isTheirs = record.tokenDigest !== undefined && this.store.records.get(earlier ?? '')?.bind === record.bind;
+    if (earlier !== undefined && isTheirs && record.settle === 'after' && this.#hasAnswer(earlier))
       this.laws.broken('the backend is asked again for an answer that waits');
   }
 
@@ -234,7 +234,7 @@ export class World implements Conductor {
       () => this.#fate.lineIsCut(),
     );
     const requestId = requestIdOf(this.served.push(connection.process) - 1);
-    const request = { requestId, input, header, key, mandate: this.#mandates.broughtBy(buyer) };
+    const request = { requestId, input, header, key, mandate: this.#mandates.broughtBy(buyer), left: connection.left };
     serve(request, this.#mutant.responseWriter?.(responseWriter) ?? responseWriter);
   }
 }
