@@ -67,6 +67,11 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
       const order = agreed.leastSeconds === undefined ? 'before' : 'after';
       return refusal === undefined ? order : `${order}, ${refusal}`;
     },
+    /** The payment whose answer a refused proof may still buy. */
+    async answerAfter(proof: string, offer: Offer) {
+      const verdict = await verifier.verify({ kind: 'header', value: proof }, offer, 'network');
+      return verdict.kind === 'refused' ? verdict.answerOf : assert.fail(verdict.kind);
+    },
     /** How often a record was looked up. */
     looks: () => read,
   };
@@ -76,7 +81,7 @@ function createProcess(clock: { nowMs: number }, secrets: readonly [string, ...s
 async function proofFor(
   offer: Pick<Offer, 'requirements' | 'resourceUrl' | 'issueToken'>,
   nowMs: number,
-  changes: { token?: string | undefined; value?: string; leftSeconds?: number } = {},
+  changes: { token?: string | undefined; value?: string; leftSeconds?: number; illegible?: true } = {},
 ) {
   const { requirements } = offer;
   const validBefore = String(Math.floor(nowMs / 1_000) + (changes.leftSeconds ?? 600));
@@ -87,7 +92,10 @@ async function proofFor(
     x402Version: 2,
     resource: { url: offer.resourceUrl },
     accepted: requirements,
-    payload: { signature: await sign(account, authorization, x402), authorization },
+    payload: {
+      signature: changes.illegible ? 'illegible' : await sign(account, authorization, x402),
+      authorization,
+    },
     ...(token === undefined ? {} : { extensions: { [BUYER_TOKEN]: { info: { token } } } }),
   });
 }
@@ -324,5 +332,44 @@ describe('an offer that is settled after the call', () => {
     assert.equal(await process.orderOf(await proofFor(before, nowMs), dearer), 'before');
     assert.partialDeepStrictEqual(await process.verdictOn(await proofFor(upfront, nowMs), dearer), { paid: '10000' });
     assert.equal(await process.orderOf(await proofFor(after, nowMs), priced('0.02')), 'invalid_payment_requirements');
+  });
+});
+
+describe('a refused proof whose token names an answer that waits', () => {
+  const clock = { nowMs: 1_800_000_000_000 };
+  const { nowMs } = clock;
+  const offerAt = (price: string): Offer => of(offersFor({ report: price }, () => clock.nowMs, 120, 'after'));
+  const offer = offerAt('0.01');
+  const EARLIER = 'ab'.repeat(32);
+  const token = offer.issueToken(undefined, EARLIER);
+  const answerAfter = (proof: string, present = offer) => createProcess(clock).answerAfter(proof, present);
+  const withTerms = (changes: object) => ({ ...offer, requirements: { ...offer.requirements, ...changes } }) as Offer;
+
+  const refused: readonly (readonly [what: string, accepts: Offer, changes: object])[] = [
+    ['too low', offer, { value: '1' }],
+    ['past its window', offer, { leftSeconds: 120 + 601 }],
+    ['for terms of its own', withTerms({ amount: '1' }), {}],
+    ['for another scheme', withTerms({ scheme: 'upto' }), {}],
+    ['illegible', offer, { illegible: true }],
+  ];
+  for (const [what, accepts, changes] of refused)
+    it(`${what}: the answer waits on`, async () => {
+      assert.equal(await answerAfter(await proofFor(accepts, nowMs, { token, ...changes })), EARLIER);
+    });
+
+  it('of another version of x402: the answer waits on', async () => {
+    const document = { x402Version: 1, extensions: { [BUYER_TOKEN]: { info: { token } } } };
+    assert.equal(await answerAfter(Buffer.from(JSON.stringify(document)).toString('base64')), EARLIER);
+  });
+
+  it('of an offer that was replaced: the answer waits on', async () => {
+    const proof = await proofFor(offer, nowMs, { token, value: '1' });
+    assert.equal(await answerAfter(proof, offerAt('0.02')), EARLIER);
+  });
+
+  it('without a genuine token none is named', async () => {
+    const plain = offer.issueToken(undefined);
+    for (const other of [undefined, plain, `${plain}${token.slice(plain.length)}`])
+      assert.equal(await answerAfter(await proofFor(offer, nowMs, { token: other, value: '1' })), undefined);
   });
 });

@@ -194,25 +194,20 @@ describe('a call that is settled after the backend answered', () => {
     assert.match(error?.message ?? '', /no payment was taken/);
   });
 
-  it('refused: offered with the money first where the budget is used up, unless an answer waits', async () => {
-    const challenges: string[] = [];
-    const offerOf = (name: string) =>
-      ({
-        ...OFFERS.get('report'),
-        issueToken: () => {
-          challenges.push(name);
-          return 'token';
-        },
-      }) as unknown as Offer;
-    const sold = { offer: () => offerOf('after'), offerTo: () => offerOf('upfront') };
+  it('refused: the offer depends on whether an answer waits', async () => {
+    const asked: unknown[] = [];
+    const offerTo: Selling['offerTo'] = (_req, _id, owed) => {
+      asked.push(owed?.answerOf);
+      return OFFERS.get('report') as Offer;
+    };
     const gone = { kind: 'gone' } as const;
     for (const answerOf of [undefined, PAY_ID])
       await settled(
         { kind: 'refused', owed: SafeToRechallenge.discarded(gone, 'insufficient_funds', answerOf) },
         after(),
-        sold,
+        { ...SELLING, offerTo },
       );
-    assert.deepEqual(challenges, ['upfront', 'after']);
+    assert.deepEqual(asked, [undefined, PAY_ID]);
   });
 });
 

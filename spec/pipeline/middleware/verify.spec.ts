@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../../src/errors.ts';
 import type { ProofVerifier } from '../../../src/payments/settlement/verifier.ts';
+import type { Offer } from '../../../src/payments/x402/wire/offers.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { oneKey, verify } from '../../../src/pipeline/middleware/verify.ts';
+import { createSelling, type Selling } from '../../../src/pipeline/steps/payment-required.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
-import { callAt, free, passed, SELLING } from '../calls.ts';
+import { callAt, free, OFFERS, passed, SELLING } from '../calls.ts';
 
 type Verdict = Awaited<ReturnType<ProofVerifier['verify']>>;
 const proof = { payId: 'p' };
@@ -16,7 +18,7 @@ const before = { stage: 'received' };
 const collecting = { agreed: {}, before, otherwise: new GatewayError('RESOURCE_NOT_FOUND') };
 
 /** How a call leaves the middleware after a verdict on its proof. */
-async function verified(verdict: Verdict | Error, call = callAt('prepared')) {
+async function verified(verdict: Verdict | Error, call = callAt('prepared'), selling: Selling = SELLING) {
   const verifier: ProofVerifier = {
     verify: async () => {
       if (verdict instanceof Error) throw verdict;
@@ -24,7 +26,7 @@ async function verified(verdict: Verdict | Error, call = callAt('prepared')) {
     },
   };
   const { went, error } = await passed(
-    verify(SELLING, verifier, () => 'network'),
+    verify(selling, verifier, () => 'network'),
     call.res,
   );
   return { went, error, call: call.call<ProvenCall>(), written: call.written };
@@ -39,9 +41,23 @@ describe('the proof of a paid call', () => {
   });
 
   it('refused: 402 with the reason', async () => {
-    const { went, written } = await verified({ kind: 'refused', reason: 'invalid_scheme' });
+    const { went, written } = await verified({ kind: 'refused', reason: 'invalid_scheme', answerOf: undefined });
     assert.equal(went, false);
     assert.match(JSON.stringify(written), /PAYMENT_INVALID.*invalid_scheme/);
+  });
+
+  it('refused: the answer that its token names is offered on, whatever the budget', async () => {
+    const asked: unknown[] = [];
+    const offer = Object.assign(Object.create(OFFERS.get('report') as Offer), {
+      upfront: {},
+      issueToken: (_bind: string, answerOf: string) => {
+        asked.push(answerOf);
+        return 'token';
+      },
+    }) as Offer;
+    const selling = createSelling(new Map([['report', offer]]), () => false);
+    await verified({ kind: 'refused', reason: 'invalid_scheme', answerOf: 'p' }, callAt('prepared'), selling);
+    assert.deepEqual(asked, ['p']);
   });
 
   const SILENT = new StoreError('gone');
@@ -58,7 +74,8 @@ describe('the proof of a paid call', () => {
   it('of a collecting call begins nothing anew, and refused gets the first refusal, not 402', async () => {
     const good = await verified(genuine(), callAt('prepared', { collecting }));
     assert.equal(good.call.refusal, 'not_sold');
-    const refused = await verified({ kind: 'refused', reason: 'invalid_scheme' }, callAt('prepared', { collecting }));
+    const verdict = { kind: 'refused', reason: 'invalid_scheme', answerOf: 'p' } as const;
+    const refused = await verified(verdict, callAt('prepared', { collecting }));
     assert.deepEqual([refused.error, refused.call, refused.written], [collecting.otherwise, before, []]);
   });
 

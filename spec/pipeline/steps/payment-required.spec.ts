@@ -47,6 +47,12 @@ describe('what is sold to whom', () => {
     assert.equal(createSelling(offers).offerTo(req, 'after'), after);
   });
 
+  it('an answer that waits is offered as it was, whatever may be worked', () => {
+    const selling = createSelling(offers, () => false);
+    assert.equal(selling.offerTo(req, 'after', { answerOf: 'p' }), after);
+    assert.equal(selling.offerTo(req, 'after', { answerOf: undefined }), upfront);
+  });
+
   it('every other one is not asked about', () => {
     const selling = createSelling(offers, () => assert.fail('asked'));
     assert.equal(selling.offerTo(req, 'plain'), plain);
@@ -121,9 +127,10 @@ describe('every 402', () => {
       SafeToRechallenge.refused(REFUSED, true, true),
       SafeToRechallenge.discarded(gone, 'insufficient_funds', 'the payment'),
       SafeToRechallenge.discarded(gone, 'insufficient_funds'),
+      SafeToRechallenge.unreserved('invalid_payload', 'the payment'),
       SafeToRechallenge.unreserved('invalid_payload'),
     ])
       requirePayment(prepared(PROOF).call<PreparedCall>(), offer, owed);
-    assert.deepEqual(named, ['the payment', undefined, undefined, 'the payment', undefined, undefined]);
+    assert.deepEqual(named, ['the payment', undefined, undefined, 'the payment', undefined, 'the payment', undefined]);
   });
 });

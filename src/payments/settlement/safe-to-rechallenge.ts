@@ -37,9 +37,12 @@ export class SafeToRechallenge {
     this.answerOf = facts.answerOf;
   }
 
-  /** The proof never reached the settlement, so it has no record: the local checks refused it. */
-  static unreserved(reason: string): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  /**
+   * The proof never reached the settlement, so it has no record: the local checks refused it.
+   * `answerOf`: an earlier payment whose answer waits on, as its token names it.
+   */
+  static unreserved(reason: string, answerOf?: string): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
   }
 
   /**

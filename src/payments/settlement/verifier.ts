@@ -13,6 +13,7 @@ import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
 import type { Candidate, Examination, ProvenVerdict, Unproven } from '../x402/verify/verify.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import { type Agreed, offeredTerms } from '../x402/wire/offers.ts';
+import type { DecodedProof } from '../x402/wire/payload-schema.ts';
 import type { Proof } from '../x402/wire/types.ts';
 import { VALID_BEFORE_MARGIN_SECONDS } from '../x402/wire/window.ts';
 import { acceptedOffer, type ReplacedOffers } from './accepted-offer.ts';
@@ -35,7 +36,7 @@ const NOT_OFFERED = 'invalid_payment_requirements';
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
 /** For clocks that differ, seconds. */
 const CLOCK_MARGIN_SECONDS = 4;
-const ILLEGIBLE = { kind: 'unreadable', reason: 'invalid_payload' } as const;
+const ILLEGIBLE: DecodedProof = { kind: 'unreadable', reason: 'invalid_payload' };
 
 /**
  * How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof
@@ -67,9 +68,16 @@ type ProofVerdict =
       readonly key: string | undefined;
       readonly token: ReadToken | undefined;
     }
-  | { readonly kind: 'refused'; readonly reason: string }
+  | RefusedProof
   | { readonly kind: 'unavailable'; readonly cause: unknown }
   | { readonly kind: 'crowded' };
+
+interface RefusedProof {
+  readonly kind: 'refused';
+  readonly reason: string;
+  /** The payment whose answer its buyer may still buy, where a token of this offer names one. */
+  readonly answerOf: string | undefined;
+}
 
 /** Contract 4.2, steps 1 to 4. */
 export interface ProofVerifier {
@@ -97,14 +105,22 @@ export function createProofVerifier(
 ): ProofVerifier {
   return {
     async verify(carried, offer, network) {
-      if (carried.kind === 'version_1') return { kind: 'refused', reason: 'invalid_x402_version' };
       const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
-      if (decoded.kind === 'unreadable') return { kind: 'refused', reason: decoded.reason };
+      const { buyerToken } = decoded;
+      const readWith = (terms: Parameters<typeof offeredTerms>[1]): ReadToken | undefined =>
+        buyerToken === undefined ? undefined : tokens.read(buyerToken, offeredTerms(offer.resourceUrl, terms));
+      // What a refused proof accepts may be what is wrong with it, so its token is also read with
+      // the present offer.
+      const refused = (reason: string, token?: ReadToken): RefusedProof => ({
+        ...{ kind: 'refused', reason },
+        answerOf: token?.answerOf ?? readWith(offer.requirements)?.answerOf,
+      });
+      if (carried.kind === 'version_1') return refused('invalid_x402_version');
+      if (decoded.kind === 'unreadable') return refused(decoded.reason);
       const nowMs = now();
-      const { paymentIdentifier: key, buyerToken } = decoded;
+      const { paymentIdentifier: key } = decoded;
       const { accepted, payload } = decoded.payload;
-      const terms = offeredTerms(offer.resourceUrl, accepted);
-      const token = buyerToken === undefined ? undefined : tokens.read(buyerToken, terms);
+      const token = readWith(accepted);
       const { agreed, over } = acceptedOffer(offer, accepted, { token, replaced, assetDecimals, nowMs });
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
@@ -115,8 +131,7 @@ export function createProofVerifier(
       const late =
         (refusal === TOO_OLD && age >= -leftToBegin(leastSeconds) && age <= RETRY_WINDOW_MS) ||
         (over && examination.refusal === undefined);
-      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId)))
-        return { kind: 'refused', reason: refusal };
+      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId))) return refused(refusal, token);
       const checked = await examination.checkSignature();
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
       const { kind } = signature;
@@ -129,7 +144,7 @@ export function createProofVerifier(
           return { kind: 'genuine', proof: checked.proof, agreed, refusal: refusal ?? signature.reason, key, token };
       }
       // The first check that failed gives the reason.
-      return { kind, reason: refusal ?? signature.reason };
+      return refused(refusal ?? signature.reason, token);
     },
   };
 }

@@ -76,9 +76,7 @@ export function settle(
     if (unauthorized !== undefined) throw unauthorized;
     if (result.kind === 'refused') {
       const { journal } = purchase.request;
-      const { id } = call.resource;
-      // An answer that waits is no more work, so it is sold whatever the budget.
-      const offer = result.owed.answerOf === undefined ? selling.offerTo(req, id) : selling.offer(id);
+      const offer = selling.offerTo(req, call.resource.id, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);
     else if (result.kind === 'unworked')

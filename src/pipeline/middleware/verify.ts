@@ -33,12 +33,8 @@ export function verify(
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
       if (collecting !== undefined) throw notCollected(res, collecting);
-      requirePayment(
-        call,
-        selling.offerTo(req, call.resource.id),
-        SafeToRechallenge.unreserved(verdict.reason),
-        mandates,
-      );
+      const owed = SafeToRechallenge.unreserved(verdict.reason, verdict.answerOf);
+      requirePayment(call, selling.offerTo(req, call.resource.id, owed), owed, mandates);
       return;
     }
     if (verdict.kind === 'crowded')

@@ -110,8 +110,11 @@ function boundTo(call: ResolvedCall | PreparedCall | ProvenCall): string | undef
 export interface Selling {
   /** What a proof for a resource may accept. */
   offer(resourceId: string): Offer;
-  /** What a 402 offers to the sender of a request. */
-  offerTo(req: Request, resourceId: string): Offer;
+  /**
+   * What a 402 offers to the sender of a request. `owed`: after a proof; an answer that waits is no
+   * more work, so it is sold whatever may be worked unpaid.
+   */
+  offerTo(req: Request, resourceId: string, owed?: Pick<SafeToRechallenge, 'answerOf'>): Offer;
 }
 
 /**
@@ -129,9 +132,10 @@ export function createSelling(
   };
   return {
     offer,
-    offerTo(req, resourceId) {
+    offerTo(req, resourceId, owed) {
       const found = offer(resourceId);
-      return found.upfront === undefined || worksUnpaid(req, resourceId) ? found : found.upfront;
+      const { upfront } = found;
+      return upfront === undefined || owed?.answerOf !== undefined || worksUnpaid(req, resourceId) ? found : upfront;
     },
   };
 }

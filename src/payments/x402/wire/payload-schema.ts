@@ -33,7 +33,12 @@ export type DecodedProof =
       /** The echoed token. Nothing else of a proof holds it, and only its digest is kept. */
       readonly buyerToken: string | undefined;
     }
-  | { readonly kind: 'unreadable'; readonly reason: UnreadableReason };
+  | {
+      readonly kind: 'unreadable';
+      readonly reason: UnreadableReason;
+      /** The echoed token, where so much can be read. */
+      readonly buyerToken?: string;
+    };
 
 /**
  * Reads a PaymentPayload for scheme `exact` with EIP-3009. It tolerates what the official schema
@@ -43,7 +48,12 @@ export type DecodedProof =
  * case, integers without leading zeros). Regular expressions run before any BigInt.
  */
 export function readPaymentPayload(document: Json): DecodedProof {
-  if (!isObject(document)) return unreadable('invalid_payload');
+  if (!isObject(document)) return { kind: 'unreadable', reason: 'invalid_payload' };
+  const token = echoedToken(document['extensions']);
+  const unreadable = (reason: UnreadableReason): DecodedProof => ({
+    ...{ kind: 'unreadable', reason },
+    ...(token === undefined ? {} : { buyerToken: token }),
+  });
   if (document['x402Version'] !== 2) return unreadable('invalid_x402_version');
   const accepted = document['accepted'];
   if (!isObject(accepted) || typeof accepted['scheme'] !== 'string') return unreadable('invalid_payload');
@@ -54,7 +64,7 @@ export function readPaymentPayload(document: Json): DecodedProof {
   const resource = readResource(document['resource']);
   const identified = readExtensions(document['extensions']);
   if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
-  const { id, token, asTool } = identified;
+  const { id, asTool } = identified;
   const kept = {
     ...(id === undefined ? {} : { [PAYMENT_IDENTIFIER]: { info: { id } } }),
     ...(asTool ? { [BAZAAR]: TOOL_ECHO } : {}),
@@ -143,7 +153,6 @@ function readResource(value: Json | undefined): ResourceInfo | undefined | 'ille
 /** What is read of the echoed extensions. `asTool`: the offer described its resource as a tool. */
 interface EchoedExtensions {
   readonly id: string | undefined;
-  readonly token: string | undefined;
   readonly asTool: boolean;
 }
 
@@ -152,9 +161,9 @@ interface EchoedExtensions {
  * must be well-formed, because a misspelled name must not become no name; undefined when it is not.
  */
 function readExtensions(value: Json | undefined): EchoedExtensions | undefined {
-  if (value === undefined || value === null) return { id: undefined, token: undefined, asTool: false };
+  if (value === undefined || value === null) return { id: undefined, asTool: false };
   if (!isObject(value)) return undefined;
-  const echoed = { id: undefined, token: echoedToken(value[BUYER_TOKEN]), asTool: isOfTool(value[BAZAAR]) };
+  const echoed = { id: undefined, asTool: isOfTool(value[BAZAAR]) };
   const identifier = value[PAYMENT_IDENTIFIER];
   if (identifier === undefined || identifier === null) return echoed;
   const info = isObject(identifier) ? identifier['info'] : undefined;
@@ -165,14 +174,11 @@ function readExtensions(value: Json | undefined): EchoedExtensions | undefined {
 }
 
 /** Anything but a text is no token and no error: a payment must not fail for it. */
-function echoedToken(echoed: Json | undefined): string | undefined {
+function echoedToken(extensions: Json | undefined): string | undefined {
+  const echoed = isObject(extensions) ? extensions[BUYER_TOKEN] : undefined;
   const info = isObject(echoed) ? echoed['info'] : undefined;
   const token = isObject(info) ? info['token'] : undefined;
   return typeof token === 'string' ? token : undefined;
-}
-
-function unreadable(reason: Extract<DecodedProof, { kind: 'unreadable' }>['reason']): DecodedProof {
-  return { kind: 'unreadable', reason };
 }
 
 function matches(value: Json | undefined, grammar: RegExp): value is string {
