@@ -111,6 +111,17 @@ describe('the answer of a payment that came to nothing', () => {
     assert.equal(other.owed.answerOf, undefined);
   });
 
+  it('waits on when a proof that its provider refused comes again', async () => {
+    world.peer.script.verify = async () => ({ kind: 'refused', reason: 'insufficient_funds', nonceSpent: false });
+    const proof = sha256('the proof');
+    for (const _ of [1, 2]) {
+      const again = await settleAfter({ proof, work: { answerOf } });
+      assert.ok(again.kind === 'refused');
+      assert.equal(again.owed.answerOf, answerOf);
+    }
+    assert.deepEqual(world.peer.names(), ['verify'], 'the second time it is not asked about');
+  });
+
   it('a store that is silent about it is an error of the call: nothing was asked or sent', async () => {
     await assert.rejects(settleAfter({ work: { answerOf } }, world.broken({ kept: world.silent })), StoreError);
     assert.deepEqual([world.peer.names(), worked(), world.held.size], [[], 0, 0]);

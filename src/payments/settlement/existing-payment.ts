@@ -36,15 +36,16 @@ export const CLOCK_GRAIN_MS = 2;
 
 /**
  * The rows of contract 4.3 for an authorization that is not granted to this call. `waitedMs`: the
- * age of the call when it asked the ledger.
+ * age of the call when it asked the ledger. `answerOf`: the answer that its token names.
  */
 export async function answerExisting(
   ledger: Pick<PaymentLedger, 'kept'>,
   reservation: Exclude<Reservation, { kind: 'granted' }>,
   { keyDigest, tokenDigest }: Pick<PaymentTerms, 'keyDigest' | 'tokenDigest'>,
-  call: { readonly joined: boolean; readonly waitedMs: number },
+  call: { readonly joined: boolean; readonly waitedMs: number; readonly answerOf?: string | undefined },
 ): Promise<SettlementResult> {
-  if (reservation.kind === 'refused') return { kind: 'refused', owed: SafeToRechallenge.refusedBefore(reservation) };
+  if (reservation.kind === 'refused')
+    return { kind: 'refused', owed: SafeToRechallenge.refusedBefore(reservation, call.answerOf) };
   if (reservation.kind === 'mandate') return { kind: 'mandate_used', reason: reservation.reason };
   const { kind, record } = reservation;
   const hasKey = keyDigest !== undefined && keyDigest === record.keyDigest;

@@ -53,9 +53,15 @@ export class SafeToRechallenge {
     return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
   }
 
-  /** The ledger has no record and remembers that the provider refused this very proof. */
-  static refusedBefore({ reason }: { readonly kind: 'refused'; readonly reason: string }): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false });
+  /**
+   * The ledger has no record and remembers that the provider refused this very proof. `answerOf`:
+   * the answer that its token names waits on.
+   */
+  static refusedBefore(
+    { reason }: { readonly kind: 'refused'; readonly reason: string },
+    answerOf?: string,
+  ): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
   }
 
   /**

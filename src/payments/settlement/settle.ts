@@ -144,7 +144,7 @@ class SettlementAttempt {
   async run(joined: boolean): Promise<SettlementResult> {
     if (!this.#request.gateOpen()) return { kind: 'gate_closed' };
     if (this.#request.left?.aborted === true) return { kind: 'gone' };
-    const { terms, backendTimeoutMs, proof, token } = this.#request;
+    const { terms, backendTimeoutMs, proof, token, work } = this.#request;
     // Before the store is asked: the time of its reply is no waiting for an answer.
     const waitedMs = this.#request.elapsedMs();
     const reservation = await this.#reservations.reserve({
@@ -155,7 +155,8 @@ class SettlementAttempt {
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     });
-    if (reservation.kind !== 'granted') return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs });
+    if (reservation.kind !== 'granted')
+      return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs, answerOf: work?.answerOf });
     const { record } = reservation;
     passed('reserved', record.payId);
     const lease = this.#leases.hold(record, SETTLEMENT_BOUND_MS + backendTimeoutMs);
