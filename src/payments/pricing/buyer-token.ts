@@ -24,6 +24,8 @@ import { type HmacPads, hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
  * buys that answer.
  */
 export const TOKEN_CHARACTERS = 72;
+/** The dot, and the payment that is named behind it. */
+export const NAME_CHARACTERS = 44;
 const TOKEN_BYTES = 54;
 const VERSION = 2;
 /** Its tokens name their buyer and prove no terms. */

@@ -128,6 +128,22 @@ describe('the challenge of a paid resource', () => {
     assert.equal(decodePaymentRequiredHeader(refused.header).resource.description, undefined);
   });
 
+  it('keeps it below 4 KiB with the longest reason and the name of an answer that waits, at any length', () => {
+    const named = `${TOKEN}.${'n'.repeat(43)}`;
+    const longest = { ...REFUSAL, reason: 'r'.repeat(64) };
+    const filled: number[] = [];
+    for (const url of [undefined, 'https://shop.example/reports/Berlin'])
+      for (let length = 1_500; length < 2_500; length += 1) {
+        const described = { ...report, description: 'x'.repeat(length) };
+        const made = challengeFor(described, terms, 'https://shop.example');
+        const { header } = made.refused({ ...facts('req_3', named), url }, longest);
+        filled.push(header.length);
+      }
+    const most = Math.max(...filled);
+    assert.ok(most <= MAX_CHALLENGE_HEADER_BYTES, `${most}`);
+    assert.ok(most > MAX_CHALLENGE_HEADER_BYTES - 12, `${most}: no more room is kept than that takes`);
+  });
+
   it('is paid by the official client with a proof that we can read', async () => {
     const client = new x402Client().register('eip155:*', new ExactEvmScheme(freshAccount()));
     client.setSpendControls(false);

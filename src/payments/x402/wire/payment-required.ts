@@ -1,7 +1,7 @@
 /** Builds the PaymentRequired document of a resource, the content of every 402 (contract 4.1). */
 
 import type { Pricing } from '../../pricing/amount.ts';
-import { TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
+import { NAME_CHARACTERS, TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
 import { BAZAAR, type BazaarForms } from './bazaar.ts';
 import { OFFER_RECEIPT } from './offer-receipt.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
@@ -10,14 +10,17 @@ import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } fr
 
 /** Largest PAYMENT-REQUIRED value, bytes: proxies allow a response head 4 KiB by default. */
 export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
-/** Reserved for the `error` member of a challenge after a refusal, bytes of base64. */
-const ERROR_ROOM_BYTES = 128;
 /** `paymentFlow` of an offer whose payment is settled before the backend is called. */
 export const UPFRONT = 'upfront';
 /** The same where it is settled after the backend answered: the proof alone is checked before. */
 const AUTHORIZATION = 'authorization';
 /** Marks where each challenge has its own token. */
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
+/**
+ * What is added to a document at most, bytes: after a refusal the member `error` with the longest
+ * reason (contract 1.3) and a name behind the token, and two spaces before the token.
+ */
+const ROOM_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS + 2;
 
 /** The declaration that a client may name its payment (contract 4.4). */
 const IDENTIFIER_EXTENSION = {
@@ -102,9 +105,9 @@ export function fittingChallenge(documents: readonly PaymentRequired[]): Payment
   return found;
 }
 
-/** Whether a document of this length fits into the header of a challenge, also with an error. */
+/** Whether a document of this length fits into the header of a challenge, also after a refusal. */
 export function fitsChallenge(bytes: number): boolean {
-  return 4 * Math.ceil(bytes / 3) + ERROR_ROOM_BYTES <= MAX_CHALLENGE_HEADER_BYTES;
+  return 4 * Math.ceil((bytes + ROOM_BYTES) / 3) <= MAX_CHALLENGE_HEADER_BYTES;
 }
 
 function documentOf(
