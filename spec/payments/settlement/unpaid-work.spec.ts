@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
+import { PAYER_WAITERS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
 import {
   createUnpaidWork,
   type UnpaidWork,
@@ -125,6 +125,44 @@ describe('the budget of unpaid work', () => {
     await unpaid({ payer: '0xab' });
     await placed({ payer: '0xab' });
   });
+
+  it('the waiting calls of one payer have their bound: one more is crowded at once', async () => {
+    const first = await placed({ payer: '0xab' });
+    const waiters = Array.from({ length: PAYER_WAITERS }, () => waits({ payer: '0xAB' }));
+    assert.equal(await enter({ payer: '0xab' }), 'crowded');
+    await placed({ payer: '0xcd' });
+    first.leave('settled');
+    await rest();
+    assert.equal(waiters.filter(({ entered }) => typeof entered === 'object').length, 1);
+    waits({ payer: '0xab' });
+    assert.equal(await enter({ payer: '0xab' }), 'crowded');
+  });
+
+  it('one that gave up, or has a place, is no longer among those that wait', async () => {
+    await placed({ payer: '0xab' });
+    for (let n = 0; n < PAYER_WAITERS; n += 1) waits({ payer: '0xab' });
+    await time.pass(SLOT_WAIT_MS);
+    const next = waits({ payer: '0xab' });
+    await rest();
+    assert.equal(next.entered, undefined);
+  });
+
+  for (const [whose, same, name] of [
+    ['one resource', { resourceId: 'one' }, 'perResource'],
+    ['one network', { network: 'one' }, 'perNetwork'],
+    ['all', {}, 'all'],
+  ] as const)
+    for (const [limit, most] of [
+      [1, 8],
+      [10, 10],
+    ] as const)
+      it(`${most} calls of ${whose} wait where ${limit} may run; one more is crowded at once`, async () => {
+        limits = { perResource: 99, perNetwork: 99, all: 99, windowMs: WINDOW_MS, [name]: limit };
+        for (let n = 0; n < limit; n += 1) await placed(same);
+        const waiters = Array.from({ length: most }, () => waits(same));
+        assert.equal(await enter(same), 'crowded');
+        assert.deepEqual(new Set(waiters.map(({ entered }) => entered)), new Set([undefined]));
+      });
 
   it('calls wait in turn, and one that cannot have the place does not keep it from the next', async () => {
     const [one] = [await placed({ resourceId: 'one', payer: '0xa' }), await placed({ resourceId: 'one' })];

@@ -5,6 +5,8 @@
 
 import { partOf } from '../../part-of.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
+import { Counts } from './counts.ts';
+import { createTurns } from './turns.ts';
 
 /**
  * Settlements under way for one payer: enough for an agent that buys in parallel, and so few that
@@ -17,6 +19,9 @@ export const PAYER_WAITERS = 8;
 export const ALL_SETTLEMENTS = 112;
 /** How long a call waits, milliseconds: as long as a copy (join.ts), and more than most blocks. */
 export const SLOT_WAIT_MS = 3_000;
+
+/** Counts every step. No holder has this name. */
+const ALL = '';
 
 /** How many steps may run at a time. */
 interface SlotBounds {
@@ -41,66 +46,31 @@ interface Slots {
   atOnce<T>(holder: string, step: () => Promise<T>): Promise<T> | undefined;
 }
 
-interface Waiter {
-  readonly holder: string;
-  readonly admit: (admitted: boolean) => void;
-}
-
 export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds, time: Time = REAL_TIME): Slots {
-  const taken = new Map<string, number>();
-  /** In the order they came. */
-  const waiting = new Set<Waiter>();
-  let all = 0;
+  const taken = new Counts();
+  const turns = createTurns(waitMs, time);
 
-  const hasRoom = (holder: string): boolean => all < most && (taken.get(holder) ?? 0) < each;
-  const enter = (holder: string): void => {
-    all += 1;
-    taken.set(holder, (taken.get(holder) ?? 0) + 1);
-  };
-  const leave = (holder: string): void => {
-    all -= 1;
-    const left = (taken.get(holder) ?? 0) - 1;
-    if (left > 0) taken.set(holder, left);
-    else taken.delete(holder);
-    // Skips waiters whose holder has no room: those wait for their own steps, not the others.
-    const next = [...waiting].find((waiter) => hasRoom(waiter.holder));
-    if (next === undefined) return;
-    waiting.delete(next);
-    enter(next.holder);
-    next.admit(true);
-  };
-  const inTurn = (holder: string): Promise<boolean> => {
-    const before = [...waiting].filter((other) => other.holder === holder).length;
-    if (before >= eachWaiting) return Promise.resolve(false);
-    const { promise, resolve: admit } = Promise.withResolvers<boolean>();
-    const waiter = { holder, admit };
-    waiting.add(waiter);
-    void time.sleep(waitMs).then(() => {
-      if (waiting.delete(waiter)) admit(false);
-    });
-    return promise;
+  const enter = (holder: string): true | undefined => {
+    if (taken.of(ALL) >= most || taken.of(holder) >= each) return undefined;
+    taken.add([ALL, holder], 1);
+    return true;
   };
 
   const runIn = async <T>(holder: string, step: () => Promise<T>): Promise<T> => {
     try {
       return await step();
     } finally {
-      leave(holder);
+      taken.add([ALL, holder], -1);
+      turns.wake();
     }
-  };
-  const atOnce = <T>(holder: string, step: () => Promise<T>): Promise<T> | undefined => {
-    if (!hasRoom(holder)) return undefined;
-    enter(holder);
-    return runIn(holder, step);
   };
 
   return {
-    atOnce,
     async within(holder, step, crowded) {
-      const running = atOnce(holder, step);
-      if (running !== undefined) return running;
-      return (await inTurn(holder)) ? runIn(holder, step) : crowded();
+      const entered = enter(holder) ?? (await turns.wait([[holder, eachWaiting]], () => enter(holder)));
+      return entered === undefined ? crowded() : runIn(holder, step);
     },
+    atOnce: (holder, step) => (enter(holder) === undefined ? undefined : runIn(holder, step)),
   };
 }
 

@@ -4,7 +4,12 @@
  */
 
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { SLOT_WAIT_MS } from './slots.ts';
+import { Counts } from './counts.ts';
+import { PAYER_WAITERS, SLOT_WAIT_MS } from './slots.ts';
+import { createTurns } from './turns.ts';
+
+/** Calls that may wait where fewer may run: a few wait for whatever budget. */
+const LEAST_WAITERS = 8;
 
 /** The budget, in calls that are under way or ended unpaid within the window. */
 export interface UnpaidWorkLimits {
@@ -35,8 +40,9 @@ interface Place {
  */
 export interface UnpaidWork {
   /**
-   * A place, at once or in turn. `crowded`: none came free in time. `exhausted`: so much of it
-   * ended unpaid that none will come free for now.
+   * A place, at once or in turn. `crowded`: none came free in time, or as many calls wait as may:
+   * as many as may run, and few of one payer. `exhausted`: so much of it ended unpaid that none
+   * will come free for now.
    */
   enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'>;
   /** Whether a resource is sold only with its money first to callers of this network. */
@@ -47,79 +53,62 @@ export interface UnpaidWork {
 
 /** `limits`: of this process, asked for each call, because a reload changes them. */
 export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME): UnpaidWork {
-  const running = new Map<string, number>();
+  const running = new Counts();
   const unpaid = new Map<string, { readonly holders: readonly string[]; readonly until: number }>();
-  const waiting = new Set<() => void>();
+  const unpaidOf = new Counts();
+  const turns = createTurns(SLOT_WAIT_MS, time);
 
-  const limitsOf = ({ resourceId, network }: Pick<WorkFor, 'resourceId' | 'network'>): ReadonlyMap<string, number> => {
+  const limitsOf = ({ resourceId, network }: Pick<WorkFor, 'resourceId' | 'network'>): [string, number][] => {
     const { perResource, perNetwork, all } = limits();
-    return new Map([
+    return [
       [`resource ${resourceId}`, perResource],
       [`network ${network}`, perNetwork],
       ['all', all],
-    ]);
+    ];
   };
-  const forget = (): void => {
-    for (const [payId, { until }] of unpaid) if (until <= time.now()) unpaid.delete(payId);
+  const forget = (payId: string): boolean => {
+    unpaidOf.add(unpaid.get(payId)?.holders ?? [], -1);
+    return unpaid.delete(payId);
   };
-  const unpaidOf = (holder: string): number => {
-    let count = 0;
-    for (const { holders } of unpaid.values()) if (holders.includes(holder)) count += 1;
-    return count;
+  const forgetOld = (): void => {
+    for (const [payId, { until }] of unpaid) if (until <= time.now()) forget(payId);
   };
   const isSpent = (call: Pick<WorkFor, 'resourceId' | 'network'>): boolean => {
     if (unpaid.size === 0) return false;
-    forget();
-    return [...limitsOf(call)].some(([holder, limit]) => unpaidOf(holder) >= limit);
+    forgetOld();
+    return limitsOf(call).some(([holder, limit]) => unpaidOf.of(holder) >= limit);
   };
-  const taken = (holder: string): number => (running.get(holder) ?? 0) + unpaidOf(holder);
-  const hasRoom = (call: WorkFor): boolean => {
-    forget();
-    return !running.has(payerOf(call)) && [...limitsOf(call)].every(([holder, limit]) => taken(holder) < limit);
-  };
-  const count = (holders: readonly string[], by: 1 | -1): void => {
-    for (const holder of holders) {
-      const next = (running.get(holder) ?? 0) + by;
-      if (next > 0) running.set(holder, next);
-      else running.delete(holder);
-    }
-  };
-  const wake = (): void => {
-    for (const look of [...waiting]) look();
-  };
-  const placeOf = (call: WorkFor): Place => {
-    const holders = [...limitsOf(call).keys()];
+  const take = (call: WorkFor): Place | undefined => {
+    forgetOld();
+    const bounds = limitsOf(call);
+    const isFull = bounds.some(([holder, limit]) => running.of(holder) + unpaidOf.of(holder) >= limit);
+    if (isFull || running.of(payerOf(call)) > 0) return undefined;
+    const holders = bounds.map(([holder]) => holder);
     const counted = [payerOf(call), ...holders];
-    count(counted, 1);
+    running.add(counted, 1);
     return {
       leave(how) {
-        count(counted, -1);
-        if (how === 'unpaid') unpaid.set(call.payId, { holders, until: time.now() + limits().windowMs });
-        wake();
+        running.add(counted, -1);
+        if (how === 'unpaid') {
+          forget(call.payId);
+          unpaid.set(call.payId, { holders, until: time.now() + limits().windowMs });
+          unpaidOf.add(holders, 1);
+        }
+        turns.wake();
       },
     };
   };
   return {
-    enter(call) {
-      if (isSpent(call)) return Promise.resolve('exhausted');
-      if (hasRoom(call)) return Promise.resolve(placeOf(call));
-      const { promise, resolve } = Promise.withResolvers<Place | 'crowded' | 'exhausted'>();
-      const look = (): void => {
-        if (!hasRoom(call)) return;
-        waiting.delete(look);
-        resolve(placeOf(call));
-      };
-      waiting.add(look);
-      void time.sleep(SLOT_WAIT_MS).then(() => {
-        // A place may have come free by time, which wakes no call.
-        if (waiting.has(look)) look();
-        if (waiting.delete(look)) resolve(isSpent(call) ? 'exhausted' : 'crowded');
-      });
-      return promise;
+    async enter(call) {
+      if (isSpent(call)) return 'exhausted';
+      const most = limitsOf(call).map(([holder, limit]) => [holder, Math.max(limit, LEAST_WAITERS)] as const);
+      const waiting = [[payerOf(call), PAYER_WAITERS] as const, ...most];
+      const place = take(call) ?? (await turns.wait(waiting, () => take(call)));
+      return place ?? (isSpent(call) ? 'exhausted' : 'crowded');
     },
     exhausted: (resourceId, network) => isSpent({ resourceId, network }),
     paid(payId) {
-      if (unpaid.delete(payId)) wake();
+      if (forget(payId)) turns.wake();
     },
   };
 }
