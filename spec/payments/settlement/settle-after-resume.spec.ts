@@ -70,6 +70,12 @@ describe('an answer that is kept and not paid for', () => {
     assert.equal((await settleAfter({ refusal })).kind, 'paid');
   });
 
+  it('is paid for under the terms that its proof accepted, after a reload that sells it otherwise', async () => {
+    const result = await settleOnce({ refusal: 'invalid_payment_requirements' });
+    assert.ok(result.kind === 'paid');
+    assert.deepEqual([result.kept, world.backend.called.length], [ANSWER, 1]);
+  });
+
   it('is not shown to a call without the secret, nor to one for something else', async () => {
     const { tokenDigest: _own, ...onlooker } = world.terms;
     assert.partialDeepStrictEqual(await settleAfter({ terms: onlooker }), { kind: 'in_flight', alone: true });
@@ -103,7 +109,7 @@ describe('an answer that is kept and not paid for', () => {
   ])[] = [
     ['no gas', async () => NO_GAS, 'postponed'],
     ['no verdict', async () => OFFLINE, 'unavailable'],
-    ['the local checks refuse it now', async () => ({ kind: 'valid' }), 'unavailable', 'invalid_payment_requirements'],
+    ['the local checks refuse it now', async () => ({ kind: 'valid' }), 'unavailable', 'test_payer_not_allowed'],
     ['the nonce is spent, and the chain does not show it yet', async () => SPENT, 'spent'],
   ];
   for (const [what, verify, kind, refusal] of notNow)
@@ -302,6 +308,15 @@ describe('an answer that is kept, and a settlement that was withdrawn', () => {
     world.peer.asked.length = 0;
     world.peer.script.settle = async () => PAID;
   });
+
+  for (const [refusal, kind] of [
+    ['invalid_payment_requirements', 'paid'],
+    ['invalid_exact_evm_payload_authorization_valid_before', 'paid'],
+    ['test_payer_not_allowed', 'unavailable'],
+  ] as const)
+    it(`begins anew unless the checks have something against its own terms: ${refusal}: ${kind}`, async () => {
+      assert.equal((await settleAfter({ refusal })).kind, kind);
+    });
 
   it('begins anew with the same proof, without the backend', async () => {
     world.reachable = false;

@@ -55,6 +55,8 @@ const SETTLEMENT_BOUND_MS = 208_000;
 /** The reason of a proof that the present offer does not allow (contract 1.3). */
 const SOLD_OTHERWISE = 'invalid_payment_requirements';
 const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization_valid_before';
+/** Against a new call of the backend, and not against a payment for an answer that is there. */
+const AGAINST_NEW_WORK: ReadonlySet<string | undefined> = new Set([SOLD_OTHERWISE, TOO_LATE_TO_BEGIN]);
 
 const NOT_REACHED = {
   kind: 'postponed',
@@ -338,13 +340,12 @@ class SettlementAttempt {
 
   /** Why what an earlier attempt left cannot be paid now; undefined: it can. */
   async #againstPaying(record: PaymentRecord): Promise<StepResult | undefined> {
-    const { terms, refusal } = this.#request;
-    if (isUnderOtherMandate(record, terms)) return this.#putBack(record, { kind: 'in_flight' });
+    if (isUnderOtherMandate(record, this.#request.terms)) return this.#putBack(record, { kind: 'in_flight' });
     const notNow = (cause: string): Promise<StepResult> => this.#putBack(record, { kind: 'unavailable', cause });
     if (unreadable(record)) return notNow(UNREADABLE);
     if (endOf(record) !== undefined) return this.#endWork(record, { kind: 'unavailable', cause: 'past its window' });
-    // Less is left of the window than a new call needs, and enough to be paid.
-    if (refusal !== undefined && refusal !== TOO_LATE_TO_BEGIN) return notNow(refusal);
+    const refusal = this.#refusalOf(record);
+    if (refusal !== undefined) return notNow(refusal);
     const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#rail.verify(proof, requirements);
     switch (verdict.kind) {
@@ -409,7 +410,7 @@ class SettlementAttempt {
     const notBegun = (why: string): Promise<StepResult> =>
       this.#putBack(record, { kind: 'unavailable', cause: `withdrawn, and not begun anew: ${why}` });
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
-    const refusal = unreadable(record) ?? request.refusal ?? endOf(record);
+    const refusal = unreadable(record) ?? this.#refusalOf(record) ?? endOf(record);
     if (refusal !== undefined) return notBegun(refusal);
     const verdict = await this.#rail.verify(proof, requirements);
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
@@ -421,6 +422,15 @@ class SettlementAttempt {
     return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
       this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
     );
+  }
+
+  /**
+   * What the checks have against going on. What is paid is the proof that was stored, under the
+   * terms that it accepted, whatever is offered now.
+   */
+  #refusalOf({ answered }: PaymentRecord): string | undefined {
+    const { refusal } = this.#request;
+    return answered !== undefined && AGAINST_NEW_WORK.has(refusal) ? undefined : refusal;
   }
 
   /** Leaves what is not under way to its buyer, and past its window to the chain. */
