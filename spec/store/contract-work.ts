@@ -8,6 +8,7 @@ import {
   type PaymentRecord,
   type PaymentState,
 } from '../../src/payments/ledger/ledger.ts';
+import { MOST_UNPAID } from '../../src/payments/ledger/unpaid.ts';
 import { holder, keptAnswer, move, terms } from '../payments/ledger/samples.ts';
 import { clockPast, done, LEASE_MS, type OpenStore, opened } from './opened.ts';
 
@@ -88,14 +89,25 @@ export function workContract(name: string, open: OpenStore): void {
       assert.deepEqual(await ledger.unpaid(0), []);
     });
 
+    it('is listed up to its bound, whatever is asked for', async () => {
+      const { ledger } = store();
+      const make = async (): Promise<void> => {
+        const worked = done(await ledger.advance(move(await reserved(), 'worked')));
+        done(await ledger.advance(move(worked, 'refused')));
+      };
+      // A few at a time: a store has a bound for each command.
+      for (let made = 0; made <= MOST_UNPAID; made += 40) await Promise.all(Array.from({ length: 40 }, make));
+      assert.equal((await ledger.unpaid(2 * MOST_UNPAID)).length, MOST_UNPAID);
+    });
+
     it('is there once, whatever is asked of it or tried with it', async () => {
       const { ledger } = store();
-      const { length } = await ledger.unpaid(100);
       const record = await refusedAfter('worked');
       const { kind } = await ledger.reserve({ terms: record, owner: 'other', leaseMs: LEASE_MS });
       assert.equal(kind, 'completed');
       assert.equal((await ledger.advance(move(record, 'settling'))).kind, 'illegal');
-      assert.equal((await ledger.unpaid(100)).length, length + 1);
+      const listed = await ledger.unpaid(100);
+      assert.equal(listed.filter(({ payId }) => payId === record.payId).length, 1);
     });
 
     it('worked comes with the status of the answer, settling may, and nothing else', async () => {

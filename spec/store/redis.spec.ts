@@ -77,6 +77,27 @@ describe('the data in Redis', () => {
     assert.equal(await bed.redis.zscore(`${TAG}open`, record.payId), null);
   });
 
+  it('an expired record leaves the list of unpaid work when that is read, and hides no other', async () => {
+    const refused = async () => {
+      const worked = done(await bed.store.ledger.advance(move(await bed.reserved(), 'worked')));
+      return done(await bed.store.ledger.advance(move(worked, 'refused')));
+    };
+    const [oldest, old, damaged] = [await refused(), await refused(), await refused()];
+    const gone = [await refused(), await refused(), await refused()];
+    for (const { payId } of gone) await bed.redis.del(`${TAG}pay:${payId}`);
+    await bed.redis.hset(`${TAG}pay:${damaged.payId}`, 'fence', 'none');
+    // One time for each, in the order in which they were made.
+    for (const [n, { payId }] of [oldest, old, damaged, ...gone].entries())
+      await bed.redis.zadd(`${TAG}unpaid`, 10 ** 13 + n, payId);
+    const listed = (await bed.store.ledger.unpaid(2)).map(({ payId }) => payId);
+    assert.deepEqual(listed, [old.payId, oldest.payId]);
+    for (const { payId } of gone) assert.equal(await bed.redis.zscore(`${TAG}unpaid`, payId), null);
+    for (const { payId } of [oldest, old, damaged]) {
+      await bed.redis.zrem(`${TAG}unpaid`, payId);
+      await bed.redis.del(`${TAG}pay:${payId}`);
+    }
+  });
+
   it('an expired record leaves the work list when it is due, and hides no other', async () => {
     const [gone, damaged, due] = [await bed.reserved(), await bed.reserved(), await bed.reserved()];
     for (const record of [gone, damaged, due]) await bed.store.ledger.note({ ...holder(record), leaseMs: 0 });

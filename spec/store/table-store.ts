@@ -15,6 +15,7 @@ import {
   renew,
   reserve,
 } from '../../src/payments/ledger/table.ts';
+import { MOST_UNPAID } from '../../src/payments/ledger/unpaid.ts';
 import { DECLINED, type TaskClaims } from '../../src/payments/settlement/task-claims.ts';
 import { listsOf, type Receipt, type ReceiptList } from '../../src/receipts/receipt.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -60,7 +61,7 @@ export function unpaidAmong(records: Iterable<PaymentRecord>, limit: number): re
   return [...records]
     .filter(({ state, answered }) => state === 'refused' && answered !== undefined)
     .sort((a, b) => b.changedAt - a.changedAt)
-    .slice(0, limit);
+    .slice(0, Math.min(limit, MOST_UNPAID));
 }
 
 /**

@@ -2,6 +2,9 @@
 
 import type { PaymentRecord } from './ledger.ts';
 
+/** Refused payments on the list of unpaid work, at most. */
+export const MOST_UNPAID = 1_000;
+
 /** One call with `settle: after` whose payment came to nothing. `amount`: display units. */
 interface UnpaidWork
   extends Pick<

@@ -33,6 +33,7 @@ import {
   sourcesOf,
   WORK_RETENTION_MS,
 } from '../../payments/ledger/transitions.ts';
+import { MOST_UNPAID } from '../../payments/ledger/unpaid.ts';
 import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import { eventJson } from '../port/events.ts';
 import { type TrimCount, trimmedByWrite } from '../port/receipts.ts';
@@ -51,9 +52,6 @@ import { gatherWrites } from './writes.ts';
  * was answered that nothing was taken.
  */
 const WAITING: ReadonlySet<PaymentState> = new Set(['settling', 'settled', 'withdrawn']);
-
-/** Refused payments on the list of unpaid work, at most. */
-const MOST_UNPAID = 1_000;
 
 /** Between the head of a kept answer, JSON of one line, and its body. */
 const SEPARATOR = Buffer.from('\n');
@@ -296,36 +294,59 @@ async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): P
 }
 
 /**
- * Records whose `dueAt` has come on the store's clock, the longest overdue first. Damaged ones are
- * skipped, so that they do not stop the work on all others; `read` throws for them.
+ * Records whose `dueAt` has come on the store's clock, the longest overdue first.
  * @throws StoreError
  */
-async function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+  return recordsOf(redis, keys, keys.open, limit, async (offset) => {
+    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset, limit } }));
+    // Between the two reads an attempt may have begun to work on it.
+    return { ids: parts(listed).map(String), isMeant: ({ dueAt }) => dueAt <= Number(clock) };
+  });
+}
+
+/** Unpaid work, the latest first. @throws StoreError */
+function unpaidRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+  return recordsOf(redis, keys, keys.unpaid, limit, async (offset) => {
+    const page = redis.zrange(keys.unpaid, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', offset, limit);
+    return { ids: await answered(page), isMeant: ({ state }) => state === 'refused' };
+  });
+}
+
+/**
+ * Reads the records of a list, in its order, until there are enough. Damaged ones are skipped, so
+ * that they do not hide all others; `read` throws for them.
+ */
+async function recordsOf(
+  redis: RedisClient,
+  keys: RedisKeys,
+  list: string,
+  limit: number,
+  pageAt: (offset: number) => Promise<{
+    readonly ids: readonly string[];
+    readonly isMeant: (record: PaymentRecord) => boolean;
+  }>,
+): Promise<readonly PaymentRecord[]> {
   const found = new Map<string, PaymentRecord>();
   for (let offset = 0; found.size < limit; ) {
-    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset, limit } }));
-    const ids = parts(listed).map(String);
-    const entries = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
+    const { ids, isMeant } = await pageAt(offset);
+    const entries = await Promise.all(ids.map((payId) => entryOf(redis, keys, list, payId)));
     for (const entry of entries) {
       if (entry !== 'gone') offset += 1;
-      // Between the two reads an attempt may have begun to work on it.
-      if (typeof entry === 'object' && entry.dueAt <= Number(clock) && found.size < limit)
-        found.set(entry.payId, entry);
+      if (typeof entry === 'object' && isMeant(entry) && found.size < limit) found.set(entry.payId, entry);
     }
     if (ids.length < limit) break;
   }
   return [...found.values()];
 }
 
-/** Unpaid work, the latest first. Records expire before their entries do. @throws StoreError */
-async function unpaidRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
-  const ids = await answered(redis.zrange(keys.unpaid, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit));
-  const found = await Promise.all(ids.map((payId) => workAt(redis, keys, payId)));
-  return found.filter((record) => typeof record === 'object').filter(({ state }) => state === 'refused');
-}
-
-/** The record of an entry of the work list. Records expire, entries do not: this forgets those. */
-async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promise<PaymentRecord | 'damaged' | 'gone'> {
+/** The record of an entry of a list. Records expire, entries do not: this forgets those. */
+async function entryOf(
+  redis: RedisClient,
+  keys: RedisKeys,
+  list: string,
+  payId: string,
+): Promise<PaymentRecord | 'damaged' | 'gone'> {
   try {
     const record = await readRecord(redis, keys, payId);
     if (record !== undefined) return record;
@@ -333,6 +354,6 @@ async function workAt(redis: RedisClient, keys: RedisKeys, payId: string): Promi
     if (thrown instanceof LedgerCorruption) return 'damaged';
     throw thrown;
   }
-  await run(redis, FORGET, { keys: [keys.payment(payId), keys.open], plan: { payId } });
+  await run(redis, FORGET, { keys: [keys.payment(payId), list], plan: { payId } });
   return 'gone';
 }

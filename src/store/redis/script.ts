@@ -52,7 +52,7 @@ export const RENEW = script(readFileSync(new URL('./scripts/renew.lua', import.m
 export const DUE = script(readFileSync(new URL('./scripts/due.lua', import.meta.url), 'utf8'));
 /** payments */
 export const CENSUS = script(readFileSync(new URL('./scripts/census.lua', import.meta.url), 'utf8'));
-/** payment, open */
+/** payment, the list that has it */
 export const FORGET = script(readFileSync(new URL('./scripts/forget.lua', import.meta.url), 'utf8'));
 /** payment, open, events, refusals, their ends, register (4) */
 export const DISCARD = script(MANDATES + readFileSync(new URL('./scripts/discard.lua', import.meta.url), 'utf8'));

@@ -24,6 +24,7 @@ import {
   reserve,
 } from '../../payments/ledger/table.ts';
 import { expiresAt } from '../../payments/ledger/transitions.ts';
+import { MOST_UNPAID } from '../../payments/ledger/unpaid.ts';
 import type { Database } from './database.ts';
 import type { AppendEvents } from './feed.ts';
 import type { SqliteRegister } from './mandates.ts';
@@ -127,7 +128,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
       ),
     read: (payId) => database.read((now) => rows.read(payId, now)),
     kept: (payId) => database.read((now) => answers.read(payId, now)),
-    unpaid: (limit) => database.read((now) => rows.unpaid(now, limit)),
+    unpaid: (limit) => database.read((now) => rows.unpaid(now, Math.min(limit, MOST_UNPAID))),
     due: (limit) => database.read((now) => rows.due(now, limit)),
   };
 }
