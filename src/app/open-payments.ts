@@ -39,7 +39,6 @@ import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
-import { isRetrySafe } from '../pipeline/steps/backend-failed.ts';
 import {
   backendOfRemoved,
   createCollect,
@@ -48,6 +47,7 @@ import {
 } from '../pipeline/steps/collecting.ts';
 import { createSelling, type Selling } from '../pipeline/steps/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
+import { isRepeatable } from '../resources/repeatable.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
@@ -295,5 +295,5 @@ function removedDeliverable(method: BackendRequest['method'] | undefined, remove
 
 function deliverable({ backend }: Pick<Resource | ResourceConfig, 'backend'>): Deliverable {
   const { timeoutMs, maxResponseBytes, headers } = backend;
-  return { repeatable: isRetrySafe({ backend }), timeoutMs, maxResponseBytes, headers };
+  return { repeatable: isRepeatable(backend), timeoutMs, maxResponseBytes, headers };
 }

@@ -5,6 +5,7 @@ import type { Channel } from '../../events/event.ts';
 import { leastSecondsToPay } from '../../payments/x402/wire/window.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { bazaarFaults, inputFaults, operationFaults, outputFaults, templateFaults } from '../../resources/check.ts';
+import { isRepeatable } from '../../resources/repeatable.ts';
 import type { ResourceFault } from '../../resources/schemas/keywords.ts';
 import type { ResourceConfig } from '../../resources/settings.ts';
 import { comparisonFault, templateParameters } from '../../resources/url-template.ts';
@@ -25,8 +26,6 @@ export const USUAL_LIMITS = {
 
 /** Never relayed: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
-/** Methods whose repetition does no harm (RFC 9110). */
-const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'PUT', 'DELETE']);
 /** For the buyer, between a 402 and the proof that answers it. */
 const SIGNING_SECONDS = 10;
 /** Allowed by the grammar, but a URL parser removes them as path segments. */
@@ -144,7 +143,7 @@ function checkSettledAfter(
   problems: ProblemList,
 ): void {
   const at = `${path}.pricing.settle`;
-  if (!(idempotent || safeUnpaid || REPEATABLE.has(method)))
+  if (!(safeUnpaid || isRepeatable({ method, idempotent })))
     problems.add(
       at,
       `cannot be after: a ${method} may do something that is not paid in the end; set backend.idempotent or backend.safeUnpaid where that does no harm`,

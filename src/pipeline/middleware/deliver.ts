@@ -7,9 +7,10 @@ import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
 import { passed } from '../../payments/steps.ts';
 import { channelOf, type Receipt, unpaidReceipt } from '../../receipts/receipt.ts';
+import { isRepeatable } from '../../resources/repeatable.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { type AnsweredCall, annotationsOfFunded, callAt } from '../call.ts';
-import { backendFailed, isRetrySafe, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
+import { backendFailed, MANDATE_USED, undeliveredError } from '../steps/backend-failed.ts';
 import { captureAnswer, readOn } from '../steps/capture-answer.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
 
@@ -73,7 +74,7 @@ export function deliver(
     if (finished) await deliveries.delivered(record, facts);
     else {
       // What is too large to be kept waits for its buyer.
-      const repeatable = isRetrySafe(call.resource) && !tooLarge;
+      const repeatable = isRepeatable(call.resource.backend) && !tooLarge;
       const failure = FAILURES[relayed.kind];
       await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable });
     }
@@ -81,7 +82,7 @@ export function deliver(
     if (relayed.kind === 'busy')
       throw undeliveredError(record, {
         details: { status: answer.status, reason: NO_ROOM },
-        retryable: kept !== undefined || isRetrySafe(call.resource),
+        retryable: kept !== undefined || isRepeatable(call.resource.backend),
       });
   };
 }

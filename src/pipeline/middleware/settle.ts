@@ -23,10 +23,11 @@ import type { ClaimEnd } from '../../payments/settlement/task-claims.ts';
 import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
+import { isRepeatable } from '../../resources/repeatable.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
-import { failedUnpaid, isRetrySafe, undeliveredError } from '../steps/backend-failed.ts';
+import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
 import { notCollected } from '../steps/collecting.ts';
@@ -103,7 +104,7 @@ function purchaseOf(
     proof: proofDigest(call.payment),
     left: call.left,
     journal: mandate.journal,
-    repeatable: isRetrySafe(call.resource),
+    repeatable: isRepeatable(call.resource.backend),
     backendTimeoutMs: call.resource.backend.timeoutMs,
     elapsedMs: () => elapsedMs(call),
     gateOpen: () => gate.accepting(),

@@ -10,6 +10,7 @@ import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
 import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
 import { paymentDetails } from '../../payments/x402/wire/payment-response.ts';
+import { isRepeatable } from '../../resources/repeatable.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { elapsedMs } from '../../time/time.ts';
 import type { FundedCall, ProvenCall } from '../call.ts';
@@ -41,7 +42,7 @@ export async function backendFailed(
     return new GatewayError(code, { retryable, details, cause });
   }
   const { record, lease } = funding;
-  const repeatable = isRetrySafe(resource);
+  const repeatable = isRepeatable(resource.backend);
   await deliveries.undelivered(record, {
     requestId: call.requestId,
     callId: call.callId,
@@ -83,14 +84,6 @@ function recordFailure(
   call.journal.record('backend.failed', { status: 'error', durationMs, data: { code, ...status, ...reason } });
   const timeoutMs = failed.reason === 'timeout' ? { timeoutMs: call.resource.backend.timeoutMs } : {};
   return { code, durationMs, details: { ...status, ...reason, ...timeoutMs } } as const;
-}
-
-/** Whether the backend may be sent this resource's request twice (contract 4.3, "undelivered"). */
-export function isRetrySafe(resource: {
-  readonly backend: Pick<Resource['backend'], 'method' | 'idempotent'>;
-}): boolean {
-  const { method, idempotent } = resource.backend;
-  return idempotent || method === 'GET' || method === 'PUT' || method === 'DELETE';
 }
 
 /** The error of a call that is paid and not delivered. `retryable`: the same proof can collect. */

@@ -22,8 +22,8 @@ import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts'
 import { forward } from '../../../src/pipeline/middleware/forward.ts';
 import { settle } from '../../../src/pipeline/middleware/settle.ts';
 import { verify } from '../../../src/pipeline/middleware/verify.ts';
-import { isRetrySafe } from '../../../src/pipeline/steps/backend-failed.ts';
 import { createSelling } from '../../../src/pipeline/steps/payment-required.ts';
+import { isRepeatable } from '../../../src/resources/repeatable.ts';
 import type { Resource } from '../../../src/resources/resource.ts';
 import { simMandates } from './mandate.ts';
 import type { Process } from './process.ts';
@@ -104,7 +104,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
     { unproven, tokens: TOKENS, replaced: createReplacedOffers(), assetDecimals: 6 },
     () => time.now(),
   );
-  const deliverable = { ...resource.backend, repeatable: isRetrySafe(resource), headers: {} };
+  const deliverable = { ...resource.backend, repeatable: isRepeatable(resource.backend), headers: {} };
   const reconciler = createReconciler({
     ledger,
     settler,
