@@ -32,6 +32,9 @@ export function patchedCopy(additions: readonly Addition[]): PatchedCopy {
   const directory = mkdtempSync(path.join(tmpdir(), 'acg-how-to-add-'));
   for (const name of COPIED) cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
   symlinkSync(path.join(ROOT, 'node_modules'), path.join(directory, 'node_modules'));
+  // Specs of the copy start the programs that are unpacked there, and fetch none again.
+  mkdirSync(path.join(ROOT, '.cache'), { recursive: true });
+  symlinkSync(path.join(ROOT, '.cache'), path.join(directory, '.cache'));
   for (const { files = {}, edits } of additions) {
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(path.dirname(path.join(directory, file)), { recursive: true });
