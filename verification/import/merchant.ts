@@ -5,6 +5,7 @@
  * OpenAPI does not: a pair for each item where a list belongs into one pair.
  */
 
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -24,12 +25,20 @@ export interface Merchant {
   close(): Promise<void>;
 }
 
-/** `form`: whether bodies are forms, of which every value is a text. */
-export async function startMerchant(document: JsonObject, { form }: { readonly form: boolean }): Promise<Merchant> {
+/**
+ * `form`: whether bodies are forms, of which every value is a text. `called`: the requests that
+ * will come.
+ */
+export async function startMerchant(
+  document: JsonObject,
+  { form, called }: { readonly form: boolean; readonly called: readonly Called[] },
+): Promise<Merchant> {
   let refusal = '';
-  const apps = routesOf(document, form, (why) => {
-    refusal = why;
-  });
+  const judge = (items: JsonObject): Express =>
+    appOf(partOf(document, items), form, (why) => {
+      refusal = why;
+    });
+  const apps = judged(routesOf(document), called, judge);
   const server = createServer((req, res) => answer(apps, req, res));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -45,25 +54,69 @@ export async function startMerchant(document: JsonObject, { form }: { readonly f
   };
 }
 
+/** `path`: may have parameters in braces. */
+interface Called {
+  readonly method: string;
+  readonly path: string;
+}
+
 interface Route {
+  readonly path: string;
+  readonly item: Json;
   readonly pattern: RegExp;
   readonly methods: ReadonlySet<string>;
+}
+
+interface JudgedRoute extends Route {
   readonly app: () => Express;
 }
 
-function answer(routes: readonly Route[], req: IncomingMessage, res: ServerResponse): void {
+/**
+ * The library compiles what it needs for each app, and hashes its document for each operation: so
+ * an app has some paths, not one and not all.
+ */
+const PATHS_OF_APP = 30;
+
+function answer(routes: readonly JudgedRoute[], req: IncomingMessage, res: ServerResponse): void {
   const path = (req.url ?? '').split('?')[0] ?? '';
-  const route = routes.find(({ pattern, methods }) => pattern.test(path) && methods.has(req.method ?? ''));
+  const route = routeOf(routes, { method: req.method ?? '', path });
   if (route !== undefined) route.app()(req, res);
   else res.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ message: `no path ${path}` }));
 }
 
+function routeOf<Some extends Route>(routes: readonly Some[], { method, path }: Called): Some | undefined {
+  return routes.find(({ pattern, methods }) => pattern.test(path) && methods.has(method));
+}
+
+/** With the apps that judge them: those that are called share some. */
+function judged(
+  routes: readonly Route[],
+  called: readonly Called[],
+  judge: (items: JsonObject) => Express,
+): readonly JudgedRoute[] {
+  const wanted = new Set(
+    called.map(({ method, path }) => routeOf(routes, { method, path: path.replaceAll(/\{[^{}]*\}/g, 'x') })),
+  );
+  const apps = new Map<Route, () => Express>();
+  const share = (some: readonly Route[]): void => {
+    const app = onDemand(() => judge(Object.fromEntries(some.map(({ path, item }) => [path, item]))));
+    for (const route of some) apps.set(route, app);
+  };
+  const together = routes.filter((route) => wanted.has(route));
+  for (let at = 0; at < together.length; at += PATHS_OF_APP) share(together.slice(at, at + PATHS_OF_APP));
+  return routes.map((route) => {
+    if (!wanted.has(route)) share([route]);
+    return { ...route, app: apps.get(route) ?? assert.fail(route.path) };
+  });
+}
+
 /** A path without parameters goes before one with them, as OpenAPI says. */
-function routesOf(document: JsonObject, form: boolean, onRefused: (why: string) => void): readonly Route[] {
+function routesOf(document: JsonObject): readonly Route[] {
   const paths = isObject(document['paths']) ? document['paths'] : {};
   const base = basePath(document);
   return Object.entries(paths)
     .map(([path, item]) => ({
+      ...{ path, item },
       parameters: path.split('{').length,
       pattern: new RegExp(
         `^${(base + path)
@@ -72,7 +125,6 @@ function routesOf(document: JsonObject, form: boolean, onRefused: (why: string) 
           .join('[^/]+')}$`,
       ),
       methods: new Set(Object.keys(isObject(item) ? item : {}).map((name) => name.toUpperCase())),
-      app: onDemand(() => appOf(partOf(document, path, item), form, onRefused)),
     }))
     .toSorted((a, b) => a.parameters - b.parameters);
 }
@@ -83,19 +135,19 @@ function basePath({ servers }: JsonObject): string {
   return new URL(url, 'http://merchant.invalid').pathname.replace(/\/$/, '');
 }
 
-/**
- * The library hashes the whole document for each operation, so each path has one of its own, with
- * what requests refer to. Answers are not judged.
- */
-function partOf(document: JsonObject, path: string, item: Json): JsonObject {
+/** A document of these paths, with what their requests refer to. Answers are not judged. */
+function partOf(document: JsonObject, items: JsonObject): JsonObject {
   const { openapi, info, components } = document;
-  const standing = withoutPathReferences(item, document);
-  const requests = Object.fromEntries(
-    Object.entries(isObject(standing) ? standing : {}).map(([name, operation]) => [
-      name,
-      isObject(operation) ? { ...operation, responses: { 200: { description: '' } }, callbacks: {} } : operation,
-    ]),
-  );
+  const requestsOf = (item: Json): JsonObject => {
+    const standing = withoutPathReferences(item, document);
+    return Object.fromEntries(
+      Object.entries(isObject(standing) ? standing : {}).map(([name, operation]) => [
+        name,
+        isObject(operation) ? { ...operation, responses: { 200: { description: '' } }, callbacks: {} } : operation,
+      ]),
+    );
+  };
+  const requests = Object.fromEntries(Object.entries(items).map(([path, item]) => [path, requestsOf(item)]));
   const kept: Record<string, Record<string, Json>> = {};
   const waiting: Json[] = [requests];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
@@ -113,7 +165,7 @@ function partOf(document: JsonObject, path: string, item: Json): JsonObject {
   const securitySchemes = (isObject(components) ? components['securitySchemes'] : undefined) ?? {};
   return {
     ...{ openapi: openapi ?? '', info: info ?? {}, servers: [{ url: basePath(document) || '/' }] },
-    paths: { [path]: requests },
+    paths: requests,
     components: { ...kept, securitySchemes },
   };
 }

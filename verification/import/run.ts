@@ -59,7 +59,8 @@ export async function runDocument(
 /** Sells resources of a document and calls each with the least input and with the most. */
 export async function failuresOf(document: JsonObject, resources: Resources): Promise<readonly Failure[]> {
   const form = Object.values(resources).some(({ backend }) => backend.contentType === FORM_TYPE);
-  const merchant = await startMerchant(document, { form });
+  const called = Object.values(resources).map(({ backend }) => backend);
+  const merchant = await startMerchant(document, { form, called });
   const gateway = await openGateway({
     ...{ backendUrl: merchant.url, chain: NO_CHAIN, facilitator: { mode: 'local' } },
     overrides: { payments: undefined, resources: only(resources) },
