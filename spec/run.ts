@@ -112,8 +112,8 @@ async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<st
   const tally = new Tally(processes);
   const events = run({
     files: processes.map(({ file }) => file),
-    // One more than there are cores: many specs wait for deadlines and restarts most of their time.
-    concurrency: availableParallelism() + 1,
+    // Two more than there are cores: many specs wait for deadlines and restarts half of their time.
+    concurrency: availableParallelism() + 2,
     timeout: TEST_TIMEOUT_MS,
   });
   const stopLooking = endHanging(PROCESS_TIMEOUT_MS, (pid) => {
