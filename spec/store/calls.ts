@@ -94,6 +94,7 @@ export function callOf(command: Command, { requestId, offered }: Subject, record
   const writing = {
     ...holder,
     ...seenOf(command.seen, record),
+    ...(command.unchanged ? { unchanged: true as const } : {}),
     leaseMs,
     ...(againMs === undefined ? {} : { againMs }),
     facts: factsOf(command, to),

@@ -27,6 +27,7 @@ export type Seen = 'none' | 'last' | 'wrong';
 
 interface Written extends Held {
   readonly seen: Seen;
+  readonly unchanged: boolean;
   readonly againMs: number | undefined;
   /** `fitting`: such as the change of state wants, none where it wants none. */
   readonly evidence: Evidence | 'fitting' | undefined;
@@ -100,6 +101,7 @@ const held = {
 const written = {
   ...held,
   seen: fc.constantFrom<Seen>('none', 'last', 'last', 'last', 'wrong'),
+  unchanged: rarely(12),
   againMs: fc.option(span(SPAN.none, SPAN.short, SPAN.long), { nil: undefined }),
   evidence: fc.oneof(
     { weight: 6, arbitrary: fc.constant('fitting' as const) },
@@ -190,6 +192,7 @@ const life: fc.Arbitrary<Command[]> = fc
         payment,
         to,
         writer: 'owner',
+        seen: common.unchanged ? 'last' : common.seen,
         step: `life-${i}`,
         reason: common.reason ?? 'because',
       } as const;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { fencingToken } from '../../src/payments/ledger/ledger.ts';
 import {
   event,
   holder,
@@ -157,6 +158,22 @@ export function ledgerContract(name: string, open: OpenStore): void {
         record: { state: 'settling', fence: 2, owner: 'other' },
       });
       assert.deepEqual(await ledger.note({ ...holder(settling), leaseMs: LEASE_MS }), { kind: 'fenced' });
+    });
+
+    it('writes what is meant for an unchanged record alone over no other write, and once', async () => {
+      const { ledger } = store();
+      const seen = done(await ledger.advance(move(await reserved(), 'settling')));
+      const alone = { ...fencingToken(seen), leaseMs: LEASE_MS, unchanged: true as const };
+      const first = { ...alone, step: 'first' };
+      const noted = done(await ledger.note(first));
+      assert.deepEqual(await ledger.note(first), { kind: 'done', record: noted });
+      for (const seenBy of [
+        { ...alone, step: 'second' },
+        { ...holder(seen), leaseMs: 0, unchanged: true as const },
+      ])
+        assert.deepEqual(await ledger.note(seenBy), { kind: 'fenced' });
+      assert.deepEqual(await ledger.advance({ ...move(seen, 'settled'), ...alone }), { kind: 'fenced' });
+      assert.deepEqual(await ledger.read(seen.payId), noted);
     });
 
     it('appends the events of a note, once', async () => {

@@ -29,6 +29,7 @@ describe('the table of payment states', () => {
       'undelivered -> undelivered',
       'undelivered -> refundDue',
       'refundDue -> refunding',
+      'refundDue -> refunded',
       'refunding -> refunding',
       'refunding -> refunded',
     ]);

@@ -227,6 +227,8 @@ export interface Holder extends Claim {
 interface Writing extends Holder {
   /** New lease from now, 0 to 600,000 ms; 0 gives the lease up. Ignored in final states. */
   readonly leaseMs: number;
+  /** Only while the record is as it was `seen`: after any other write the answer is `fenced`. */
+  readonly unchanged?: true;
   /** How long after the lease the reconciler waits with its look, milliseconds; usually 0. */
   readonly againMs?: number;
   readonly facts?: PaymentFacts;
@@ -263,7 +265,7 @@ export interface PaymentFacts {
   readonly tokenDigest?: string;
 }
 
-/** `fenced`: another owner took over. `illegal`: no such transition. `lost`: no record. */
+/** `fenced`: another owner took over, or wrote what was not seen. `illegal`: no such transition. `lost`: no record. */
 export type Advanced =
   | { readonly kind: 'done'; readonly record: PaymentRecord }
   | { readonly kind: 'fenced' }

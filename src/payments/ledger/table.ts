@@ -141,7 +141,7 @@ export function discard(record: PaymentRecord | undefined, command: Holder): Out
 
 function written(
   record: PaymentRecord | undefined,
-  command: Holder,
+  command: Advance | Note,
   from: readonly PaymentState[],
   change: (held: PaymentRecord) => PaymentRecord,
 ): Outcome<Advanced> {
@@ -149,6 +149,8 @@ function written(
   // that was applied.
   if (record !== undefined && holds(record, command) && record.step === command.step)
     return { answer: { kind: 'done', record }, record, changed: false };
+  if (command.unchanged === true && record !== undefined && record.step !== command.seen?.step)
+    return { answer: { kind: 'fenced' }, record, changed: false };
   const refused = refusal(record, command, from);
   if (refused !== undefined || record === undefined)
     return { answer: refused ?? { kind: 'lost' }, record, changed: false };

@@ -38,7 +38,7 @@ export const TRANSITIONS: Readonly<Record<PaymentState, readonly PaymentState[]>
   undelivered: ['delivered', 'undelivered', 'refundDue'],
   delivered: [],
   refused: [],
-  refundDue: ['refunding'],
+  refundDue: ['refunding', 'refunded'],
   // Signed again: an earlier transaction may have been dropped.
   refunding: ['refunding', 'refunded'],
   refunded: [],

@@ -228,14 +228,15 @@ const GUARDS = ['owner', 'fence', 'step', 'state', 'validBefore', 'tries'];
  * @throws LedgerCorruption, RangeError before anything is written
  */
 function changePlan(command: Advance | Note, change: Change, series: ReceiptSeries | undefined) {
-  const { payId, owner, fence, step, seen, leaseMs, againMs = 0, facts = {}, keeping, receipt, events = [] } = command;
+  const { payId, owner, fence, step, seen, unchanged, leaseMs, againMs = 0, facts = {}, keeping, receipt } = command;
+  const { events = [] } = command;
   assertLease(leaseMs);
   assertPause(againMs);
   assertFacts(change.to, facts);
   const kept = keeping && keptForm(keeping);
   const uses = change.uses === undefined ? [] : ['mandate'];
   const worked = change.unpaid === undefined ? [] : ['answered'];
-  const held = { payId, owner, fence, step, seen: seen?.step, leaseMs, againMs, facts };
+  const held = { payId, owner, fence, step, seen: seen?.step, unchanged, leaseMs, againMs, facts };
   const json = receipt === undefined ? '' : JSON.stringify(receipt);
   const lines = {
     receiptLine: receipt && series?.written(receipt.id, json),

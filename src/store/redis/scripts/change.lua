@@ -17,6 +17,7 @@ local function change_record(change, keys, at, now)
     if change.again then redis.call('HSET', key, 'step', change.step) end
     return answer('done', now, key)
   end
+  if change.unchanged and record.step ~= change.seen then return { 'fenced' } end
   if not listed(change.from, record.state) then return { 'illegal', record.state } end
 
   local fields = change.facts
