@@ -5,7 +5,7 @@
  */
 
 import { REAL_TIME, type Time } from '../../../time/time.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord } from '../../ledger/ledger.ts';
+import { type Advance, fencingToken, type PaymentLedger, type PaymentRecord } from '../../ledger/ledger.ts';
 import { receiptOf } from '../../ledger/payment-receipt.ts';
 import { persist } from '../../settlement/retry-policy.ts';
 import type { Chain } from '../chain/chain.ts';
@@ -13,13 +13,15 @@ import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
 import { transferCall } from '../evm/calldata.ts';
 import { exclusionOf } from '../local/sent-transactions.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
-import type { RefundSender } from './sender.ts';
+import type { RefundSender, SignedRefund } from './sender.ts';
 import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
 
 /** How long an authorization to send a payment back is valid, seconds. */
 export const REFUND_LIFE_SECONDS = 3_600;
 /** How long one refund is waited for, milliseconds; then the next run goes on with it. */
 const WAIT_MS = 120_000;
+/** A node that restarts forgets what has no block: then the same bytes are sent again. */
+const SENT_AGAIN_MS = 5_000;
 /** Pauses between looks at the chain, milliseconds. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -89,80 +91,93 @@ export async function payRefund(parts: RefundParts, payId: string, confirmed: bo
 
 /** Sends it, and again where that got no block, until the chain shows it or the wait is over. */
 async function sent(parts: RefundParts, due: PaymentRecord): Promise<RefundOutcome> {
-  const { chain, time = REAL_TIME } = parts;
+  const { chain, sender, time = REAL_TIME } = parts;
   const ends = time.now() + WAIT_MS;
   let record = due;
-  let underWay = false;
+  let signed: SignedRefund | undefined;
+  let sendAt = 0;
   let cause = 'it has no block yet';
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     const shown = await readRefund(chain, record);
-    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, !underWay);
+    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, signed === undefined);
     if (shown.kind === 'worthless')
       return { kind: 'left', why: 'the payee has cancelled it; send it by hand, then acg refunds record' };
     if (shown.kind === 'unknown') cause = shown.cause;
-    else if (!underWay || shown.failed === true) {
+    else if (signed === undefined || shown.failed === true) {
       const begun = await begin(parts, record);
-      if (begun.kind !== 'sent' && begun.kind !== 'again') return begun;
-      ({ record } = begun);
-      underWay = begun.kind === 'sent';
       if (begun.kind === 'again') ({ cause } = begun);
+      else if (begun.kind !== 'begun') return begun;
+      else {
+        ({ record, signed } = begun);
+        sendAt = time.now();
+      }
     }
+    if (signed !== undefined && shown.kind === 'open' && time.now() >= sendAt)
+      try {
+        await sender.send(signed);
+        sendAt = time.now() + SENT_AGAIN_MS;
+      } catch (error) {
+        cause = nodeFailure(error);
+        if (exclusionOf(error) === 'unfunded')
+          return { kind: 'pending', why: `${sender.address} cannot pay the gas: ${cause}` };
+        // Another number or price may be taken. Without an answer it may be on its way.
+        if (error instanceof RpcRefusal) signed = undefined;
+      }
     if (time.now() >= ends) return { kind: 'pending', why: cause };
     await time.sleep(pause);
   }
 }
 
 type Begun =
-  | { readonly kind: 'sent'; readonly record: PaymentRecord }
-  | { readonly kind: 'again'; readonly record: PaymentRecord; readonly cause: string };
+  | { readonly kind: 'begun'; readonly record: PaymentRecord; readonly signed: SignedRefund }
+  | { readonly kind: 'again'; readonly cause: string };
 
-/** Signs, notes the hash in the record, and sends. */
+/** Signs, and notes the hash in the record before anything is sent. */
 async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun | RefundOutcome> {
   const { signer, sender } = parts;
   const authorization = refundAuthorization(record, Math.floor(Date.now() / 1_000) + REFUND_LIFE_SECONDS);
   const call = transferCall(authorization, await signer.sign(authorization), 'account');
-  let signed: Awaited<ReturnType<RefundSender['sign']>>;
+  let signed: SignedRefund;
   try {
     signed = await sender.sign(call);
   } catch (error) {
     // Another run may have sent it since the last look.
     if (error instanceof RpcRefusal && error.reverted && (await readRefund(parts.chain, record)).kind === 'paid')
-      return { kind: 'again', record, cause: nodeFailure(error) };
+      return { kind: 'again', cause: nodeFailure(error) };
     return { kind: 'pending', why: `nothing was sent: ${nodeFailure(error)}` };
   }
-  const noted = await move(parts, record, 'refunding', signed.hash);
-  if (noted.kind !== 'moved') return noted;
-  try {
-    await sender.send(signed);
-    return { kind: 'sent', record: noted.record };
-  } catch (error) {
-    const cause = nodeFailure(error);
-    if (exclusionOf(error) === 'unfunded')
-      return { kind: 'pending', why: `${sender.address} cannot pay the gas: ${cause}` };
-    return { kind: 'again', record: noted.record, cause };
-  }
+  const noted = await move(parts, record, { to: 'refunding', transaction: signed.hash });
+  return noted.kind === 'moved' ? { kind: 'begun', record: noted.record, signed } : noted;
 }
 
-/** Writes down what the chain shows. */
+/**
+ * Writes down what the chain shows.
+ * @param unchanged only while nothing else was written to the record since it was read
+ */
 export async function closeRefund(
   parts: Pick<RefundParts, 'ledger' | 'time'>,
   record: PaymentRecord,
   transaction: string,
   before: boolean,
+  unchanged?: true,
 ): Promise<RefundOutcome> {
-  const begun = record.state === 'refundDue' ? await move(parts, record, 'refunding', transaction) : undefined;
-  if (begun !== undefined && begun.kind !== 'moved') return begun;
-  const ended = await move(parts, begun?.record ?? record, 'refunded', transaction);
+  const ended = await move(parts, record, { to: 'refunded', transaction, ...(unchanged && { unchanged }) });
   return ended.kind === 'moved' ? { kind: 'refunded', transaction, before } : ended;
+}
+
+interface RefundMove extends Pick<Advance, 'unchanged'> {
+  readonly to: 'refunding' | 'refunded';
+  readonly transaction: string;
 }
 
 async function move(
   { ledger, time = REAL_TIME }: Pick<RefundParts, 'ledger' | 'time'>,
   record: PaymentRecord,
-  to: 'refunding' | 'refunded',
-  transaction: string,
+  { transaction, ...change }: RefundMove,
 ): Promise<{ readonly kind: 'moved'; readonly record: PaymentRecord } | RefundOutcome> {
-  const command = { ...fencingToken(record), to, leaseMs: 0, ...refundFacts(record, to, transaction), events: [] };
+  const { to } = change;
+  const facts = refundFacts(record, to, transaction);
+  const command = { ...fencingToken(record), ...change, leaseMs: 0, ...facts, events: [] };
   const written = await persist(() => ledger.advance(command), time);
   if (written.kind === 'done') return { kind: 'moved', record: written.record };
   if (written.kind === 'unwritten')

@@ -8,12 +8,13 @@ import { lowerHex } from '../evm/abi-words.ts';
 import type { SigningKey } from '../evm/signing-key.ts';
 import { signTransaction } from '../evm/transaction.ts';
 import { watchFees } from '../local/relayer-fees.ts';
+import { isKnown } from '../local/sent-transactions.ts';
 
 /** Of the gas that the node estimates, percent: balances of other holders may change meanwhile. */
 const GAS_PERCENT = 125n;
 
 /** A signed transaction: its hash is known before anything is sent. */
-interface SignedRefund {
+export interface SignedRefund {
   readonly hash: string;
   readonly raw: string;
 }
@@ -24,7 +25,10 @@ export interface RefundSender {
   readonly address: string;
   /** @throws RpcRefusal where the asset would refuse the call; other errors of the node */
   sign(data: string): Promise<SignedRefund>;
-  /** @throws RpcRefusal where the node does not take it; other errors where that is not known */
+  /**
+   * Resolves when the node has it, also from before.
+   * @throws RpcRefusal where the node does not take it; other errors where that is not known
+   */
   send(signed: SignedRefund): Promise<void>;
 }
 
@@ -48,6 +52,12 @@ export function createRefundSender(
       const limit = (hexToBigInt(gas) * GAS_PERCENT) / 100n;
       return signTransaction({ chainId, number, ...offered, gas: limit, to: asset, data }, key);
     },
-    send: async ({ raw }) => void (await sendRawTransaction(client, { serializedTransaction: lowerHex(raw) })),
+    async send({ raw }) {
+      try {
+        await sendRawTransaction(client, { serializedTransaction: lowerHex(raw) });
+      } catch (error) {
+        if (!isKnown(error)) throw error;
+      }
+    },
   };
 }
