@@ -140,12 +140,10 @@ function limitOf(option: string, text: string | undefined, decimals: number): bi
 async function takeDown(receipt: string, hash: string, args: { readonly config?: string }): Promise<void> {
   if (!isTransactionHash(hash)) throw new UsageError('the transaction must be a hash: 0x and 64 hex digits');
   await withStore(args, async ({ store, x402, rpc, chain }) => {
-    const open = await undelivered(store);
-    const [refund] = named(open, [receipt]);
+    const [refund] = named(await undelivered(store), [receipt]);
     if (refund === undefined) return;
-    const taken = open.filter(({ id, refund: other }) => id !== receipt && other?.transaction === hash.toLowerCase());
-    const parts = { ledger: store.ledger, chain, rpc, terms: x402, time: TIME };
-    told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase(), taken));
+    const parts = { ledger: store.ledger, claims: store.secrets, chain, rpc, terms: x402, time: TIME };
+    told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase()));
   });
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { REFUND_LIFE_SECONDS } from '../../../src/payments/x402/refund/pay.ts';
@@ -10,6 +11,9 @@ import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
 import { PRICE_UNITS } from '../../payments/x402/signing.ts';
 import { type Owed, openRefundShop, type RefundShop } from './shop.ts';
+
+/** Between looks at the transactions that wait, milliseconds. */
+const POLL_MS = 20;
 
 describe('acg refunds pay', () => {
   const ends = new AsyncDisposableStack();
@@ -57,6 +61,26 @@ describe('acg refunds pay', () => {
     }
     const again = await withKey('--all-due');
     assert.deepEqual([again.code, again.lines, again.errors], [0, [], 'no refund to send\n']);
+  });
+
+  it('sends the same transaction again where the node has forgotten it', async () => {
+    const owed = await shop.owe();
+    const pool = async () => Number(((await shop.chain.request('txpool_status', [])) as { pending: string }).pending);
+    await shop.chain.request('evm_setAutomine', [false]);
+    const run = withKey('--all-due');
+    try {
+      while ((await pool()) === 0) await delay(POLL_MS);
+      await shop.chain.request('anvil_dropAllTransactions', []);
+      assert.equal(await pool(), 0);
+    } finally {
+      await shop.chain.request('evm_setAutomine', [true]);
+    }
+    const signed = (await receiptOf(owed))?.refund;
+    const { code, lines, errors } = await run;
+    assert.equal(code, 0, errors);
+    const [{ transaction, before: earlier }] = printed(lines);
+    assert.deepEqual([signed?.status, signed?.transaction], ['refunding', transaction]);
+    assert.deepEqual([earlier, await balanceOf(owed)], [false, PRICE_UNITS]);
   });
 
   it('finds on the chain what a store that was lost had sent', async () => {
@@ -210,6 +234,20 @@ describe('acg refunds record', () => {
     const taken = await record(other, hash);
     assert.equal(taken.code, 1);
     assert.match(taken.errors, /or for another refund$/m);
+  });
+
+  it('takes no transfer that an authorization of another refund made, also after a loss of the store', async () => {
+    const sent = await shop.owe();
+    const other = await shop.owe('refundDue', { payer: sent.payer });
+    const { lines } = await shop.acg('refunds', 'pay', sent.receiptId, '--yes', '--key-file', shop.keyFile);
+    const { transaction } = JSON.parse(lines[0] ?? '');
+    for (const lose of [undefined, () => shop.forget(sent, false)]) {
+      await lose?.();
+      const { code, errors } = await record(other, transaction);
+      assert.equal(code, 1);
+      assert.match(errors, /or for another refund$/m);
+    }
+    await shop.forget(other, false);
   });
 
   it('refuses another sum, another payer, a transaction that is none, and the payment itself', async () => {

@@ -45,14 +45,22 @@ export interface RefundShop {
   withStore<Result>(work: (store: Store) => Promise<Result>): Promise<Result>;
 }
 
-/** @param nodeFor what stands before the chain's node, for the commands alone */
+/**
+ * @param setup `chain`: by default one of its own. `nodeFor`: what stands before its node, for the
+ * commands alone. `redis`: the URL of the store; by default it is a file.
+ */
 export async function openRefundShop(
   ends: AsyncDisposableStack,
-  nodeFor: (rpcUrl: string) => Promise<string> = async (rpcUrl) => rpcUrl,
+  setup: {
+    readonly chain?: Chain;
+    readonly nodeFor?: (rpcUrl: string) => Promise<string>;
+    readonly redis?: string;
+  } = {},
 ): Promise<RefundShop> {
+  const { nodeFor = async (rpcUrl) => rpcUrl } = setup;
   const folder = await temporaryDirectory(ends, 'acg-refunds-');
   const shell = openShell(ends);
-  const chain = ends.adopt(await startChain(), ({ stop }) => stop());
+  const chain = setup.chain ?? ends.adopt(await startChain(), ({ stop }) => stop());
   const key = generatePrivateKey();
   const payee = privateKeyToAccount(key);
   const keyFile = join(folder, 'payee.key');
@@ -61,10 +69,12 @@ export async function openRefundShop(
   const terms = { ...termsFor(chain.token, chain.chainId), payTo: payee.address };
   const actors = chainActors(chain, terms);
   const path = join(folder, 'shop.db');
+  const engine =
+    setup.redis === undefined ? { kind: 'sqlite' as const, path } : { kind: 'redis' as const, url: setup.redis };
   const config = worldConfig({
     backendUrl: 'http://127.0.0.1:3000',
     chain,
-    storage: { sqlite: { path } },
+    storage: setup.redis === undefined ? { sqlite: { path } } : { redis: { url: setup.redis } },
     facilitator: { mode: 'local' },
     ports: { agents: 8402, management: 8403 },
     payTo: payee.address,
@@ -73,7 +83,7 @@ export async function openRefundShop(
   await writeConfig(join(folder, 'config.yaml'), config);
   const sold = new Map<string, Sold>();
   const withStore = async <Result>(work: (store: Store) => Promise<Result>): Promise<Result> => {
-    const store = await openStore({ engine: { kind: 'sqlite', path }, merchantId: MERCHANT_ID, ...LIMITS });
+    const store = await openStore({ engine, merchantId: MERCHANT_ID, ...LIMITS });
     try {
       return await work(store);
     } finally {

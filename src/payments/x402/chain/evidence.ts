@@ -76,17 +76,20 @@ export function paymentsIn(
   });
 }
 
-/** Transfers of exactly this value to the payee by others, whatever they were for. */
-export function transfersTo(
+/**
+ * Transfers of exactly this value to the payee by others, whatever they were for, but for those
+ * that an authorization made: its nonce says what such a transfer is. Each by its place among the
+ * logs of the asset in this transaction.
+ */
+export function plainTransfersTo(
   receipt: TransactionReceipt,
   { asset, payTo, value }: Pick<ExpectedPayment, 'asset' | 'payTo' | 'value'>,
-): number {
-  return assetLogs(receipt, asset).filter(
-    (log) =>
-      log?.eventName === 'Transfer' &&
-      !isAddressEqual(log.args.from, lowerHex(payTo)) &&
-      isTransfer(log, { from: log.args.from, payTo, value }),
-  ).length;
+): readonly number[] {
+  return assetLogs(receipt, asset).flatMap((log, i, logs) => {
+    if (log?.eventName !== 'Transfer' || isUse(logs[i - 1])) return [];
+    const { from } = log.args;
+    return !isAddressEqual(from, lowerHex(payTo)) && isTransfer(log, { from, payTo, value }) ? [i] : [];
+  });
 }
 
 /** One log of the asset. Undefined is one of another event, which has its place in the order. */
