@@ -12,6 +12,8 @@ import { leash } from './leash.ts';
 /** Until "Listening on" must have been printed, milliseconds. */
 const START_TIMEOUT_MS = 15_000;
 const STOP_GRACE_MS = 2_000;
+/** The same for one that writes its chain to a file. */
+const KEEP_GRACE_MS = 30_000;
 
 /**
  * A running anvil without any account of its own: the well-known development keys hold nothing
@@ -26,12 +28,14 @@ interface Anvil {
 }
 
 /**
- * Starts anvil on 127.0.0.1, one block per transaction. `port`: 0 takes any free one.
+ * Starts anvil on 127.0.0.1, one block per transaction. `port`: 0 takes any free one. `state`: a
+ * file for its blocks, which `stop` writes and a start reads; what has no block is forgotten.
  * @throws Error in one line where there is no anvil
  */
-export async function startAnvil(port: number): Promise<Anvil> {
+export async function startAnvil(port: number, state?: string): Promise<Anvil> {
   const arguments_ = ['--port', String(port), '--host', '127.0.0.1', '--accounts', '0', '--auto-impersonate'];
   const program = findAnvil([import.meta.url, join(process.cwd(), 'here')]);
+  if (state !== undefined) arguments_.push('--state', state);
   const child = spawn(program, [...arguments_, '--chain-id', String(LOCAL_CHAIN_ID)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C reaches only the owner, which ends everything in order. `leash.ts`
@@ -45,7 +49,7 @@ export async function startAnvil(port: number): Promise<Anvil> {
     pid: child.pid ?? 0,
     ended: ended(child),
     stop: async () => {
-      await terminate(child, STOP_GRACE_MS);
+      await terminate(child, state === undefined ? STOP_GRACE_MS : KEEP_GRACE_MS);
     },
   };
 }

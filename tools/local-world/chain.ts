@@ -47,10 +47,11 @@ const RECEIPT_TIMEOUT_MS = 15_000;
 
 /**
  * Starts a chain in some 200 ms: the token at its address, Multicall3 at its canonical one, the
- * relayer funded with gas. `port`: 0 takes any free one.
+ * relayer funded with gas. `port`: 0 takes any free one. `state`: a file that keeps its blocks, for
+ * a restart by `startAnvil`.
  */
-export async function startChain(port = 0): Promise<Chain> {
-  const anvil = await startAnvil(port);
+export async function startChain(port = 0, state?: string): Promise<Chain> {
+  const anvil = await startAnvil(port, state);
   try {
     const relayerKey = generatePrivateKey();
     await rpc(anvil.rpcUrl, 'anvil_setCode', [MULTICALL3_ADDRESS, CONTRACTS.contracts.Multicall3.deployedBytecode]);

@@ -5,9 +5,10 @@ import { runRefunds } from './run.ts';
 /** `node verification/refunds/main.ts` sends 500. */
 const REFUNDS = 40;
 
-it('refunds under kills, two operators at once, lost requests and a lost store are sent once', async (t) => {
+it('refunds under kills, two operators at once, restarts of the node and a lost store are sent once', async (t) => {
   const { violations, ...run } = await runRefunds(REFUNDS);
   t.diagnostic(JSON.stringify(run));
   assert.deepEqual(violations, []);
-  assert.ok(run.kills > 0 && run.forgotten > 0, JSON.stringify(run));
+  for (const fault of ['kills', 'restarts', 'forgottenTransactions', 'forgotten'] as const)
+    assert.ok(run[fault] > 0, JSON.stringify(run));
 });

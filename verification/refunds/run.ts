@@ -1,26 +1,25 @@
 /**
  * Refunds under everything that can go wrong while they are sent: operators who are killed, two of
- * them at once, a node that loses requests and replies, and a store that is lost.
+ * them at once, a node that restarts and loses requests and replies, and a store that is lost.
  */
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { PRICE_UNITS } from '../../spec/payments/x402/signing.ts';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
-import { serveHttp } from '../../spec/support/http-server.ts';
 import { type Owed, openRefundShop, type RefundShop } from '../../spec/tools/refunds/shop.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
 import { leash } from '../../tools/local-world/leash.ts';
+import { type FrailNode, startFrailNode } from './node.ts';
 
 const ACG = join(import.meta.dirname, '../../tools/acg.ts');
-/** Of the requests to the node. */
-const LOST = { request: 0.02, reply: 0.03 } as const;
 /** When an operator is killed, milliseconds after its first refund. */
 const KILLED_WITHIN_MS = 600;
-/** Operators that are killed before the last ones may finish. */
-const KILLS = 12;
-/** Most pairs of operators, and most commands after them. */
-const ROUNDS = 30;
+/** Operators that are killed before the last ones may finish, and most pairs of them, a refund. */
+const PER_REFUND = { kills: 0.3, rounds: 0.75 } as const;
+/** The node restarts under every so many pairs. */
+const ROUNDS_PER_RESTART = 3;
+/** Most commands after them. */
 const TRIES = 10;
 
 /** What a run came to. */
@@ -29,6 +28,10 @@ export interface RefundRun {
   readonly kills: number;
   readonly lostRequests: number;
   readonly lostReplies: number;
+  readonly restarts: number;
+  /** Transactions without a block when the node restarted. */
+  readonly forgottenTransactions: number;
+  /** Records that the store lost. */
   readonly forgotten: number;
   /** What must be empty. */
   readonly violations: readonly string[];
@@ -37,8 +40,9 @@ export interface RefundRun {
 /** @param refunds how many are due; a tenth as many sales of another shop have the same payee */
 export async function runRefunds(refunds: number, random: () => number = Math.random): Promise<RefundRun> {
   await using ends = new AsyncDisposableStack();
-  const lost = { request: 0, reply: 0 };
-  const shop = await openRefundShop(ends, (rpcUrl) => lossyNode(ends, rpcUrl, random, lost));
+  const node = await startFrailNode(ends, random);
+  const shop = await openRefundShop(ends, { chain: node.chain, nodeFor: async () => node.url });
+  const enough = Math.ceil(refunds * PER_REFUND.kills);
   const foreign = await owe(shop, Math.ceil(refunds / 10));
   for (const one of foreign) await shop.forget(one, false);
   const owed = await owe(shop, refunds);
@@ -46,27 +50,29 @@ export async function runRefunds(refunds: number, random: () => number = Math.ra
 
   let kills = 0;
   let forgotten = 0;
-  for (let rounds = 0; rounds < ROUNDS && kills < KILLS; rounds += 1) {
-    const ended = await Promise.all([operator(shop, random), operator(shop, random)]);
+  for (let rounds = 1; rounds <= refunds * PER_REFUND.rounds && kills < enough; rounds += 1) {
+    const both = Promise.all([operator(shop, random), operator(shop, random)]);
+    if (rounds % ROUNDS_PER_RESTART === 0) await node.restart(both);
+    const ended = await both;
     kills += ended.filter((end) => end === 'killed').length;
     if (ended.includes('done') && forgotten > 0) break;
-    if (forgotten === 0 && (kills >= KILLS / 2 || ended.includes('done'))) {
+    if (forgotten === 0 && (kills >= enough / 2 || ended.includes('done'))) {
       // Every second record is lost, and its buyer comes again in vain.
       for (const one of owed.filter((_, index) => index % 2 === 0)) await shop.forget(one);
       forgotten = Math.ceil(owed.length / 2);
     }
   }
-  // The node goes on losing requests; what is not sent by then is a violation.
-  for (let tries = 0; tries < TRIES; tries += 1)
-    if ((await shop.acg('refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile)).code === 0) break;
-  return {
-    refunds,
-    kills,
-    lostRequests: lost.request,
-    lostReplies: lost.reply,
-    forgotten,
-    violations: await judged(shop, owed, foreign, before),
-  };
+  await finish(shop, node);
+  return { refunds, kills, ...node.counts, forgotten, violations: await judged(shop, owed, foreign, before) };
+}
+
+/** The node goes on losing requests and restarting; what is not sent by then is a violation. */
+async function finish(shop: RefundShop, node: FrailNode): Promise<void> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const run = shop.acg('refunds', 'pay', '--all-due', '--yes', '--key-file', shop.keyFile);
+    await node.restart(run);
+    if ((await run).code === 0) return;
+  }
 }
 
 async function owe(shop: RefundShop, count: number): Promise<readonly Owed[]> {
@@ -90,33 +96,6 @@ async function operator(shop: RefundShop, random: () => number): Promise<'killed
   );
   if (signal !== null) return 'killed';
   return code === 0 ? 'done' : 'failed';
-}
-
-/** A node that drops some requests before they arrive and some replies after. */
-async function lossyNode(
-  ends: AsyncDisposableStack,
-  rpcUrl: string,
-  random: () => number,
-  lost: { request: number; reply: number },
-): Promise<string> {
-  const server = await serveHttp(async ({ request, response, body }) => {
-    const chance = random();
-    if (chance < LOST.request) {
-      lost.request += 1;
-      request.socket.destroy();
-      return;
-    }
-    const answer = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
-    const text = await answer.text();
-    if (chance < LOST.request + LOST.reply) {
-      lost.reply += 1;
-      request.socket.destroy();
-      return;
-    }
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
-  });
-  ends.defer(() => server.stop());
-  return server.url;
 }
 
 async function judged(
