@@ -41,12 +41,13 @@ export interface SignedShop extends Testbed {
   readonly jwks: { readonly keys: readonly JsonObject[] };
 }
 
-/** A gateway that signs and sells over every channel. */
-export async function openSignedShop(changes: JsonObject = {}): Promise<SignedShop> {
+/** A gateway that signs and sells over every channel. `payTo`: by default an account without a key. */
+export async function openSignedShop(changes: JsonObject = {}, payTo?: string): Promise<SignedShop> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signing = { key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })), ...changes };
   const protocols = { mcp: { enabled: true }, a2a: { enabled: true } };
-  const testbed = await openTestbed({ overrides: { signing, protocols, resources: soldInPlace(CURRENCY) } });
+  const overrides = { signing, protocols, resources: soldInPlace(CURRENCY) };
+  const testbed = await openTestbed({ overrides, ...(payTo === undefined ? {} : { payTo }) });
   const read = async <Document>(path: string) =>
     (await (await fetch(`${testbed.gateway.url}${path}`)).json()) as Document;
   return {
