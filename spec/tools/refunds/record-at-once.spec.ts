@@ -91,7 +91,7 @@ function record(
       ...node,
       async call(method, params, deadlineMs) {
         const answer = await node.call(method, params, deadlineMs);
-        if (method === 'eth_getTransactionReceipt') await meet?.();
+        if (method === 'eth_getTransactionReceipt' && params[0] === hash) await meet?.();
         return answer;
       },
     };

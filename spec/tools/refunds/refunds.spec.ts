@@ -250,6 +250,18 @@ describe('acg refunds record', () => {
     await shop.forget(other, false);
   });
 
+  it('takes no transfer from before the payment, and none for what the chain does not show', async () => {
+    const first = await shop.owe();
+    const hash = await byHand(first.payer, PRICE_UNITS);
+    const later = await shop.owe('refundDue', { payer: first.payer });
+    assert.match((await record(later, hash)).errors, /does not send 0\.01 to 0x.{40} after it was paid/);
+    assert.equal((await record(first, hash)).code, 0);
+    const unpaid = await shop.owe('refundDue', { payer: first.payer, nonce: `0x${'78'.repeat(32)}` });
+    const sent = await byHand(first.payer, PRICE_UNITS);
+    assert.match((await record(unpaid, sent)).errors, /the chain does not show the payment/);
+    await shop.forget(unpaid, false);
+  });
+
   it('refuses another sum, another payer, a transaction that is none, and the payment itself', async () => {
     const owed = await shop.owe();
     const hashes = [

@@ -82,6 +82,7 @@ export async function openRefundShop(
   });
   await writeConfig(join(folder, 'config.yaml'), config);
   const sold = new Map<string, Sold>();
+  const accounts = new Map<string, ReturnType<typeof freshAccount>>();
   const withStore = async <Result>(work: (store: Store) => Promise<Result>): Promise<Result> => {
     const store = await openStore({ engine, merchantId: MERCHANT_ID, ...LIMITS });
     try {
@@ -100,7 +101,8 @@ export async function openRefundShop(
     acg: (...words) => shell.run(folder, words),
     async owe(as = 'refundDue', changes = {}) {
       // Each payer has a balance of its own, so that what came back to it is exact.
-      const payer = freshAccount();
+      const payer = accounts.get(changes.payer ?? '') ?? freshAccount();
+      accounts.set(payer.address, payer);
       await chain.mint(payer.address, PRICE_UNITS);
       const proof = await genuineProof(payer, terms);
       const transaction = await actors.submit(proof);

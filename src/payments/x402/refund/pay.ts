@@ -79,14 +79,22 @@ export async function payRefund(parts: RefundParts, payId: string, confirmed: bo
   if (why !== undefined) return { kind: 'left', why };
   if (record.payee.toLowerCase() !== signer.address.toLowerCase())
     return { kind: 'left', why: `it was paid to ${record.payee}, and the key is of ${signer.address}` };
+  const payment = await shownPayment(chain, record);
+  return payment.kind === 'paid' ? sent(parts, record) : payment;
+}
+
+/** The transaction that paid; nothing is sent back for what the chain does not show. */
+export async function shownPayment(
+  chain: Chain,
+  record: PaymentRecord,
+): Promise<RefundOutcome | { readonly kind: 'paid'; readonly transaction: string }> {
   const payment = await readPayment(chain, record);
+  if (payment.kind === 'paid') return payment;
   if (payment.kind === 'worthless') return { kind: 'left', why: 'the chain shows that it was not paid' };
-  if (payment.kind !== 'paid')
-    return {
-      kind: 'pending',
-      why: `the chain does not show the payment: ${payment.kind === 'open' ? 'not made' : payment.cause}`,
-    };
-  return sent(parts, record);
+  return {
+    kind: 'pending',
+    why: `the chain does not show the payment: ${payment.kind === 'open' ? 'not made' : payment.cause}`,
+  };
 }
 
 /** Sends it, and again where that got no block, until the chain shows it or the wait is over. */

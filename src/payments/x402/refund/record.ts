@@ -6,7 +6,14 @@ import type { SharedSecrets } from '../../pricing/buyer-token.ts';
 import { clientOver, readHead, readReceipt } from '../chain/client.ts';
 import { plainTransfersTo } from '../chain/evidence.ts';
 import type { Rpc } from '../chain/rpc.ts';
-import { closeRefund, REFUND_LIFE_SECONDS, type RefundOutcome, type RefundParts, whyNotDue } from './pay.ts';
+import {
+  closeRefund,
+  REFUND_LIFE_SECONDS,
+  type RefundOutcome,
+  type RefundParts,
+  shownPayment,
+  whyNotDue,
+} from './pay.ts';
 import { readRefund } from './transfer.ts';
 
 interface RecordParts extends Pick<RefundParts, 'chain'> {
@@ -39,7 +46,9 @@ export async function recordRefund(parts: RecordParts, payId: string, transactio
       kind: 'pending',
       why: `a transfer was signed for it, which can be sent until ${new Date(until).toISOString()}; record it after that`,
     };
-  const places = await transfersBack(parts, record, transaction);
+  const payment = await shownPayment(parts.chain, record);
+  if (payment.kind !== 'paid') return payment;
+  const places = await transfersBack(parts, record, { transaction, after: payment.transaction });
   if (places === undefined) return { kind: 'pending', why: `${transaction} has too few blocks above it` };
   for (const place of places)
     if ((await parts.claims.agree(`refund ${transaction} ${place}`, payId)) === payId)
@@ -51,20 +60,18 @@ export async function recordRefund(parts: RecordParts, payId: string, transactio
 }
 
 /**
- * Places of the transfers of its amount to the payer here, unless they came before the payment;
- * undefined where too few blocks confirm them.
+ * Places of the transfers of its amount to the payer here, unless they came before the block after
+ * the payment; undefined where too few blocks confirm them.
  */
 async function transfersBack(
   { rpc, terms }: Pick<RecordParts, 'rpc' | 'terms'>,
-  record: PaymentRecord,
-  transaction: string,
+  { asset, payer, units }: PaymentRecord,
+  { transaction, after }: { readonly transaction: string; readonly after: string },
 ): Promise<readonly number[] | undefined> {
-  const { asset, payer, units, settledAt = 0 } = record;
   const client = clientOver(rpc.call);
-  const receipt = await readReceipt(client, transaction);
-  if (receipt === undefined) return [];
-  const [{ number }, { timestamp }] = await Promise.all([readHead(client), readHead(client, receipt.blockNumber)]);
+  const [paid, receipt] = await Promise.all([readReceipt(client, after), readReceipt(client, transaction)]);
+  if (paid === undefined || receipt === undefined || receipt.blockNumber <= paid.blockNumber) return [];
+  const { number } = await readHead(client);
   if (number - receipt.blockNumber < BigInt(terms.confirmations - 1)) return undefined;
-  if (timestamp < Math.floor(settledAt / 1_000)) return [];
   return plainTransfersTo(receipt, { asset, payTo: payer, value: units });
 }
