@@ -41,7 +41,7 @@ export interface SignedShop extends Testbed {
   readonly jwks: { readonly keys: readonly JsonObject[] };
 }
 
-/** A gateway that signs and sells over every channel. `payTo`: by default an account without a key. */
+/** A gateway that signs and sells over every channel. `payTo`: by default without a key. */
 export async function openSignedShop(changes: JsonObject = {}, payTo?: string): Promise<SignedShop> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signing = { key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })), ...changes };

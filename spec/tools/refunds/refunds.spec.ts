@@ -67,9 +67,15 @@ describe('acg refunds pay', () => {
     const owed = await shop.owe();
     const pool = async () => Number(((await shop.chain.request('txpool_status', [])) as { pending: string }).pending);
     await shop.chain.request('evm_setAutomine', [false]);
-    const run = withKey('--all-due');
+    let isOver = false;
+    const run = withKey('--all-due').finally(() => {
+      isOver = true;
+    });
     try {
-      while ((await pool()) === 0) await delay(POLL_MS);
+      while ((await pool()) === 0) {
+        assert.ok(!isOver, 'nothing was sent');
+        await delay(POLL_MS);
+      }
       await shop.chain.request('anvil_dropAllTransactions', []);
       assert.equal(await pool(), 0);
     } finally {

@@ -265,7 +265,10 @@ export interface PaymentFacts {
   readonly tokenDigest?: string;
 }
 
-/** `fenced`: another owner took over, or wrote what was not seen. `illegal`: no such transition. `lost`: no record. */
+/**
+ * `fenced`: another owner took over, or another write came before one for an unchanged record.
+ * `illegal`: no such transition. `lost`: no record.
+ */
 export type Advanced =
   | { readonly kind: 'done'; readonly record: PaymentRecord }
   | { readonly kind: 'fenced' }

@@ -2,7 +2,6 @@
 
 import type { Time } from '../../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../../ledger/ledger.ts';
-import type { SharedSecrets } from '../../pricing/buyer-token.ts';
 import { clientOver, readHead, readReceipt } from '../chain/client.ts';
 import { plainTransfersTo } from '../chain/evidence.ts';
 import type { Rpc } from '../chain/rpc.ts';
@@ -20,8 +19,8 @@ interface RecordParts extends Pick<RefundParts, 'chain'> {
   /** `confirmations`: blocks that must hold the transfer, its own included. */
   readonly terms: RefundParts['terms'] & { readonly confirmations: number };
   readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
-  /** Which payment has a transfer: the first that asked for it, for good. */
-  readonly claims: SharedSecrets;
+  /** Values of the store, of which the first under a name stands: the payment of a transfer. */
+  readonly claims: { agree(transfer: string, payId: string): Promise<string> };
   readonly rpc: Rpc;
   readonly time?: Time | undefined;
 }
