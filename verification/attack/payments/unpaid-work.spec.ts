@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe } from 'node:test';
 import { encodeFunctionData } from 'viem';
 import { type Buyer, createBuyer } from '../../../spec/support/buyer.ts';
+import { merged } from '../../../spec/support/config.ts';
 import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts';
 import { answerJson } from '../../../spec/support/http-server.ts';
 import { eventsUntil } from '../../../spec/support/records.ts';
@@ -16,11 +17,15 @@ const COIN_UNITS = 10_000n;
 const WALLETS = 50;
 /** Proofs of one wallet at the same time. */
 const COPIES = 3;
+/** Of a call of the backend, milliseconds: longer than fifty wallets take on a slow machine. */
+const TIMEOUT_MS = 120_000;
 /** The budget, in calls. */
 const LIMITS = { perNetwork: 4, perResource: 6, all: 9 } as const;
 
 type Sold = 'market_report' | 'greeting';
 const INPUTS: Readonly<Record<Sold, object>> = { market_report: { city: 'Berlin' }, greeting: {} };
+
+const PATIENT = { backend: { timeoutMs: TIMEOUT_MS } };
 
 interface Terms {
   readonly accepts: readonly { readonly extra: { readonly paymentFlow: string } }[];
@@ -45,7 +50,12 @@ describe('work for nothing from a merchant whose resources are settled after the
     backend.forget();
     gateway = await openGateway({
       ...{ chain, backendUrl: backend.url, facilitator: { mode: 'local' } },
-      overrides: { ...settledAfter('noisy'), server: { trustProxy: 1 }, limits: { unpaidWork: LIMITS } },
+      overrides: merged(settledAfter('noisy'), {
+        server: { trustProxy: 1 },
+        limits: { unpaidWork: LIMITS },
+        payments: { x402: { maxTimeoutSeconds: 300 } },
+        resources: { market_report: PATIENT, greeting: PATIENT },
+      }),
     });
   });
   after(async () => {
