@@ -68,7 +68,7 @@ const NOT_REACHED = {
 export const UNKEPT = 'storage_error';
 
 /**
- * Work that was not paid for. `reason`: as a 402 states it, or why its answer was not kept, which is
+ * Work that was not paid for. `reason`: as a 402 states it, or why its answer was not kept:
  * `response_too_large` or `storage_error`.
  */
 export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {

@@ -38,8 +38,8 @@ export interface LedgerContext {
 /**
  * Writes `settling`, and then runs the step that may move money. When the write may stand although
  * the store did not confirm it, a reconciler may settle: then the outcome is uncertain.
- * @param begun `verified`: the rail verified the proof in this attempt, which is an event; `answer`:
- *   the backend's answer, kept for its buyer in the same write
+ * @param begun `verified`: the rail verified the proof in this attempt, which is an event;
+ *   `answer`: the backend's, kept for its buyer in the same write
  * @throws when the store is silent and nothing was written
  */
 export async function beginSettling(
