@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { createExchange } from '../../../src/backend/backend-connection.ts';
 import { fetchAnswer } from '../../../src/payments/delivery/fetch-answer.ts';
@@ -49,6 +50,20 @@ describe('the whole answer of a backend', () => {
       assert.equal(headers['cache-control'], 'private, no-store');
       assert.ok(Buffer.from(kept).equals(body));
     });
+
+  it('that is there as a whole needs no stream of its body', async () => {
+    const whole = Buffer.from('short');
+    const answer = {
+      ...{ status: 200, headers: {}, whole },
+      get body(): Readable {
+        return assert.fail('the body was asked for');
+      },
+    };
+    const request = { method: 'GET', path: '/', headers: {}, body: undefined } as const;
+    const worked = await fetchAnswer(async () => answer, request, LIMITS);
+    assert.ok(worked.kind === 'answer');
+    assert.equal(worked.answer.body, whole);
+  });
 
   it('that is larger than what is kept, or than the resource allows, is a failure', async () => {
     const sent = (bytes: number): Answers => {

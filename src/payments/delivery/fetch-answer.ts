@@ -34,10 +34,12 @@ export async function fetchAnswer(
   }
 }
 
-async function wholeAnswer({ status, headers, body, whole }: BackendAnswer): Promise<KeptAnswer> {
+async function wholeAnswer(answer: BackendAnswer): Promise<KeptAnswer> {
+  // Asked for first: of an answer whose body was asked for nothing is there as a whole.
+  const { status, headers, whole } = answer;
   const relayed = relayedHeaders(headers, { free: false, status });
   if (whole !== undefined) return { status, headers: relayed, body: whole };
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk as Uint8Array);
+  for await (const chunk of answer.body) chunks.push(chunk as Uint8Array);
   return { status, headers: relayed, body: Buffer.concat(chunks) };
 }
