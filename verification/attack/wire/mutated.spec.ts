@@ -15,8 +15,8 @@ const CONNECTIONS = 64;
 const MAX_GROWTH_BYTES = 96 * 1024 * 1024;
 /** After this our half of an unanswered connection ends: a truncated request is never complete. */
 const SILENCE_MS = 200;
-/** A paid call that joins another one waits for 3 s, a refused upload lingers for 1 s. */
-const LONGEST_ANSWER_MS = 8_000;
+/** A paid call joins another one (3 s), waits for a slot (3 s) and is verified (6.5 s) at most. */
+const LONGEST_ANSWER_MS = 15_000;
 /** The value of the two proofs, base units: the price of a report and that of an echo. */
 const MOST_INCOME = 10_000n + 1_000n;
 
