@@ -154,6 +154,8 @@ export class World implements Conductor {
   #asked(key: string, by: Process): void {
     const record = [...this.store.records.values()].find(({ payId }) => backendIdempotencyKey(payId) === key);
     if (record === undefined || by.pausedUntil !== 0 || by.storeFaults > 0) return;
+    // The store may have lost what was kept for it.
+    if (this.store.damaged.has(record.payId)) return;
     if (this.#hasAnswer(record.payId)) this.laws.broken('the backend is asked again for an answer that is kept');
     const earlier = this.#answersOf.get(record.payId);
     // A call with that proof for something else, or without its token, gets no answer of it.
