@@ -14,6 +14,7 @@ import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { answerBytes, answerJson, resetConnection } from '../support/http-server.ts';
 import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
+import { seenHangUp } from '../support/seen-hang-up.ts';
 import { settledAfter } from '../support/settled-after.ts';
 import { proofFor, type Quote, quoteOf } from '../support/testbed.ts';
 import { cancelCall } from '../world/authorization.ts';
@@ -272,9 +273,7 @@ describe('a call that is settled after the backend answered, and that is not pai
     await arrived;
     leaving.abort();
     await call;
-    // The gateway has seen the end of that connection when it has answered on others that were
-    // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+    await seenHangUp(gateway.url);
     release();
     await eventually(async () => {
       const record = await gateway.store.ledger.read(payIdOf(proof));

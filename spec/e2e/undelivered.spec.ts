@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import type { Receipt } from '../../src/receipts/receipt.ts';
 import { eventsUntil, eventually, metadataOf, receiptWhen } from '../support/records.ts';
+import { seenHangUp } from '../support/seen-hang-up.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { bring, failure, replayed } from './bring.ts';
 import { found } from './proofs.ts';
@@ -52,9 +53,7 @@ describe('a buyer that leaves while the merchant works', () => {
     await until(call);
     leaving.abort();
     await gone;
-    // The gateway has seen the end of that connection when it has answered on others that were
-    // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+    await seenHangUp(gateway.url);
     backend.release();
     return eventually(async () => {
       const receipt = await receiptWhen(gateway, requestId, false);

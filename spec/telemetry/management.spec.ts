@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { UNDELIVERED_CAUSES } from '../../src/telemetry/metrics/payment-metrics.ts';
 import { eventually } from '../support/records.ts';
+import { seenHangUp } from '../support/seen-hang-up.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
 import { scrape } from './scrape.ts';
 
@@ -57,9 +58,7 @@ describe('/metrics', () => {
     await arrived;
     leaving.abort();
     await call;
-    // The gateway has seen the end of that connection when it has answered on others that were
-    // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+    await seenHangUp(gateway.url);
     backend.release();
     const counted = await eventually(async () => {
       const now = undelivered(await scrape(gateway.managementUrl));

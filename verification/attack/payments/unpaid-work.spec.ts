@@ -7,6 +7,7 @@ import { openGateway, type TestGateway } from '../../../spec/support/gateway.ts'
 import { answerJson } from '../../../spec/support/http-server.ts';
 import { eventsUntil } from '../../../spec/support/records.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../../../spec/support/sample-backend.ts';
+import { seenHangUp } from '../../../spec/support/seen-hang-up.ts';
 import { settledAfter } from '../../../spec/support/settled-after.ts';
 import { type Chain, startChain } from '../../../tools/local-world/chain.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
@@ -190,8 +191,7 @@ describe('work for nothing from a merchant whose resources are settled after the
       const refused = await Promise.race([arrived.then(() => undefined), call]);
       leaving.abort();
       await call;
-      // The gateway has seen the end of that connection when it has answered on a later one.
-      for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${gateway.url}/health`)).arrayBuffer();
+      await seenHangUp(gateway.url);
       moved.resolve();
       if (refused === undefined) asked += 1;
       else assert.equal(refused, 402);

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { CURRENCY, merged } from '../../../spec/support/config.ts';
 import { eventually } from '../../../spec/support/records.ts';
 import { sampleResources } from '../../../spec/support/resources.ts';
+import { seenHangUp } from '../../../spec/support/seen-hang-up.ts';
 import { AFTER, SEALING } from '../../../spec/support/settled-after.ts';
 import { ask, insist, type PaidCall, send, signedCall } from './buyer.ts';
 import { type Ground, startGround } from './ground.ts';
@@ -61,9 +62,7 @@ describe('a gateway that dies before a call is paid that is settled after it', (
     await arrived;
     leaving.abort();
     assert.equal(await left, undefined);
-    // The gateway has seen the end of that connection when it has answered on others that were
-    // opened later.
-    for (let turn = 0; turn < 2; turn += 1) await (await fetch(`${site.baseUrl}/health`)).arrayBuffer();
+    await seenHangUp(site.baseUrl);
     backend.release();
     await doomed.ended;
 
