@@ -37,12 +37,17 @@ export class SafeToRechallenge {
     this.answerOf = facts.answerOf;
   }
 
+  /** Nothing was sent, and no record is left. */
+  static #withoutRecord(reason: string, answerOf: string | undefined): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
+  }
+
   /**
    * The proof never reached the settlement, so it has no record: the local checks refused it.
    * `answerOf`: an earlier payment whose answer waits on, as its token names it.
    */
   static unreserved(reason: string, answerOf?: string): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
+    return SafeToRechallenge.#withoutRecord(reason, answerOf);
   }
 
   /**
@@ -50,7 +55,7 @@ export class SafeToRechallenge {
    * call was to buy that answer, which waits on.
    */
   static discarded(_answer: { readonly kind: 'gone' }, reason: string, answerOf?: string): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
+    return SafeToRechallenge.#withoutRecord(reason, answerOf);
   }
 
   /**
@@ -61,7 +66,7 @@ export class SafeToRechallenge {
     { reason }: { readonly kind: 'refused'; readonly reason: string },
     answerOf?: string,
   ): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
+    return SafeToRechallenge.#withoutRecord(reason, answerOf);
   }
 
   /**
