@@ -107,7 +107,7 @@ async function sent(parts: RefundParts, due: PaymentRecord): Promise<RefundOutco
   let cause = 'it has no block yet';
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     const shown = await readRefund(chain, record);
-    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, signed === undefined);
+    if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, { before: signed === undefined });
     if (shown.kind === 'worthless')
       return { kind: 'left', why: 'the payee has cancelled it; send it by hand, then acg refunds record' };
     if (shown.kind === 'unknown') cause = shown.cause;
@@ -160,16 +160,16 @@ async function begin(parts: RefundParts, record: PaymentRecord): Promise<Begun |
 
 /**
  * Writes down what the chain shows.
- * @param unchanged only while nothing else was written to the record since it was read
+ * @param how `before`: an earlier run had sent it; `unchanged`: only while nothing else was written
+ *   to the record since it was read
  */
 export async function closeRefund(
   parts: Pick<RefundParts, 'ledger' | 'time'>,
   record: PaymentRecord,
   transaction: string,
-  before: boolean,
-  unchanged?: true,
+  { before, ...unchanged }: { readonly before: boolean } & Pick<Advance, 'unchanged'>,
 ): Promise<RefundOutcome> {
-  const ended = await move(parts, record, { to: 'refunded', transaction, ...(unchanged && { unchanged }) });
+  const ended = await move(parts, record, { to: 'refunded', transaction, ...unchanged });
   return ended.kind === 'moved' ? { kind: 'refunded', transaction, before } : ended;
 }
 

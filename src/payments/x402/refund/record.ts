@@ -36,7 +36,7 @@ export async function recordRefund(parts: RecordParts, payId: string, transactio
   const why = whyNotDue(record, parts.terms, true);
   if (why !== undefined) return { kind: 'left', why };
   const shown = await readRefund(parts.chain, record);
-  if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, true);
+  if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, { before: true });
   if (shown.kind === 'unknown') return { kind: 'pending', why: shown.cause };
   // What was signed may still be sent, and this transfer would be a second one.
   const until = record.changedAt + REFUND_LIFE_SECONDS * 1_000;
@@ -51,7 +51,7 @@ export async function recordRefund(parts: RecordParts, payId: string, transactio
   if (places === undefined) return { kind: 'pending', why: `${transaction} has too few blocks above it` };
   for (const place of places)
     if ((await parts.claims.agree(`refund ${transaction} ${place}`, payId)) === payId)
-      return closeRefund(parts, record, transaction, false, true);
+      return closeRefund(parts, record, transaction, { before: false, unchanged: true });
   return {
     kind: 'left',
     why: `${transaction} does not send ${record.amount} to ${record.payer} after it was paid, or for another refund`,
