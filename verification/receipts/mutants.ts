@@ -1,5 +1,5 @@
 /**
- * Leaves out one check at a time of what verifies the log of receipts, and runs its contract over
+ * Leaves out one check at a time of what verifies the log of receipts, and runs its specs over
  * SQLite: `node verification/receipts/mutants.ts`. Mutants that no test notices are printed; exit
  * code 1 when one of them is not among the harmless ones.
  */
@@ -10,7 +10,7 @@ import { mutantsOf } from '../mandates/mutants/sites.ts';
 import { tried } from '../mandates/mutants/trial.ts';
 
 const FILES = ['verify.ts', 'checkpoint.ts', 'series.ts'].map((name) => `src/receipts/log/${name}`);
-const SPECS = ['spec/receipts/log/sqlite-log.spec.ts'];
+const SPECS = ['verify', 'sqlite-log'].map((name) => `spec/receipts/log/${name}.spec.ts`);
 const TRIALS_AT_ONCE = 2;
 const TIMEOUT_MS = 180_000;
 
