@@ -138,6 +138,7 @@ describe('the command line', () => {
     seconds: 1,
     rounds: 6,
     warmUpSeconds: 10,
+    starts: 1,
     repeats: 2,
     suites: SUITES,
     measured: MEASURED_SUITES,
@@ -155,6 +156,7 @@ describe('the command line', () => {
     [['--help'], 'help'],
     [['--suite', 'start'], { ...usual, suites: [], measured: ['start'] }],
     [['--warm-up', '3'], { ...usual, warmUpSeconds: 3 }],
+    [['--starts', '5'], { ...usual, starts: 5 }],
     [['--before', 'dist/gateway.mjs'], { ...usual, measured: [], before: 'dist/gateway.mjs' }],
   ] as const)
     it(`reads [${args.join(' ')}]`, () => assert.deepEqual(readOptions(args), expected));
@@ -167,6 +169,8 @@ describe('the command line', () => {
     ['--rounds', '0'],
     ['--rounds', '51'],
     ['--rounds', '1.5'],
+    ['--starts', '0'],
+    ['--starts', '21'],
     ['--suite', 'ftp'],
     ['--loud'],
   ])

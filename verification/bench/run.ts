@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runBench } from './bench.ts';
+import { type Outcome, runBench } from './bench.ts';
 import { START_SUITE, SUITES, type Suite } from './contestant.ts';
 import { buildGateway, bundleOf } from './deployed.ts';
 import { GOALS } from './goals.ts';
@@ -142,15 +142,17 @@ async function runSuite(
   const contestants = plan.contestants.filter((one) => one.suite === suite);
   const goals = plan.goals.filter((goal) => goal.suite === suite);
   if (contestants.length === 0) return { rows: [], standings: [] };
-  const outcome = await runBench(
+  const outcomes: Outcome[] = [];
+  for (let start = 0; start < options.starts; start += 1)
+    outcomes.push(
+      await runBench(contestants, { ...options, entries, again: (rounds) => tooWide(goals, rounds) }, signal, tell),
+    );
+  const all = standings(
     contestants,
-    { ...options, entries, again: (rounds) => tooWide(goals, rounds) },
-    signal,
-    tell,
+    outcomes.flatMap(({ rounds }) => rounds),
   );
-  const all = standings(contestants, outcome.rounds);
   process.stdout.write(`${contestantTable(all)}\n\n`);
-  return { rows: rowsOf(goals, outcome), standings: all };
+  return { rows: rowsOf(goals, outcomes), standings: all };
 }
 
 function teller(suite: string): (line: string) => void {
@@ -174,11 +176,14 @@ function entriesIn(folder: string): Entries {
   };
 }
 
-function expectedSeconds({ seconds, rounds, warmUpSeconds, measured: suites }: BenchOptions, plan: Plan): number {
+function expectedSeconds(
+  { seconds, rounds, starts, warmUpSeconds, measured: suites }: BenchOptions,
+  plan: Plan,
+): number {
   const processes = new Set(plan.contestants.map(({ id, process: name = id }) => name)).size;
   const turns = plan.contestants.length * rounds * (seconds + AROUND_TURN_SECONDS);
   const others = suites.reduce((sum, suite) => sum + MEASURING[suite].seconds, 0);
-  return processes * (START_SECONDS + warmUpSeconds) + turns + others;
+  return starts * (processes * (START_SECONDS + warmUpSeconds) + turns) + others;
 }
 
 try {
