@@ -6,6 +6,7 @@
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { isFinal } from '../ledger/transitions.ts';
+import { Counts } from './counts.ts';
 import { CLOCK_GRAIN_MS } from './existing-payment.ts';
 import type { Settler } from './settle.ts';
 import type { SettlementRequest, SettlementResult } from './settlement-request.ts';
@@ -36,7 +37,7 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
     looks.set(payId, own);
     return own;
   };
-  const copies = new Map<string, number>();
+  const copies = new Counts();
   const settleOrWait = async (request: SettlementRequest): Promise<SettlementResult> => {
     const ends = time.now() + JOIN_MS;
     const { left: leaving } = request;
@@ -53,15 +54,12 @@ export function joining(settler: Settler, ledger: Pick<PaymentLedger, 'read'>, t
   return {
     async settle(request) {
       const { payId } = request.terms;
-      const running = copies.get(payId) ?? 0;
-      if (running >= MOST_COPIES) return { kind: 'in_flight', alone: true };
-      copies.set(payId, running + 1);
+      if (copies.of(payId) >= MOST_COPIES) return { kind: 'in_flight', alone: true };
+      copies.add([payId], 1);
       try {
         return await settleOrWait(request);
       } finally {
-        const left = (copies.get(payId) ?? 1) - 1;
-        if (left === 0) copies.delete(payId);
-        else copies.set(payId, left);
+        copies.add([payId], -1);
       }
     },
   };
