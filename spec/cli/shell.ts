@@ -57,11 +57,16 @@ export function openShell(ends: AsyncDisposableStack): Shell {
 }
 
 async function ended(child: ChildProcess, line: Line): Promise<LineRun> {
-  const gone = once(child, 'exit').then(() => {
+  const answered = new AbortController();
+  const gone = once(child, 'exit', answered).then(() => {
     throw new Error(`the shell ended in: ${line.words.join(' ')}`);
   });
   child.send(line);
-  const [{ code, text, errors }] = (await Promise.race([once(child, 'message'), gone])) as [LineEnd];
-  gone.catch(() => undefined);
-  return { code, lines: text.split('\n').filter(Boolean), text, errors };
+  try {
+    const [{ code, text, errors }] = (await Promise.race([once(child, 'message', answered), gone])) as [LineEnd];
+    return { code, lines: text.split('\n').filter(Boolean), text, errors };
+  } finally {
+    gone.catch(() => undefined);
+    answered.abort();
+  }
 }
