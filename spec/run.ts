@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util';
 import { endHanging } from './hanging.ts';
 import { type Need, needsOf } from './needs.ts';
 import { processesOf, type SpecProcess } from './processes.ts';
-import { bundledGateway } from './support/bundle.ts';
+import { bundledGateway, bundledPrograms } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
@@ -58,8 +58,9 @@ Object.assign(process.env, COMPILE_CACHE);
 // A run of everything starts hundreds of gateways; a run of a part shall not wait for a build.
 if (whole) {
   script(DOCUMENTS).unref();
-  const [entry] = await Promise.all([bundledGateway(), compileSources()]);
+  const [entry, programs] = await Promise.all([bundledGateway(), bundledPrograms(), compileSources()]);
   process.env['GATEWAY_ENTRY'] ??= entry;
+  process.env['PROGRAMS'] ??= programs;
 }
 await Promise.all(fetching);
 

@@ -1,4 +1,4 @@
-/** The options of both bundles: of the image, and of the package. */
+/** The options of the bundles: of the image, of the package, and of programs of a checkout. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -63,6 +63,19 @@ export function packageOptions(dir: string): BundleOptions {
     ],
     // The package has no maps: they are larger than all the rest of it.
     output: { ...output, sourcemap: false },
+  };
+}
+
+/**
+ * Programs of a checkout as they are in a bundle, each in a file of the same path below `dir`.
+ * `sources`: relative to the repository.
+ */
+export function checkoutOptions(sources: readonly string[], dir: string): BundleOptions {
+  const { output, ...shared } = sharedOptions(dir);
+  return {
+    ...shared,
+    input: Object.fromEntries(sources.map((source) => [source, source])),
+    output: { ...output, entryFileNames: '[name]', sourcemap: false },
   };
 }
 

@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { ended } from '../../tools/local-world/child.ts';
 import { leash } from '../../tools/local-world/leash.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { programFile } from '../support/program.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
 /** The entry of a checkout, with the commands that no image has. */
-export const TOOLS = join(import.meta.dirname, '../../tools/acg.ts');
+export const TOOLS = programFile('tools/acg.ts');
 /** Node takes both outputs for terminals, which show colours unless the environment forbids it. */
 const TERMINAL = `for (const out of [process.stdout, process.stderr]) Object.assign(out, { isTTY: true, columns: 80, hasColors: () => true })`;
 

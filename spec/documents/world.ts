@@ -15,9 +15,10 @@ import { createBuyer } from '../support/buyer.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { freePorts } from '../support/ports.ts';
+import { programFile } from '../support/program.ts';
 import { askPrice, redeem } from '../support/purchase.ts';
 
-const RUN = join(import.meta.dirname, '../support/run.ts');
+const RUN = programFile('spec/support/run.ts');
 const STOP_GRACE_MS = 15_000;
 /** What an agent of the documents owns, base units (10 of the token). */
 const AGENT_FUNDS_UNITS = 10_000_000n;

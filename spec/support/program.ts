@@ -3,8 +3,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { COMPILE_CACHE } from './compile-cache.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
 
 /** Longest wait for what a process does, milliseconds. */
 const PATIENCE_MS = 60_000;
@@ -20,6 +23,14 @@ export interface Program {
 interface Surroundings {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The file that is run as a program of this checkout: its source, unless PROGRAMS names the folder
+ * that `bundledPrograms` has built.
+ */
+export function programFile(source: string): string {
+  return join(process.env['PROGRAMS'] ?? ROOT, source);
 }
 
 /** Runs a file with Node, without this process's environment but for PATH. */

@@ -7,10 +7,10 @@ import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ended } from '../../tools/local-world/child.ts';
 import { freePorts } from '../support/ports.ts';
-import { childrenOf, commandOf, isThere, type Program, startProgram, until } from '../support/program.ts';
+import { childrenOf, commandOf, isThere, type Program, programFile, startProgram, until } from '../support/program.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
-const RUN = join(PROJECT, 'spec/support/run.ts');
+const RUN = programFile('spec/support/run.ts');
 /** Less than a gateway is given to end. */
 const AT_ONCE_MS = 10_000;
 const POLL_MS = 20;

@@ -4,15 +4,15 @@
  */
 
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { PRICE_UNITS } from '../../spec/payments/x402/signing.ts';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
+import { programFile } from '../../spec/support/program.ts';
 import { type Owed, openRefundShop, type RefundShop } from '../../spec/tools/refunds/shop.ts';
 import { refundNonce } from '../../src/payments/x402/refund/transfer.ts';
 import { leash } from '../../tools/local-world/leash.ts';
 import { type FrailNode, startFrailNode } from './node.ts';
 
-const ACG = join(import.meta.dirname, '../../tools/acg.ts');
+const ACG = programFile('tools/acg.ts');
 /** When an operator is killed, milliseconds after its first refund. */
 const KILLED_WITHIN_MS = 600;
 /** Operators that are killed before the last ones may finish, and most pairs of them, a refund. */
