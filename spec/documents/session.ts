@@ -5,6 +5,7 @@ import { cpSync, globSync, readFileSync, symlinkSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { ended } from '../../tools/local-world/child.ts';
+import { programFile } from '../support/program.ts';
 import type { Block } from './blocks.ts';
 import type { Ports } from './world.ts';
 
@@ -82,12 +83,12 @@ export async function runSession(blocks: readonly Block[], place: Place): Promis
 }
 
 /**
- * A pipe fails when any part of it fails. The documents call the program `acg`. `served` waits for
- * a gateway that the line before has started.
+ * A pipe fails when any part of it fails. The documents call the program `acg`; npm in front of it
+ * would take as long as the program. `served` waits for a gateway that the line before has started.
  */
 const PRELUDE = `
 set -eo pipefail
-acg() { npm run -s acg -- "$@"; }
+acg() { node '${programFile('tools/acg.ts')}' "$@"; }
 step() { printf '${MARK}%s\\n' "$1"; printf '${MARK}%s\\n' "$1" >&2; }
 served() {
   for _ in $(seq 600); do curl -sf "http://127.0.0.1:$1/ready" > served.json && return; sleep 0.1; done
@@ -113,9 +114,7 @@ function scriptOf({ language, detail, text }: Block, { ports, fill }: Place): st
       .replaceAll(SERVES, `$1 > serve.log 2>&1 & served ${ports.management}`);
   if (detail === undefined) throw new Error(`a block of ${language} that is run must name its file`);
   const kustomized = detail.endsWith('kustomization.yaml');
-  const check = kustomized
-    ? `kubectl kustomize ${dirname(detail)} > rendered.yaml`
-    : `npm run -s acg -- validate --config ${detail}`;
+  const check = kustomized ? `kubectl kustomize ${dirname(detail)} > rendered.yaml` : `acg validate --config ${detail}`;
   const content = kustomized ? fill(text) : onPorts(fill(text), ports);
   return `mkdir -p ${dirname(detail)}\ncat > ${detail} <<'END_OF_FILE'\n${content}END_OF_FILE\n${check}`;
 }
