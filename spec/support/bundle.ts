@@ -8,8 +8,9 @@ import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions, checkoutOptions } from '../../deploy/bundle/options.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
-const FOLDER = join(import.meta.dirname, '../../.cache/bundle');
-const PROGRAMS_FOLDER = join(import.meta.dirname, '../../.cache/programs');
+const ROOT = join(import.meta.dirname, '../..');
+const FOLDER = join(ROOT, '.cache/bundle');
+const PROGRAMS_FOLDER = join(ROOT, '.cache/programs');
 /** What specs start often. `make run` starts the first of them. */
 const PROGRAMS = ['src/main.ts', 'spec/support/run.ts', 'tools/acg.ts'] as const;
 
@@ -34,12 +35,18 @@ export async function bundledGateway(): Promise<string> {
   return entry;
 }
 
+/** Gateways with a mistake. */
+function mutants(): readonly string[] {
+  const files = globSync('verification/chaos/mutants/*.ts', { cwd: ROOT });
+  return files.filter((file) => readFileSync(join(ROOT, file), 'utf8').includes('await misbehave('));
+}
+
 /**
  * Builds programs of the checkout below `.cache`. They start in half the time that their sources
  * take, too.
  * @returns the folder in which each has the path of its source
  */
 export async function bundledPrograms(): Promise<string> {
-  await build({ ...checkoutOptions(PROGRAMS, PROGRAMS_FOLDER), logLevel: 'silent' });
+  await build({ ...checkoutOptions([...PROGRAMS, ...mutants()], PROGRAMS_FOLDER), logLevel: 'silent' });
   return PROGRAMS_FOLDER;
 }

@@ -1,6 +1,6 @@
 /** The hunts: for each mutant a scenario that only the true build passes. */
 
-import { join } from 'node:path';
+import { programFile } from '../../../spec/support/program.ts';
 import { dieAndReturn } from '../steps/deaths.ts';
 import { cancelNonce, failOnce, leaveUnanswered, respell, sendCopies } from './hunts-proof.ts';
 import { dropReply, evict } from './hunts-redis.ts';
@@ -92,7 +92,7 @@ export const HUNTS: readonly Hunt[] = [
 ];
 
 function built(name: string): Build {
-  return { entry: join(import.meta.dirname, `${name}.ts`) };
+  return { entry: programFile(`verification/chaos/mutants/${name}.ts`) };
 }
 
 async function die(ground: Stage['ground'], build: Build, step: 'settled' | 'relaying'): Promise<void> {
