@@ -1,6 +1,6 @@
 /** The scheduler of the simulation: one step at a time, on a clock of its own. */
 
-import { setImmediate as afterMicrotasks } from 'node:timers/promises';
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 
 /** Where the clock of every run begins, Unix milliseconds. */
 export const BEGIN_MS = 1_800_000_000_000;
@@ -60,11 +60,14 @@ export class Schedule {
   /** One line for each step, when the run is traced. */
   readonly trace: string[] | undefined;
   readonly #heap: Scheduled[] = [];
+  readonly #afterMicrotasks: () => Promise<void>;
   #order = 0;
   steps = 0;
 
-  constructor(traced: boolean) {
+  /** `afterMicrotasks`: resolves when what a step began can go on no further by itself. */
+  constructor(traced: boolean, afterMicrotasks: () => Promise<void> = nextImmediate) {
     this.trace = traced ? [] : undefined;
+    this.#afterMicrotasks = afterMicrotasks;
   }
 
   /** Plans a step, `ms` from now. */
@@ -93,7 +96,7 @@ export class Schedule {
       this.now = Math.max(this.now, next);
       if (round !== undefined && round.at === next) {
         round.run();
-        await afterMicrotasks();
+        await this.#afterMicrotasks();
         continue;
       }
       const step = this.#pop();
@@ -104,7 +107,7 @@ export class Schedule {
         step.run();
         // An effect only plans its reply; every other step lets code of the gateway run to its next
         // await.
-        if (step.kind !== 'effect') await afterMicrotasks();
+        if (step.kind !== 'effect') await this.#afterMicrotasks();
       }
     }
     return false;

@@ -20,6 +20,7 @@ import { createSimRail, Facilitator } from './rail.ts';
 import { type Conductor, Schedule, type Step } from './schedule.ts';
 import type { Setting } from './setting.ts';
 import { type Change, SimStore } from './store.ts';
+import { nextOfManyImmediates } from './turns.ts';
 
 /** One chain, one store, one backend, two gateways. */
 export class World implements Conductor {
@@ -46,7 +47,7 @@ export class World implements Conductor {
   #lives = 0;
 
   constructor(setting: Setting, fate: Fate, mutant: Mutant, traced: boolean) {
-    this.schedule = new Schedule(traced);
+    this.schedule = new Schedule(traced, nextOfManyImmediates);
     const now = (): number => this.schedule.now;
     this.setting = setting;
     this.#mandates = new Mandates(now, setting.mandated);
