@@ -1,9 +1,12 @@
 /** The schema of the configuration without the texts that are for editors and documents alone. */
 
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'rolldown';
 
 const SCHEMA = new URL('../../schemas/config.schema.json', import.meta.url);
+const OF_GATEWAY = /[\\/]src[\\/]/;
+const LEAN = '?lean';
 
 /** The schema that a gateway works with. */
 export function leanConfigSchema(): object {
@@ -12,12 +15,20 @@ export function leanConfigSchema(): object {
   );
 }
 
-/** The bundler plugin that gives modules this schema. */
+/**
+ * The bundler plugin that gives this schema to modules of the gateway. `acg init` has the whole
+ * one, which editors read.
+ */
 export function leanSchema(): Plugin {
   return {
     name: 'lean-schema',
-    load: {
+    resolveId: {
       filter: { id: /[\\/]schemas[\\/]config\.schema\.json$/ },
+      handler: (_source, importer) =>
+        importer !== undefined && OF_GATEWAY.test(importer) ? `${fileURLToPath(SCHEMA)}${LEAN}` : null,
+    },
+    load: {
+      filter: { id: /[\\/]schemas[\\/]config\.schema\.json\?lean$/ },
       handler: () => ({ code: JSON.stringify(leanConfigSchema()), moduleType: 'json' }),
     },
   };

@@ -107,6 +107,12 @@ describe('the package', () => {
     assert.deepEqual([code, said.split(',')[0]], [0, 'valid: 1 resources']);
   });
 
+  it('writes the schema with its descriptions, which editors show', () => {
+    assert.equal(acg('init', '--out', 'first.yaml', '--schema').code, 0);
+    const written = JSON.parse(readFileSync(join(work, 'acg-config.schema.json'), 'utf8'));
+    assert.deepEqual(written, JSON.parse(readFileSync(join(ROOT, 'schemas/config.schema.json'), 'utf8')));
+  });
+
   describe('as a library', () => {
     let library: Library;
     let chain: Chain;
