@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { build } from 'rolldown';
 import { BUNDLE_NAME, bundleOptions } from '../../deploy/bundle/options.ts';
-import { codeBeside } from '../support/bundle.ts';
+import { codeBeside, gatewayBundle } from '../support/bundle.ts';
 
 /** Everything that may hold a letter: names, text, templates, patterns, kept comments. */
 const LETTERS = `
@@ -44,9 +44,7 @@ describe('the text of the bundle', () => {
   });
 
   it('of the gateway itself is ASCII', async () => {
-    const dir = join(work, 'gateway');
-    await build({ ...bundleOptions('src/main.ts', dir), logLevel: 'silent' });
-    assert.doesNotMatch(codeBeside(join(dir, BUNDLE_NAME)), /[^\0-\x7f]/);
+    assert.doesNotMatch(codeBeside(await gatewayBundle(join(work, 'gateway'))), /[^\0-\x7f]/);
   });
 
   it('keeps the letters of raw templates, and the build warns of them', async () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { build } from 'rolldown';
-import { bundleOptions } from '../../deploy/bundle/options.ts';
 import { SBOM_NAME } from '../../deploy/bundle/sbom.ts';
+import { gatewayBundle } from '../support/bundle.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGE = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/;
@@ -43,14 +42,15 @@ function told({ group, name, version, licenses: [first] }: Component): string {
 }
 
 describe('the bill of materials', () => {
-  const dist = mkdtempSync(join(tmpdir(), 'sbom-'));
+  const work = mkdtempSync(join(tmpdir(), 'sbom-'));
+  let dist = '';
   let bill: Bill;
 
   before(async () => {
-    await build({ ...bundleOptions('src/main.ts', dist), logLevel: 'silent' });
+    dist = dirname(await gatewayBundle(join(work, 'dist')));
     bill = JSON.parse(readFileSync(join(dist, SBOM_NAME), 'utf8'));
   });
-  after(() => rmSync(dist, { recursive: true, force: true }));
+  after(() => rmSync(work, { recursive: true, force: true }));
 
   /** From the maps of the chunks and the folders beside them, which the plugin does not read. */
   const contained = (): ReadonlySet<string> => {

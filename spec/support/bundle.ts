@@ -35,6 +35,17 @@ export async function bundledGateway(): Promise<string> {
   return entry;
 }
 
+/**
+ * The bundle of the gateway that a run of all specs has built, or one that is built into a folder.
+ * @returns the file that is run
+ */
+export async function gatewayBundle(folder: string): Promise<string> {
+  const built = process.env['GATEWAY_ENTRY'];
+  if (built !== undefined) return built;
+  await build({ ...bundleOptions('src/main.ts', folder), logLevel: 'silent' });
+  return join(folder, BUNDLE_NAME);
+}
+
 /** Gateways with a mistake. */
 function mutants(): readonly string[] {
   const files = globSync('verification/chaos/mutants/*.ts', { cwd: ROOT });
