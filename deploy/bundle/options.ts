@@ -75,7 +75,8 @@ export function checkoutOptions(sources: readonly string[], dir: string): Bundle
   return {
     ...shared,
     input: Object.fromEntries(sources.map((source) => [source, source])),
-    output: { ...output, entryFileNames: '[name]', sourcemap: false },
+    // Not the chunks of a gateway's start: a command that reads no configuration loads none of it.
+    output: { ...output, codeSplitting: true, entryFileNames: '[name]', sourcemap: false },
   };
 }
 
