@@ -193,6 +193,38 @@ describe('a receipt', () => {
     }));
 });
 
+describe('a receipt that is gone', () => {
+  /** The id of a receipt of the same payment, from another time. */
+  const ofSamePayment = (id: string, atMs: number): string =>
+    `${receiptId(atMs).slice(0, 'receipt_00000000-0000-7'.length)}${id.slice('receipt_00000000-0000-7'.length)}`;
+
+  it('gave way to none that is in no line of the log', () =>
+    inBed(async (bed, store) => {
+      const gone = owed();
+      await store.receipts.write([gone, owed()]);
+      await seal(store);
+      const contents = await bed.read();
+      const invented = receipt(ofSamePayment(gone.id, Date.now() - 3_600_000), 'invented');
+      const receipts = new Map([...contents.receipts].filter(([id]) => id !== gone.id));
+      await bed.put({ ...contents, receipts: receipts.set(invented.id, JSON.stringify(invented)) });
+      assert.deepEqual(await whats(store), ['was removed: the log has it and does not say it was dropped']);
+    }));
+
+  it('gave way to none that it had replaced', () =>
+    inBed(async (bed, store) => {
+      const own = owed();
+      const rebuilt = receipt(ofSamePayment(own.id, Date.now() - 1_000), 'chain');
+      await store.receipts.write([rebuilt]);
+      await store.receipts.write([own]);
+      await seal(store);
+      const contents = await bed.read();
+      await bed.put({ ...contents, receipts: new Map([...contents.receipts].filter(([id]) => id === own.id)) });
+      assert.deepEqual(await whats(store), []);
+      await bed.put({ ...contents, receipts: new Map([...contents.receipts].filter(([id]) => id === rebuilt.id)) });
+      assert.deepEqual(await whats(store), ['was removed: the log has it and does not say it was dropped']);
+    }));
+});
+
 describe('a log that grows while it is verified', () => {
   type Read = 'receipts' | 'receiptsOf' | 'waiting' | 'bounds' | 'sealed' | 'checkpoints';
   /** The same log, and what happens just before one of its reads. */

@@ -368,23 +368,32 @@ class BookReading {
     return { receipts: this.#present.size, dropped, earlier };
   }
 
-  /** What the ids of present receipts show of their payments. */
-  #payments(): ReadonlySet<string> {
-    const payments = new Set<string>();
-    for (const [id, digest] of this.#present) if (digest !== undefined) payments.add(id.slice(DRAWN_FROM));
+  /** Of each payment with a receipt in the book, by its part of the id: the newest version. */
+  #payments(): ReadonlyMap<string, Place> {
+    const payments = new Map<string, Place>();
+    for (const [id, digest] of this.#present) {
+      const latest = latestOf(this.#log.versionsOf(id));
+      const payment = id.slice(DRAWN_FROM);
+      const known = payments.get(payment);
+      if (latest === undefined || digest === undefined || latest.digest !== digest) continue;
+      if (known === undefined || order(latest, known) > 0) payments.set(payment, latest);
+    }
     return payments;
   }
 
-  #faultOf(id: string, payments: ReadonlySet<string>): string | undefined {
+  #faultOf(id: string, payments: ReadonlyMap<string, Place>): string | undefined {
     const digest = this.#present.get(id);
     const versions = this.#log.versionsOf(id);
-    if (versions.length === 0) return this.#isEarlier(id) ? undefined : 'is in the book, and no gateway wrote it';
-    const latest = versions.reduce((one, other) => (order(other, one) > 0 ? other : one));
+    const latest = latestOf(versions);
+    if (latest === undefined) return this.#isEarlier(id) ? undefined : 'is in the book, and no gateway wrote it';
     if (digest === latest.digest) return undefined;
-    if (digest === undefined)
-      return payments.has(id.slice(DRAWN_FROM))
+    if (digest === undefined) {
+      // It gives way only to one of its payment that a gateway wrote after it.
+      const other = payments.get(id.slice(DRAWN_FROM));
+      return other !== undefined && order(other, latest) > 0
         ? undefined
         : 'was removed: the log has it and does not say it was dropped';
+    }
     if (latest.digest === undefined) return 'was dropped, and is in the book again';
     return versions.some((version) => version.digest === digest)
       ? 'was put back to an earlier version'
@@ -396,6 +405,12 @@ class BookReading {
     const since = Math.max(this.#log.since, this.#sinceMs);
     return idTime(id.slice('receipt_'.length)) < since || (this.#written.get(id) ?? since) < since;
   }
+}
+
+function latestOf(versions: readonly Known[]): Known | undefined {
+  let latest = versions[0];
+  for (const one of versions) if (latest !== undefined && order(one, latest) > 0) latest = one;
+  return latest;
 }
 
 function order(one: Place, other: Place): number {
