@@ -4,6 +4,7 @@ import type { RailVerdict, Reading } from '../../../src/payments/rail.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
 import { PAYER_SETTLEMENTS, SLOT_WAIT_MS } from '../../../src/payments/settlement/slots.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
+import { StoreError } from '../../../src/store/port/store.ts';
 import { claimOf, mandateText } from '../../mandates/register/register-map.ts';
 import { sha256 } from '../ledger/samples.ts';
 import { reconcilerBench } from './reconciler-bench.ts';
@@ -88,6 +89,29 @@ describe('an answer that is kept and not paid for', () => {
     const result = await settleAfter({}, world.broken({ kept: async () => undefined }));
     assert.ok(result.kind === 'paid');
     assert.equal(result.kept, undefined);
+  });
+
+  it('gone from the store, of an operation that cannot be repeated: nothing is paid for it', async () => {
+    const through = world.broken({ kept: async () => undefined });
+    assert.equal((await settleAfter({ repeatable: false }, through)).kind, 'unavailable');
+    assert.deepEqual([await state(), world.peer.names().includes('settle')], ['worked', false]);
+  });
+
+  it('that the store does not give now: nothing is paid for it', async () => {
+    await assert.rejects(settleAfter({}, world.broken({ kept: world.silent })), StoreError);
+    assert.deepEqual([await state(), world.peer.names().includes('settle')], ['worked', false]);
+  });
+
+  it('paid, and not to be had now, of an operation that cannot be repeated: no second call', async () => {
+    world.peer.script.settle = async () => ({ kind: 'uncertain', cause: 'cut' });
+    assert.equal((await settleAfter()).kind, 'uncertain');
+    world.peer.script.reconcile = async () => PAID;
+    const left = await settleAfter({ repeatable: false }, world.broken({ kept: world.silent }));
+    assert.partialDeepStrictEqual(left, { kind: 'failed', retryable: true });
+    assert.deepEqual([await state(), world.held.size, world.connections], ['settled', 0, 0]);
+    const collected = await settleAfter({ repeatable: false });
+    assert.ok(collected.kind === 'paid');
+    assert.deepEqual([collected.kept, world.backend.called.length], [ANSWER, 1]);
   });
 
   it('waits for the end of its window where the chain shows no payment to a reconciler', async () => {

@@ -16,6 +16,7 @@ import {
   type PaymentRecord,
   type Refusal,
 } from '../ledger/ledger.ts';
+import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';
@@ -164,24 +165,29 @@ class SettlementAttempt {
     const lease = this.#leases.hold(record, SETTLEMENT_BOUND_MS + backendTimeoutMs);
     let result: StepResult | undefined;
     try {
-      result = await this.#work(record, joined);
+      result = await this.#withAnswer(await this.#work(record, joined));
     } finally {
       if (result?.kind !== 'paid') {
         lease.drop();
         this.#held?.release();
       }
     }
-    if (result.kind !== 'paid') return result;
-    const kept = result.kept ?? (await this.#answerBefore(result.record));
-    return { ...result, lease, held: this.#held, kept };
+    return result.kind === 'paid' ? { ...result, lease, held: this.#held } : result;
   }
 
-  /** The answer that was there before the money moved. Without it the backend is asked again. */
-  async #answerBefore(record: PaymentRecord): Promise<KeptAnswer | undefined> {
-    if (record.answered === undefined) return undefined;
+  /**
+   * With the answer that was there before the money moved. Without it the backend is asked again,
+   * if it may be; else the payment waits for its buyer.
+   */
+  async #withAnswer(result: StepResult): Promise<StepResult> {
+    if (result.kind !== 'paid' || result.kept !== undefined || result.record.answered === undefined) return result;
+    const { record } = result;
     this.#unpaidWork.paid(record.payId);
     if (this.#bought !== undefined) this.#unpaidWork.paid(this.#bought);
-    return this.#answer ?? this.#ledger.kept(record.payId).catch(() => undefined);
+    const kept = this.#answer ?? (await this.#ledger.kept(record.payId).catch(() => undefined));
+    if (kept !== undefined || this.#request.repeatable || record.reason !== ANSWER_KEPT) return { ...result, kept };
+    await this.#ledger.note({ ...fencingToken(record), leaseMs: 0 }).catch(() => undefined);
+    return { kind: 'failed', record, retryable: true };
   }
 
   #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
@@ -346,6 +352,8 @@ class SettlementAttempt {
     if (endOf(record) !== undefined) return this.#endWork(record, { kind: 'unavailable', cause: 'past its window' });
     const refusal = this.#refusalOf(record);
     if (refusal !== undefined) return notNow(refusal);
+    this.#answer = await this.#ledger.kept(record.payId);
+    if (this.#answer === undefined && !this.#request.repeatable) return notNow('its answer cannot be had');
     const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#rail.verify(proof, requirements);
     switch (verdict.kind) {
