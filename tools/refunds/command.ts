@@ -14,7 +14,7 @@ import { AmountError, formatAmount, parseAmount } from '../../src/payments/prici
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
 import { isTransactionHash } from '../../src/payments/x402/chain/chain-answers.ts';
 import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
-import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
+import { payRefund, type RefundOutcome, whyElsewhere } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
@@ -79,7 +79,13 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     throw new UsageError('--signer signs no transaction: add --gas-key-file');
   await withStore(args, async ({ store, x402, rpc, chain }) => {
     const open = await undelivered(store);
-    const chosen = args.allDue ? dueAmong(open) : named(open, receipts);
+    const owed = args.allDue ? dueAmong(open) : named(open, receipts);
+    // Decimals and sums are those of the one asset of the configuration.
+    const chosen = owed.filter((refund) => {
+      const why = whyElsewhere(refund, x402);
+      if (why !== undefined) left(refund.receiptId, why);
+      return why === undefined;
+    });
     // One that may have arrived is named by itself.
     const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || args.confirmUncertain.includes(receiptId));
     for (const { receiptId } of chosen.filter((one) => !due.includes(one)))

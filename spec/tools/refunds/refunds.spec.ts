@@ -129,6 +129,22 @@ describe('acg refunds pay', () => {
     assert.deepEqual([await balanceOf(open), await balanceOf(uncertain)], [0n, PRICE_UNITS]);
   });
 
+  it('neither prints nor adds up what was paid in another asset, whose decimals it does not know', async () => {
+    const owed = await shop.owe();
+    const asset = `0x${'5a'.repeat(20)}` as const;
+    const other = await shop.owe('refundDue', { asset, currency: 'OLD' });
+    for (const words of [[], ['--dry-run', '--key-file', shop.keyFile]]) {
+      const { code, lines, errors } = await pay('--all-due', ...words);
+      assert.deepEqual([code, printed(lines).map(({ receiptId }) => receiptId)], [1, [owed.receiptId]]);
+      assert.match(errors, new RegExp(`^${other.receiptId}: it was paid in ${asset} on eip155:31337, and this`));
+      assert.match(errors, /nothing was sent: 0\.01 TUSD on eip155:31337 in 1 refund\n$/);
+    }
+    const sent = await withKey('--all-due', '--max-total', '0.01');
+    assert.equal(printed(sent.lines).length, 1, sent.errors);
+    assert.equal(await balanceOf(owed), PRICE_UNITS);
+    await shop.forget(other, false);
+  });
+
   it('sends nothing for a payment that the chain does not show', async () => {
     const owed = await shop.owe('refundDue', { nonce: `0x${'77'.repeat(32)}` });
     const { code, errors } = await withKey(owed.receiptId);

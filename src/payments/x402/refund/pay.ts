@@ -55,18 +55,21 @@ export type RefundOutcome =
   | { readonly kind: 'pending'; readonly why: string };
 
 /** Why a record is not sent back; undefined where it is. `confirmed`: the payer has not got it. */
-export function whyNotDue(
-  record: PaymentRecord,
-  { network, asset }: RefundParts['terms'],
-  confirmed: boolean,
-): string | undefined {
+export function whyNotDue(record: PaymentRecord, terms: RefundParts['terms'], confirmed: boolean): string | undefined {
   const { state, sending } = record;
   if (state !== 'refundDue' && state !== 'refunding') return `it is ${state}, and only what is refundDue is sent back`;
-  if (record.network !== network || record.asset.toLowerCase() !== asset.toLowerCase())
-    return `it was paid in ${record.asset} on ${record.network}, and this configuration has ${asset} on ${network}`;
+  const elsewhere = whyElsewhere(record, terms);
+  if (elsewhere !== undefined) return elsewhere;
   return sending === 'begun' && !confirmed
     ? 'its answer may have arrived: ask the payer, then name it with --confirm-uncertain'
     : undefined;
+}
+
+/** Why a payment is of no asset of this configuration; undefined where it is. */
+export function whyElsewhere(paid: RefundParts['terms'], { network, asset }: RefundParts['terms']): string | undefined {
+  return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase()
+    ? undefined
+    : `it was paid in ${paid.asset} on ${paid.network}, and this configuration has ${asset} on ${network}`;
 }
 
 /** @param confirmed the payer says that an answer which may have arrived did not */
