@@ -97,7 +97,11 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     }
     const hasKey = args.keyFile !== undefined || args.signer !== undefined;
     if (args.dryRun || !hasKey) {
-      for (const refund of due) print({ ...refund, units: String(unitsOf(refund, x402.assetDecimals)) });
+      for (const refund of due) {
+        print({ ...refund, units: String(unitsOf(refund, x402.assetDecimals)) });
+        if (refund.signed !== undefined)
+          note(`${refund.receiptId}: ${refund.signed} was signed for it and may be on its way; make no other transfer`);
+      }
       note(hasKey ? `nothing was sent: ${sum}` : `no key, so nothing was sent: ${sum}`);
       return;
     }

@@ -24,6 +24,8 @@ export interface DueRefund {
   readonly nonce: string;
   /** Its answer may have arrived. */
   readonly uncertain: boolean;
+  /** The transaction that an earlier run signed for it. */
+  readonly signed?: string;
 }
 
 /** Every receipt of a paid call that was not delivered, those that were sent back among them. */
@@ -56,12 +58,13 @@ export function named(receipts: readonly Receipt[], ids: readonly string[]): rea
   });
 }
 
-function dueRefund({ id, payment, metadata }: Receipt): readonly DueRefund[] {
+function dueRefund({ id, payment, metadata, refund }: Receipt): readonly DueRefund[] {
   if (payment === undefined || metadata?.refundDue !== true) return [];
   const { replayKey, payer, payee, amount, currency, network, asset } = payment;
   const terms = { payer, payee, amount, currency, network, asset };
   const uncertain = metadata.deliveryUncertain === true;
-  return [{ receiptId: id, payId: replayKey, ...terms, nonce: refundNonce(replayKey), uncertain }];
+  const signed = refund === undefined ? {} : { signed: refund.transaction };
+  return [{ receiptId: id, payId: replayKey, ...terms, nonce: refundNonce(replayKey), uncertain, ...signed }];
 }
 
 function whyNot({ payment, refund }: Receipt): string {

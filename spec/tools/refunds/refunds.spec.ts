@@ -129,6 +129,20 @@ describe('acg refunds pay', () => {
     assert.deepEqual([await balanceOf(open), await balanceOf(uncertain)], [0n, PRICE_UNITS]);
   });
 
+  it('says of a transfer to make that one was signed for it already', async () => {
+    const owed = await shop.owe();
+    const poor = join(shop.folder, 'penniless.key');
+    writeFileSync(poor, generatePrivateKey());
+    const failed = await withKey('--all-due', '--gas-key-file', poor);
+    assert.match(failed.errors, /cannot pay the gas/);
+    const { refund } = (await receiptOf(owed)) ?? {};
+    const { lines, errors } = await pay('--all-due');
+    assert.equal(printed(lines)[0].signed, refund?.transaction);
+    assert.match(errors, new RegExp(`^${owed.receiptId}: ${refund?.transaction} was signed for it`));
+    await withKey('--all-due');
+    assert.equal(await balanceOf(owed), PRICE_UNITS);
+  });
+
   it('neither prints nor adds up what was paid in another asset, whose decimals it does not know', async () => {
     const owed = await shop.owe();
     const asset = `0x${'5a'.repeat(20)}` as const;
