@@ -46,11 +46,11 @@ describe('a purchase that the merchant sends back', () => {
     const answer = await fetch(`${shop.gateway.url}/api/purchases/${bought.receiptId}`, { headers });
     const text = await answer.text();
     assert.equal(answer.status, 200, text);
-    const { signed, response } = readKept(text);
+    const { signed, ...said } = readKept(text);
     const [statement, ...others] = signed.map((one) => readSigned(one, keysOfDid(shop.did)));
     assert.ok(statement !== undefined && others.length === 0);
     assert.deepEqual([statement.kind, statement.verified], ['statement', true]);
-    checkTogether([statement], { response });
+    checkTogether([statement], said);
     assert.ok(!('answer' in statement.payload) && !('input' in statement.payload));
     const { transaction } = statement.payload['payment'] as JsonObject;
     assert.deepEqual([statement.payload['receiptId'], transaction], [bought.receiptId, bought.transaction]);

@@ -14,7 +14,7 @@ import { inPlaceRequest, soldInPlace } from '../../spec/support/in-place.ts';
 import { openTestbed, type Testbed } from '../../spec/support/testbed.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { inputDigest } from '../../src/payments/settlement/terms.ts';
-import { checkTogether } from '../../tools/verify-receipt/documents.ts';
+import { checkTogether, readKept } from '../../tools/verify-receipt/documents.ts';
 import { checkAnswer, type FindKey, keysOfDid, keysOfSet, readSigned } from '../../tools/verify-receipt/signed.ts';
 
 /** `purchase`: over HTTP, with the statement of /api/purchases. `replay`: delivered once more. */
@@ -187,7 +187,7 @@ export async function verifyDelivered(
     if (official[name] !== payment[name]) throw new Error(`the receipt has another ${name}`);
   for (const findKey of findKeys) {
     const signed = [readSigned(receipt, findKey), readSigned(statement, findKey)];
-    checkTogether(signed, { response: payment });
+    checkTogether(signed, readKept(JSON.stringify(payment)));
     const [, stated] = signed;
     if (stated?.kind !== 'statement' || !stated.verified) throw new Error('it is no statement');
     checkAnswer(stated, bytes);

@@ -71,8 +71,12 @@ describe('acg verify-receipt', () => {
   let shop: SignedShop;
   let bought: Delivered;
   let other: Delivered;
+  /** The PAYMENT-REQUIRED document of a 402. */
+  let challenge: { readonly accepts: readonly JsonObject[] };
   before(async () => {
-    shop = await openSignedShop();
+    shop = await openSignedShop({ offers: true });
+    const unpaid = await shop.gateway.invoke('market_report', { city: 'Unpaid' });
+    challenge = JSON.parse(Buffer.from(String(unpaid.headers.get('payment-required')), 'base64').toString());
     bought = await deliverOver('trailer', shop, 1);
     other = await deliverOver('trailer', shop, 2);
   });
@@ -82,6 +86,9 @@ describe('acg verify-receipt', () => {
   /** As /api/purchases answers. */
   const purchase = (changes: JsonObject = {}): string =>
     JSON.stringify({ payment: bought.payment, statement: bought.statement, ...changes });
+  /** The 402 whose `accepts` says something else. */
+  const offered = (changes: JsonObject): string =>
+    JSON.stringify({ ...challenge, accepts: [{ ...challenge.accepts[0], ...changes }] });
   /** The keys of the shop, and a stranger's under their name. */
   const impostor = (): FindKey => {
     const jwk = STRANGER.publicKey.export({ format: 'jwk' }) as { x: string; y: string };
@@ -92,7 +99,8 @@ describe('acg verify-receipt', () => {
 
   it('says what verifies, whatever form it was kept in', async () => {
     const header = Buffer.from(JSON.stringify(bought.payment)).toString('base64');
-    for (const content of [header, JSON.stringify(bought.payment), bought.receipt, bought.statement, purchase()]) {
+    const forms = [header, JSON.stringify(bought.payment), bought.receipt, bought.statement, purchase(), offered({})];
+    for (const content of forms) {
       const { lines, verified } = verdict({ content });
       assert.ok(verified, lines.join('\n'));
     }
@@ -176,6 +184,22 @@ describe('acg verify-receipt', () => {
     'the statement of another purchase': () => ({ content: purchase({ statement: other.statement }) }),
     'another transaction beside a receipt': () => ({
       content: JSON.stringify({ ...bought.payment, transaction: other.payment['transaction'] }),
+    }),
+    'another state beside a statement': () => ({ content: purchase({ state: 'refunded' }) }),
+    'another receipt beside a statement': () => ({
+      content: purchase({ receiptId: String(other.payment['receiptId']) }),
+    }),
+    'another resource beside a statement': () => ({ content: purchase({ resourceId: 'free_report' }) }),
+    'a refund beside a statement of none': () => ({
+      content: purchase({ refund: { status: 'refunded', transaction: String(other.payment['transaction']) } }),
+    }),
+    'another price beside a signed offer': () => ({ content: offered({ amount: '1' }) }),
+    'another payee beside a signed offer': () => ({ content: offered({ payTo: `0x${'1'.repeat(40)}` }) }),
+    'another offer beside the signed one': () => ({
+      content: JSON.stringify({
+        ...challenge,
+        accepts: [...challenge.accepts, { ...challenge.accepts[0], amount: '1' }],
+      }),
     }),
     'the signature of another receipt': () => ({
       content: bought.receipt.replace(/[^.]*$/, other.receipt.split('.')[2] ?? ''),

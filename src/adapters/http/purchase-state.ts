@@ -69,7 +69,10 @@ function stateOf(record: PaymentRecord, receipt: Receipt | undefined, signer: Pu
     ...known,
     ...(delivered?.deliveredAt === undefined ? {} : { deliveredAt: delivered.deliveredAt }),
     payment: paymentResponseDocument(paymentOf(record, signer)),
-    ...(receipt?.refund === undefined ? {} : { refund: receipt.refund }),
+    // The receipt is read after the record, and may be newer than what is signed.
+    ...(receipt?.refund === undefined || receipt.refund.transaction !== record.refundTransaction
+      ? {}
+      : { refund: receipt.refund }),
     ...(statement === undefined ? {} : { statement }),
   };
 }
