@@ -35,16 +35,17 @@ export type FindKey = (did: string, fragment: string) => KeyObject | undefined;
 const KID = /^(did:web:[A-Za-z0-9.%-]+)#([A-Za-z0-9_-]{43})$/;
 const SIGNATURE_BYTES = 64;
 
-/** The keys of a DID document, which is about the one host that it names. @throws UselessKeys */
+/** The keys of a DID document, which is about the one host that it names. @throws Error */
 export function keysOfDid(document: JsonObject): FindKey {
-  const about = document['id'];
-  const did = typeof about === 'string' ? about : '';
+  const did = document['id'];
+  if (typeof did !== 'string') throw new Error('it is no DID document, it names no id');
   const keys = keysOfDidDocument(document, did);
   return (asked, fragment) => (asked === did ? es256Key(keys, `#${fragment}`) : undefined);
 }
 
-/** The keys of a key set; where the file came from tells whose they are. @throws UselessKeys */
+/** The keys of a key set; where the file came from tells whose they are. @throws Error */
 export function keysOfSet(document: JsonObject): FindKey {
+  if (!Array.isArray(document['keys'])) throw new Error('it is no key set, it has no list of keys');
   const keys = keysOfJwks(document);
   return (_did, fragment) => es256Key(keys, fragment);
 }

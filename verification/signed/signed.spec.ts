@@ -213,6 +213,14 @@ describe('acg verify-receipt', () => {
       assert.match(lines.at(-1) ?? '', /^REFUSED: /);
     });
 
+  it('says what a file of keys lacks', () => {
+    assert.throws(
+      () => keysOfDid(shop.jwks as unknown as JsonObject),
+      /^Error: it is no DID document, it names no id$/,
+    );
+    assert.throws(() => keysOfSet(shop.did), /^Error: it is no key set, it has no list of keys$/);
+  });
+
   it('takes a key set in the place of a DID document', () => {
     const findKey = keysOfSet(shop.jwks as unknown as JsonObject);
     assert.ok(verdict({ content: purchase(), answer: bought.bytes, findKey }).verified);
