@@ -70,7 +70,9 @@ describe('acg receipts --verify', () => {
     await writeConfig(join(folder, 'unsigned.yaml'), unsigned);
     await writeFile(join(folder, 'none.jws'), 'x.y.z');
     await writeFile(join(folder, 'empty.jws'), '\n');
+    await writeConfig(join(folder, 'nothing.yaml'), configOf('nothing', { signing: { key: KEY } }));
     for (const [args, code, says] of [
+      [['--config', 'nothing.yaml'], 66, /^storage\.sqlite\.path: .*nothing\.db: there is no store; run this where/m],
       [['--config', 'unsigned.yaml'], 78, /signing is missing|signing: is missing/],
       [['--config', config, '--checkpoint', 'nowhere'], 66, /^nowhere: there is no such file$/m],
       [['--config', config, '--checkpoint', 'none.jws'], 66, /^none\.jws: is no checkpoint$/m],

@@ -6,7 +6,7 @@ import { type EventDraft, protocolOf } from '../events/event.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
 import { UsageError } from './exit-code.ts';
-import { withStore } from './with-store.ts';
+import { requireStoreFile, withStore } from './with-store.ts';
 
 /** The operator's decision about one payment. */
 interface Decision {
@@ -39,7 +39,9 @@ export function readDecision(payId: string, was: string | undefined, transaction
  * unresolved
  */
 export async function decide({ config, decision }: { readonly config?: string; readonly decision: Decision }) {
-  await withStore(loadConfig({ path: config, env: process.env }), async (store) => {
+  const settings = loadConfig({ path: config, env: process.env });
+  requireStoreFile(settings);
+  await withStore(settings, async (store) => {
     await decided(store.ledger, decision);
     process.stdout.write(`${decision.payId} ${decision.was}\n`);
   });

@@ -9,7 +9,7 @@ import { type LogReport, verifyReceiptLog } from '../receipts/log/verify.ts';
 import { NoInputError } from './exit-code.ts';
 import { pastMoment } from './option-values.ts';
 import { visible } from './output.ts';
-import { withStore } from './with-store.ts';
+import { requireStoreFile, withStore } from './with-store.ts';
 
 /** Findings that are printed; a store that was emptied has as many as it had receipts. */
 const MOST_LINES = 1_000;
@@ -36,6 +36,7 @@ export async function verifyReceipts(args: VerifyArgs): Promise<void> {
   const trust = { merchant: merchant.id, keys: [key.publicJwk, ...signing.alsoPublish], codes: lineCodes(key) };
   const sinceMs = args.since === undefined ? 0 : pastMoment(args.since, 'since', Date.now());
   const copies = args.checkpoint === undefined ? [] : copiesIn(args.checkpoint);
+  requireStoreFile(config);
   await withStore(config, async ({ receiptLog }) => {
     if (receiptLog === undefined) throw new Error('the store keeps no log of receipts');
     const report = await verifyReceiptLog(receiptLog, trust, { copies, sinceMs }).catch((error: unknown) => {

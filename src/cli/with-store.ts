@@ -1,10 +1,11 @@
 /** Opens the store of a configuration, for gateways and for commands beside them. */
 
+import { existsSync } from 'node:fs';
 import { sealReceiptLog } from '../app/open-receipt-log.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { openStore, type StoreConfig } from '../store/open.ts';
 import type { Store } from '../store/port/store.ts';
-import { UnavailableError } from './exit-code.ts';
+import { NoInputError, UnavailableError } from './exit-code.ts';
 
 /** What a store is opened from. */
 export type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant' | 'signing'>;
@@ -12,6 +13,18 @@ export type StoreSettings = Pick<GatewayConfig, 'storage' | 'merchant' | 'signin
 /** The store of a configuration. */
 export function storeConfig({ storage, merchant, signing }: StoreSettings): StoreConfig {
   return { ...storage, merchantId: merchant.id, signing };
+}
+
+/**
+ * For commands that only look at what is there: an embedded store that is not there would be made,
+ * and a wrong path would look like a shop that owes nothing.
+ * @throws NoInputError
+ */
+export function requireStoreFile({ storage: { engine } }: Pick<StoreSettings, 'storage'>): void {
+  if (engine.kind === 'sqlite' && !existsSync(engine.path))
+    throw new NoInputError(
+      `storage.sqlite.path: ${engine.path}: there is no store; run this where that of the gateways is`,
+    );
 }
 
 /**

@@ -9,6 +9,7 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import { addSubcommand, CONFIG_OPTION } from '../../src/cli/program.ts';
 import { refundsCommand as listCommand, unitsOf } from '../../src/cli/refunds.ts';
 import { withStoreAndNode } from '../../src/cli/store-and-node.ts';
+import { requireStoreFile } from '../../src/cli/with-store.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { AmountError, formatAmount, parseAmount } from '../../src/payments/pricing/amount.ts';
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
@@ -35,14 +36,14 @@ interface PayArgs {
   readonly gasKeyFile?: string;
   readonly maxEach?: string;
   readonly maxTotal?: string;
-  readonly confirmUncertain: readonly string[];
+  readonly confirmUncertain?: readonly string[];
   readonly dryRun?: true;
   readonly yes?: true;
 }
 
 export function refundsCommand(): Command {
   const command = listCommand();
-  const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
+  const all = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
   const about = `Sends back what is due. It goes from the account that was paid; the chain takes the refund of a payment once, so the command may be
 run again, and by several at once. Without a key it prints the transfers to make.`;
   addSubcommand(command, 'pay', about, 'acg refunds pay --all-due --key-file payee.key --max-total 50')
@@ -54,7 +55,7 @@ run again, and by several at once. Without a key it prints the transfers to make
     .option('--gas-key-file <file>', 'the key that pays the gas; else that of payTo')
     .option('--max-each <amount>', 'refuse a larger refund')
     .option('--max-total <amount>', 'refuse a larger sum')
-    .option('--confirm-uncertain <receipt>', 'its payer has nothing; may be repeated', all, [])
+    .option('--confirm-uncertain <receipt>', 'its payer has nothing; may be repeated', all)
     .option('--dry-run', 'print the transfers and send nothing')
     .option('--yes', 'send without asking')
     .action((receipts: readonly string[], args: PayArgs) => pay(receipts, args));
@@ -87,7 +88,7 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
       return why === undefined;
     });
     // One that may have arrived is named by itself.
-    const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || args.confirmUncertain.includes(receiptId));
+    const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || args.confirmUncertain?.includes(receiptId));
     for (const { receiptId } of chosen.filter((one) => !due.includes(one)))
       left(receiptId, `its answer may have arrived: ask the payer, then --confirm-uncertain ${receiptId}`);
     const sum = checkedSum(due, x402, args);
@@ -113,7 +114,7 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     const sender = createRefundSender(rpc, x402, gasKey);
     const parts = { ledger: store.ledger, chain, terms: x402, signer, sender, time: TIME };
     for (const refund of due) {
-      const confirmed = args.confirmUncertain.includes(refund.receiptId);
+      const confirmed = args.confirmUncertain?.includes(refund.receiptId) === true;
       told(refund, await payRefund(parts, refund.payId, confirmed));
     }
   });
@@ -171,6 +172,7 @@ async function withStore({ config: path }: { readonly config?: string }, work: (
   const { x402 } = config;
   if (x402?.rpcUrl === undefined)
     throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: 'is missing: refunds are read from the chain' }]);
+  requireStoreFile(config);
   await withStoreAndNode(config, { x402, rpcUrl: x402.rpcUrl }, ({ store, rpc }) =>
     work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) }),
   );

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -208,6 +208,17 @@ describe('acg refunds pay', () => {
     }
     assert.equal(await balanceOf(owed), 0n);
     await withKey('--all-due');
+  });
+
+  it('makes no store where there is none', async () => {
+    const config = JSON.parse(readFileSync(join(shop.folder, 'config.yaml'), 'utf8'));
+    const path = join(shop.folder, 'mistyped.db');
+    writeFileSync(join(shop.folder, 'mistyped.yaml'), JSON.stringify({ ...config, storage: { sqlite: { path } } }));
+    const { code, errors } = await withKey('--all-due', '--config', 'mistyped.yaml');
+    assert.deepEqual(
+      [code, errors, existsSync(path)],
+      [66, `storage.sqlite.path: ${path}: there is no store; run this where that of the gateways is\n`, false],
+    );
   });
 
   it('asks a program for the signature, and checks whose it is', async () => {
