@@ -57,6 +57,28 @@ export function verified(store: Store, more: Parameters<typeof verifyReceiptLog>
   return verifyReceiptLog(logOf(store), trust, more);
 }
 
+/** The same store, and what happens just before one of the calls of its log. */
+export function before(
+  store: Store,
+  call: Exclude<keyof ReceiptLogStore, 'series'>,
+  nth: number,
+  happens: () => Promise<unknown>,
+): Store {
+  let calls = 0;
+  const receiptLog = new Proxy(logOf(store), {
+    get(target, name: keyof ReceiptLogStore) {
+      const member = target[name];
+      if (name !== call || typeof member !== 'function') return member;
+      return async (...args: never[]): Promise<unknown> => {
+        calls += 1;
+        if (calls === nth) await happens();
+        return (member as (...args: never[]) => unknown).apply(target, args);
+      };
+    },
+  });
+  return { ...store, receiptLog };
+}
+
 /** Over a file, so that several processes can have it. */
 export function sqliteBed(directory: string): LogBed {
   const path = join(directory, randomUUID(), 'gateway.db');

@@ -5,7 +5,7 @@ import { type Receipt, receiptId } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import { holder, move, receipt, terms } from '../../payments/ledger/samples.ts';
 import { granted, LEASE_MS } from '../../store/opened.ts';
-import { freshKey, KEY, type LogBed, MERCHANT, seal, verified } from './log-bed.ts';
+import { before, freshKey, KEY, type LogBed, MERCHANT, seal, verified } from './log-bed.ts';
 import { changesOf, grown, steps, tailCuts } from './tampering.ts';
 
 /** Random logs; of each, every single change. */
@@ -141,6 +141,49 @@ export function logContract(name: string, openBed: () => Promise<LogBed>): void 
         const contents = await bed.read();
         await bed.put({ ...contents, receipts: new Map([...contents.receipts].slice(1)) });
         assert.match((await whats(store)).join(), /^was removed/);
+      }));
+
+    it('tells an owed receipt that was dropped because another hand made it look delivered', () =>
+      inBed(async (bed) => {
+        const store = await bed.open(undefined, { eventsMaxLength: 100, receiptsMaxLength: 1 });
+        const gone = owed();
+        await store.receipts.write([gone, delivered()]);
+        await seal(store);
+        const contents = await bed.read();
+        const changed = JSON.stringify({ ...gone, delivered: true });
+        await bed.put({ ...contents, receipts: new Map(contents.receipts).set(gone.id, changed) });
+        await store.receipts.write([delivered()]);
+        await store.tidy();
+        const dropped = ['was dropped as delivered, and no gateway had delivered it'];
+        assert.deepEqual(await whats(store), dropped);
+        await seal(store);
+        assert.deepEqual(await whats(store), dropped);
+      }));
+
+    it('does not carry a version that is no more the present one', () =>
+      inBed(async (bed) => {
+        const store = await bed.open(undefined, { eventsMaxLength: 100, receiptsMaxLength: 1 });
+        const one = owed();
+        await store.receipts.write([one]);
+        await seal(store);
+        await store.receipts.write([owed()]);
+        await seal(store);
+        await store.receipts.write([owed()]);
+        const written = before(store, 'seal', 1, () =>
+          store.receipts.write([{ ...one, delivered: true }, delivered()]),
+        );
+        await seal(written, { maxVersions: 1 });
+        const carried = [...(await bed.read()).sealed.values()].flatMap(
+          ({ versions }) => versions.match(/carried.*/g) ?? [],
+        );
+        assert.ok(carried.length > 0, 'nothing was carried');
+        assert.ok(!carried.some((version) => version.includes(one.id)));
+        await store.tidy();
+        for (let at = 0; at < 4; at += 1) {
+          await store.receipts.write([owed()]);
+          await seal(store, { maxVersions: 1 });
+        }
+        assert.deepEqual(await whats(store), []);
       }));
 
     it('drops by age as well, and says so', () =>

@@ -41,6 +41,26 @@ describe('the log of receipts in Redis', () => {
     assert.deepEqual({ findings, receipts }, { findings: [], receipts: 2 });
   };
 
+  it('drops no owed receipt that stands on the list of delivered ones, and puts it back', async (t) => {
+    const merchantId = 'listed';
+    const store = await openRedisStore({ url: server.url, merchantId, limits: LIMITS, series: openSeries(KEY) });
+    t.after(() => store.close());
+    const gone = receipt(receiptId(), 'owed');
+    await store.receipts.write([gone, receipt(receiptId(), 'done', { delivered: true })]);
+    const list = (name: string) => `{acg:${merchantId}}:rcpt:${name}`;
+    assert.equal(await redis.zrem(list('owed'), gone.id), 1);
+    await redis.zadd(list('done'), 0, gone.id);
+    await store.tidy();
+    await store.tidy();
+    assert.deepEqual(await store.receipts.counts(), { done: 1, owed: 1, uncertain: 0 });
+    const page = await store.receipts.page({ delivered: false, limit: 10 });
+    assert.deepEqual(
+      page.receipts.map(({ id }) => id),
+      [gone.id],
+    );
+    assert.deepEqual((await verified(store)).findings, []);
+  });
+
   it('needs no more than the least rights', async (t) => {
     const guarded = await startRedis({ args: ['--user', 'default', 'on', 'nopass', ...leastRights(MERCHANT)] });
     t.after(() => guarded.stop());

@@ -6,13 +6,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Checkpoint, headOf, readCheckpoint, signCheckpoint } from '../../../src/receipts/log/checkpoint.ts';
-import type { ReceiptLogStore } from '../../../src/receipts/log/log-store.ts';
 import { digestOf } from '../../../src/receipts/log/series.ts';
 import { type Receipt, receiptId } from '../../../src/receipts/receipt.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import { receipt } from '../../payments/ledger/samples.ts';
 import { temporaryDirectory } from '../../store/temporary.ts';
-import { KEY, type LogBed, logOf, seal, sqliteBed, verified } from './log-bed.ts';
+import { before, KEY, type LogBed, logOf, seal, sqliteBed, verified } from './log-bed.ts';
 
 const directory = temporaryDirectory();
 const LIMITS = { eventsMaxLength: 100, receiptsMaxLength: 1 };
@@ -171,13 +170,13 @@ describe('a receipt', () => {
   it('that was dropped is not in the book again', () =>
     inBed(async (bed, store) => {
       await store.receipts.write([owed({ delivered: true })]);
-      const before = await bed.read();
+      const first = await bed.read();
       await store.receipts.write([owed({ delivered: true })]);
       await store.tidy();
       await seal(store);
       const after = await bed.read();
       assert.deepEqual(await whats(store), []);
-      await bed.put({ ...after, receipts: new Map([...before.receipts, ...after.receipts]) });
+      await bed.put({ ...after, receipts: new Map([...first.receipts, ...after.receipts]) });
       assert.deepEqual(await whats(store), ['was dropped, and is in the book again']);
     }));
 
@@ -226,25 +225,6 @@ describe('a receipt that is gone', () => {
 });
 
 describe('a log that grows while it is verified', () => {
-  type Read = 'receipts' | 'receiptsOf' | 'waiting' | 'bounds' | 'sealed' | 'checkpoints';
-  /** The same log, and what happens just before one of its reads. */
-  const before = (store: Store, read: Read, nth: number, happens: () => Promise<void>): Store => {
-    const log = logOf(store);
-    let calls = 0;
-    const receiptLog = new Proxy(log, {
-      get(target, name: keyof ReceiptLogStore) {
-        const member = target[name];
-        if (name !== read || typeof member !== 'function') return member;
-        return async (...args: never[]): Promise<unknown> => {
-          calls += 1;
-          if (calls === nth) await happens();
-          return (member as (...args: never[]) => unknown).apply(target, args);
-        };
-      },
-    });
-    return { ...store, receiptLog };
-  };
-
   it('is read again with the receipts that do not fit', () =>
     inBed(async (_bed, store) => {
       const one = owed();
@@ -267,10 +247,7 @@ describe('a log that grows while it is verified', () => {
     inBed(async (_bed, store) => {
       await store.receipts.write([owed({ delivered: true })]);
       await store.receipts.write([owed({ delivered: true })]);
-      const dropping = before(store, 'waiting', 1, async () => {
-        await store.tidy();
-      });
-      const { receipts, dropped, findings } = await verified(dropping);
+      const { receipts, dropped, findings } = await verified(before(store, 'waiting', 1, () => store.tidy()));
       assert.deepEqual({ receipts, dropped, findings }, { receipts: 1, dropped: 1, findings: [] });
     }));
 
@@ -288,5 +265,26 @@ describe('a log that grows while it is verified', () => {
       const { findings } = await verified(trimming);
       assert.ok(first > 23);
       assert.deepEqual(findings, []);
+    }));
+
+  it('may trim that a receipt was delivered which it drops', () =>
+    inBed(async (_bed, store) => {
+      const [gone, one] = [owed(), owed()];
+      await store.receipts.write([gone]);
+      await grow(store, one, 20);
+      await store.receipts.write([{ ...gone, delivered: true }, owed({ delivered: true })]);
+      await grow(store, one, 3);
+      await store.tidy();
+      await grow(store, one, 3);
+      let first = 0;
+      const trimming = before(store, 'sealed', 2, async () => {
+        while (first <= 21) {
+          await grow(store, one, 1, 1);
+          first = (await logOf(store).bounds())?.first ?? 0;
+        }
+      });
+      const { dropped, findings } = await verified(trimming);
+      assert.equal(first, 23);
+      assert.deepEqual({ dropped, findings }, { dropped: 1, findings: [] });
     }));
 });

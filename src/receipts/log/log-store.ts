@@ -30,8 +30,16 @@ export interface Sealing {
   readonly positions: readonly string[];
   /** Everything sealed up to this number is dropped; 0: nothing is. */
   readonly trimmed: number;
-  /** Lines that wait now, of what is dropped and still in the book. */
-  readonly carried: readonly string[];
+  /** Of what is trimmed and still in the book: lines that wait now. */
+  readonly carried: readonly CarriedLine[];
+}
+
+/** A line that is left out when its receipt has another text by now. */
+export interface CarriedLine {
+  readonly id: string;
+  /** Of the receipt, as the line says. */
+  readonly text: string;
+  readonly line: string;
 }
 
 /** A receipt as it is stored; without a text it is listed and not there. */

@@ -6,7 +6,7 @@
 import type { SigningKey } from '../../crypto/signing-key.ts';
 import { isoTime } from '../../time/iso-time.ts';
 import { type Checkpoint, headOf, readCheckpoint, signCheckpoint } from './checkpoint.ts';
-import type { NumberedCheckpoint, ReceiptLogStore, Sealed, Sealing } from './log-store.ts';
+import type { CarriedLine, NumberedCheckpoint, ReceiptLogStore, Sealed, Sealing } from './log-store.ts';
 import { digestOf, lineCodes, readVersion } from './series.ts';
 
 /** Versions that one checkpoint seals at most. */
@@ -197,21 +197,23 @@ class Sealer implements ReceiptSealer {
   }
 
   /** Lines for the versions that are the present texts of receipts. */
-  async #carried(sealed: readonly Sealed[]): Promise<readonly string[]> {
-    const positions = new Map<string, Map<string, string>>();
+  async #carried(sealed: readonly Sealed[]): Promise<readonly CarriedLine[]> {
+    const known = new Map<string, Map<string, { readonly position: string; readonly isOwed: boolean }>>();
     for (const line of sealed.flatMap(({ versions }) => versions.split('\n'))) {
       const space = line.indexOf(' ');
       const version = readVersion(line.slice(space + 1));
-      if (version === undefined || version.kind === 'dropped') continue;
-      const known = positions.get(version.id) ?? new Map<string, string>();
+      if (version === undefined || !('digest' in version)) continue;
+      const { id, digest, isOwed } = version;
       const position = version.kind === 'carried' ? version.position : line.slice(0, space);
-      positions.set(version.id, known.set(version.digest, position));
+      known.set(id, (known.get(id) ?? new Map()).set(digest, { position, isOwed }));
     }
-    const carried: string[] = [];
-    for (const [id, text] of await this.#store.receiptsOf([...positions.keys()])) {
+    const carried: CarriedLine[] = [];
+    for (const [id, text] of await this.#store.receiptsOf([...known.keys()])) {
       const digest = digestOf(text);
-      const position = positions.get(id)?.get(digest);
-      if (position !== undefined) carried.push(this.#store.series.carried(id, digest, position));
+      const version = known.get(id)?.get(digest);
+      if (version === undefined) continue;
+      const { position, isOwed } = version;
+      carried.push({ id, text, line: this.#store.series.carried({ id, digest, isOwed }, position) });
     }
     return carried;
   }

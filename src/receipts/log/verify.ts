@@ -6,7 +6,7 @@
 import type { PublicJwk } from '../../crypto/signing-key.ts';
 import { type Checkpoint, checkpointSignatures, headOf, readCheckpoint } from './checkpoint.ts';
 import type { ReceiptLogStore, Sealed } from './log-store.ts';
-import { digestOf, type LineCodes, readVersion } from './series.ts';
+import { digestOf, type LineCodes, type ReceiptVersion, readVersion } from './series.ts';
 
 /** Something that no holder of the key did. */
 interface LogFinding {
@@ -110,8 +110,10 @@ interface Known extends Place {
   /** Which line of which series says so. */
   readonly series: string;
   readonly number: number;
+  readonly kind: ReceiptVersion['kind'];
   /** Undefined: not there. */
   readonly digest: string | undefined;
+  readonly isOwed: boolean;
 }
 
 /** What the next checkpoint goes on from. */
@@ -237,6 +239,9 @@ class LogReading {
       this.#link = trimmed;
       this.#isTrimmed = true;
       this.#series.clear();
+      // What was read so far is trimmed too, and versions that came after it were not read.
+      this.#known.clear();
+      await this.#readWaiting();
       return;
     }
     this.#find(`checkpoint ${from}`, next - from > 1 ? `and those up to ${next - 1} are not there` : 'is not there');
@@ -291,10 +296,10 @@ class LogReading {
     const version = readVersion(text);
     const place = placeOf(version?.kind === 'carried' ? version.position : position);
     if (version === undefined || place === undefined) return false;
-    const { number } = version;
-    if (version.kind === 'dropped')
-      for (const id of version.ids) this.#know(id, { ...place, series, number, digest: undefined });
-    else this.#know(version.id, { ...place, series, number, digest: version.digest });
+    const { number, kind } = version;
+    const known = { ...place, series, number, kind };
+    if ('ids' in version) for (const id of version.ids) this.#know(id, { ...known, digest: undefined, isOwed: false });
+    else this.#know(version.id, { ...known, digest: version.digest, isOwed: version.isOwed });
     return true;
   }
 
@@ -386,7 +391,7 @@ class BookReading {
     const versions = this.#log.versionsOf(id);
     const latest = latestOf(versions);
     if (latest === undefined) return this.#isEarlier(id) ? undefined : 'is in the book, and no gateway wrote it';
-    if (digest === latest.digest) return undefined;
+    if (digest === latest.digest) return latest.kind === 'dropped' ? wronglyDropped(versions) : undefined;
     if (digest === undefined) {
       // It gives way only to one of its payment that a gateway wrote after it.
       const other = payments.get(id.slice(DRAWN_FROM));
@@ -405,6 +410,12 @@ class BookReading {
     const since = Math.max(this.#log.since, this.#sinceMs);
     return idTime(id.slice('receipt_'.length)) < since || (this.#written.get(id) ?? since) < since;
   }
+}
+
+/** The book drops nothing that is owed, unless another hand made it look delivered. */
+function wronglyDropped(versions: readonly Known[]): string | undefined {
+  const last = latestOf(versions.filter(({ digest }) => digest !== undefined));
+  return last?.isOwed === true ? 'was dropped as delivered, and no gateway had delivered it' : undefined;
 }
 
 function latestOf(versions: readonly Known[]): Known | undefined {

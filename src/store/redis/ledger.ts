@@ -239,8 +239,8 @@ function changePlan(command: Advance | Note, change: Change, series: ReceiptSeri
   const held = { payId, owner, fence, step, seen: seen?.step, unchanged, leaseMs, againMs, facts };
   const json = receipt === undefined ? '' : JSON.stringify(receipt);
   const lines = {
-    receiptLine: receipt && series?.written(receipt.id, json),
-    dropLine: change.dropReceipt === undefined ? undefined : series?.dropped([change.dropReceipt]),
+    receiptLine: receipt && series?.written(receipt, json),
+    dropLine: change.dropReceipt === undefined ? undefined : series?.withdrawn(change.dropReceipt),
   };
   const carried = { keepMs: kept?.keepMs, receiptId: receipt?.id, events: events.length, ...lines };
   return {

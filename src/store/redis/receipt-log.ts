@@ -1,5 +1,6 @@
 /** The log of receipts in Redis: a stream of lines that wait, and a hash of what is sealed. */
 
+import { createHash } from 'node:crypto';
 import type { ReceiptLogStore, StoredReceipt } from '../../receipts/log/log-store.ts';
 import type { ReceiptSeries } from '../../receipts/log/series.ts';
 import type { RedisClient } from './client.ts';
@@ -38,8 +39,10 @@ export function redisReceiptLog(redis: RedisClient, keys: RedisKeys, series: Rec
     sealed: (from, to) => fields(from, to, 'c', 'v'),
     checkpoints: (from, to) => fields(from, to, 'c'),
     async seal({ number, checkpoint, versions }, { positions, trimmed, carried }) {
-      const plan = { number, positions, trimmed };
-      const execution = { keys: [receiptLines, receiptsSealed], plan, rest: [checkpoint, versions, ...carried] };
+      const texts = carried.map(({ id, text }) => ({ id, sha1: createHash('sha1').update(text).digest('hex') }));
+      const plan = { number, positions, trimmed, carried: texts };
+      const rest = [checkpoint, versions, ...carried.map(({ line }) => line)];
+      const execution = { keys: [receiptLines, receiptsSealed, keys.receipts], plan, rest };
       return (await run(redis, SEAL, execution)) === 1;
     },
     async receipts(than, limit) {

@@ -49,7 +49,7 @@ export function redisReceipts(
   const put = async (receipts: readonly Receipt[], onlyNew: boolean): Promise<readonly string[]> => {
     const written = receipts.map((receipt) => {
       const json = JSON.stringify(receipt);
-      return { id: receipt.id, json, line: series?.written(receipt.id, json) };
+      return { id: receipt.id, json, line: series?.written(receipt, json) };
     });
     const [dropped, ids] = parts(
       await run(redis, RECEIPT, { keys: book, plan: { receipts: written, onlyNew, ...bounds } }),

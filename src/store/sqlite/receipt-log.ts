@@ -68,7 +68,7 @@ export function sqliteReceiptLog(database: Database, append: AppendLine, series:
         insert.run(number, checkpoint, versions);
         taken.run(JSON.stringify(positions.map((position) => Number.parseInt(position, 10))));
         trim.run(trimmed);
-        for (const line of carried) append(line, now);
+        for (const { id, text, line } of carried) if (receipt.get(id)?.['receipt'] === text) append(line, now);
         return true;
       }),
     receipts: (than = PAST_EVERY_ID, limit) =>

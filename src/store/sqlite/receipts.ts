@@ -85,14 +85,14 @@ export function receiptRows(
   return {
     drop(id, now) {
       dropped.run(id);
-      lines?.append(lines.series.dropped([id]), now);
+      lines?.append(lines.series.withdrawn(id), now);
     },
     put(receipts, now) {
       for (const receipt of receipts) {
         if (receipt.payment !== undefined) replaced.run(receipt.payment.replayKey, receipt.id);
         const text = JSON.stringify(receipt);
         upsert.run(receipt.id, text);
-        lines?.append(lines.series.written(receipt.id, text), now);
+        lines?.append(lines.series.written(receipt, text), now);
       }
       trim(trimmedAtOnce, now);
     },
@@ -100,7 +100,7 @@ export function receiptRows(
       const added = receipts.filter((one) => {
         const text = JSON.stringify(one);
         const isNew = insert.run(one.id, text, one.payment?.replayKey ?? null).changes === 1;
-        if (isNew) lines?.append(lines.series.written(one.id, text), now);
+        if (isNew) lines?.append(lines.series.written(one, text), now);
         return isNew;
       });
       trim(trimmedAtOnce, now);

@@ -117,13 +117,19 @@ local function book_at(first)
     return found
   end
 
-  -- Drops those of these ids that stand on `done`. Returns how many.
+  -- Drops these ids, or none, because the line names all of them: one was dropped meanwhile, or is
+  -- owed. That one was put on `done` by another hand, and goes back. Returns how many.
   function book.forget(ids, line)
-    local there = {}
+    local all = true
     for _, id in ipairs(ids) do
-      if redis.call('ZSCORE', done, id) then there[#there + 1] = id end
+      local is_there, receipt = redis.call('ZSCORE', done, id), read_receipt(redis.call('HGET', receipts, id))
+      if is_there and not is_done(receipt) then
+        redis.call('ZREM', done, id)
+        redis.call('ZADD', owed, 0, id)
+      end
+      all = all and is_there and is_done(receipt)
     end
-    return drop_all(there, line)
+    return all and drop_all(ids, line) or 0
   end
 
   -- Drops the oldest delivered receipts over `length`, at most `most`. Returns how many.
