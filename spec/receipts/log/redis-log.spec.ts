@@ -45,7 +45,7 @@ describe('the log of receipts in Redis', () => {
     const merchantId = 'listed';
     const store = await openRedisStore({ url: server.url, merchantId, limits: LIMITS, series: openSeries(KEY) });
     t.after(() => store.close());
-    const gone = receipt(receiptId(), 'owed');
+    const gone = receipt(receiptId(Date.now() - 1_000), 'owed');
     await store.receipts.write([gone, receipt(receiptId(), 'done', { delivered: true })]);
     const list = (name: string) => `{acg:${merchantId}}:rcpt:${name}`;
     assert.equal(await redis.zrem(list('owed'), gone.id), 1);

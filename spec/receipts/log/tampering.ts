@@ -71,6 +71,8 @@ export async function grown(
         await seal(store, { maxVersions: MOST_VERSIONS });
         break;
       case 'tidy':
+        // A receipt outlives the minutes in which its versions wait, with any sensible bound.
+        await seal(store, { maxVersions: MOST_VERSIONS, leftBehindMs: 0 });
         await store.tidy();
         break;
       case 'restart':

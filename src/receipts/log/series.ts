@@ -7,13 +7,12 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { hmacPads, hmacSha256 } from '../../crypto/hmac.ts';
 import type { SigningKey } from '../../crypto/signing-key.ts';
 import { uuidv7 } from '../../events/call-id.ts';
-import type { Receipt } from '../receipt.ts';
 
 /**
  * What became of receipts. `written`: this text of it was. `carried`: the same, of a version that
- * was trimmed while its text was in the book; `position`: where it stood. `dropped`: over the bounds
- * of the book, which drops nothing that is owed. `withdrawn`: never paid. `digest`: SHA-256 of the
- * stored bytes, base64url. `isOwed`: it was not delivered.
+ * was trimmed while its text was in the book; `position`: where it stood. `dropped`: over the
+ * bounds of the book, which drops nothing that is owed. `withdrawn`: never paid. `digest`: SHA-256
+ * of the stored bytes, base64url. `isOwed`: it was not delivered.
  */
 export type ReceiptVersion = {
   /** Of the line in its series: a line that comes again says nothing new. */
@@ -37,7 +36,7 @@ export interface ReceiptSeries {
   /** `series_` + UUIDv7: when the process began, and random bits. */
   readonly id: string;
   /** A receipt is written. `text`: as it is stored. */
-  written(receipt: Pick<Receipt, 'id' | 'delivered'>, text: string): string;
+  written(receipt: { readonly id: string; readonly delivered: boolean }, text: string): string;
   /** At least one. */
   dropped(ids: readonly string[]): string;
   withdrawn(id: string): string;
@@ -50,8 +49,8 @@ export interface ReceiptSeries {
 export interface LogLine {
   readonly series: string;
   /**
-   * `written NUMBER ID DIGEST`, `carried` with a position behind it, both with `owed` at the end where
-   * it is; `dropped NUMBER ID …`, `withdrawn NUMBER ID`.
+   * `written NUMBER ID DIGEST`, `carried` with a position behind it, both with `owed` at the end
+   * where it is; `dropped NUMBER ID …`, `withdrawn NUMBER ID`.
    */
   readonly text: string;
 }
