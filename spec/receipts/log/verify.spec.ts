@@ -224,6 +224,23 @@ describe('a receipt that is gone', () => {
     }));
 });
 
+describe('a version that is sealed after a later one of its receipt', () => {
+  it('does not show that the receipt was owed, once the log has trimmed that it was delivered', () =>
+    inBed(async (bed, store) => {
+      const [gone, one] = [owed(), owed()];
+      const slow = await bed.open(undefined, LIMITS);
+      await slow.receipts.write([gone]);
+      await store.receipts.write([{ ...gone, delivered: true }, owed({ delivered: true })]);
+      await grow(store, one, 2);
+      await seal(slow);
+      await store.tidy();
+      await grow(store, one, 1, 1);
+      const { first } = (await logOf(store).bounds()) ?? {};
+      const { receipts, dropped, findings } = await verified(store);
+      assert.deepEqual({ first, receipts, dropped, findings }, { first: 3, receipts: 2, dropped: 1, findings: [] });
+    }));
+});
+
 describe('a log that grows while it is verified', () => {
   it('is read again with the receipts that do not fit', () =>
     inBed(async (_bed, store) => {

@@ -27,7 +27,13 @@ export interface Checkpoint {
   readonly since: string;
   readonly at: string;
   /** The newest checkpoint that was trimmed, and what the log had with it; absent: none was. */
-  readonly trimmed?: { readonly number: number; readonly digest: string; readonly versions: number };
+  readonly trimmed?: {
+    readonly number: number;
+    readonly digest: string;
+    readonly versions: number;
+    /** The latest one of a version that was trimmed. */
+    readonly position: string;
+  };
 }
 
 const TYPE = 'receipt-checkpoint+jws';
@@ -71,12 +77,12 @@ function isCheckpoint(value: unknown): value is Checkpoint {
   const found = recordOf(value);
   const texts = ['merchant', 'previous', 'series', 'before', 'head', 'since', 'at'];
   const numbers = ['number', 'from', 'to', 'versions'];
-  const trimmed = recordOf(found['trimmed'] ?? { number: 0, digest: '', versions: 0 });
+  const trimmed = recordOf(found['trimmed'] ?? { number: 0, digest: '', versions: 0, position: '' });
   return (
     texts.every((name) => typeof found[name] === 'string') &&
     numbers.every((name) => Number.isSafeInteger(found[name])) &&
     ['number', 'versions'].every((name) => Number.isSafeInteger(trimmed[name])) &&
-    typeof trimmed['digest'] === 'string'
+    ['digest', 'position'].every((name) => typeof trimmed[name] === 'string')
   );
 }
 

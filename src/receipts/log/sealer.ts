@@ -7,6 +7,7 @@ import type { SigningKey } from '../../crypto/signing-key.ts';
 import { isoTime } from '../../time/iso-time.ts';
 import { type Checkpoint, headOf, readCheckpoint, signCheckpoint } from './checkpoint.ts';
 import type { CarriedLine, NumberedCheckpoint, ReceiptLogStore, Sealed, Sealing } from './log-store.ts';
+import { order, placeOf } from './place.ts';
 import { digestOf, lineCodes, readVersion } from './series.ts';
 
 /** Versions that one checkpoint seals at most. */
@@ -190,8 +191,10 @@ class Sealer implements ReceiptSealer {
     const read = newest && readCheckpoint(newest.checkpoint);
     // What is damaged stays, so that a verification finds it.
     if (newest === undefined || read === undefined || newest.number !== from + oldest.length - 1) return undefined;
+    const { number, checkpoint } = newest;
+    const position = latestOf(oldest, last.trimmed?.position);
     return {
-      trimmed: { number: newest.number, digest: digestOf(newest.checkpoint), versions: read.versions },
+      trimmed: { number, digest: digestOf(checkpoint), versions: read.versions, position },
       carried: await this.#carried(oldest),
     };
   }
@@ -217,6 +220,17 @@ class Sealer implements ReceiptSealer {
     }
     return carried;
   }
+}
+
+/** The latest position of what is sealed, and of what was trimmed before it. */
+function latestOf(sealed: readonly Sealed[], before = ''): string {
+  let latest = before;
+  for (const line of sealed.flatMap(({ versions }) => versions.split('\n'))) {
+    const position = line.slice(0, line.indexOf(' '));
+    const [place, known] = [placeOf(position), placeOf(latest)];
+    if (place !== undefined && (known === undefined || order(place, known) > 0)) latest = position;
+  }
+  return latest;
 }
 
 /** When a series began, ISO 8601. */

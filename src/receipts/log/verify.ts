@@ -6,6 +6,7 @@
 import type { PublicJwk } from '../../crypto/signing-key.ts';
 import { type Checkpoint, checkpointSignatures, headOf, readCheckpoint } from './checkpoint.ts';
 import type { ReceiptLogStore, Sealed } from './log-store.ts';
+import { order, type Place, placeOf } from './place.ts';
 import { digestOf, type LineCodes, type ReceiptVersion, readVersion } from './series.ts';
 
 /** Something that no holder of the key did. */
@@ -99,15 +100,13 @@ async function presentReceipts(store: ReceiptLogStore): Promise<Map<string, stri
   return present;
 }
 
-/** Where a version stands among all: in order of time, over all series. */
-interface Place {
-  readonly major: number;
-  readonly minor: number;
-}
-
 /** What the log says that a receipt was at some time. */
-interface Known extends Place {
-  /** Which line of which series says so. */
+interface Known {
+  /** Where it first stood. */
+  readonly place: Place;
+  /** Where the line stands that says so: another place, where the version was carried. */
+  readonly line: Place;
+  /** Which line of which series. */
   readonly series: string;
   readonly number: number;
   readonly kind: ReceiptVersion['kind'];
@@ -117,7 +116,7 @@ interface Known extends Place {
 }
 
 /** What the next checkpoint goes on from. */
-type Link = NonNullable<Checkpoint['trimmed']>;
+type Link = Omit<NonNullable<Checkpoint['trimmed']>, 'position'>;
 
 const BEGINNING: Link = { number: 0, digest: '', versions: 0 };
 
@@ -133,6 +132,8 @@ class LogReading {
   readonly #outdated: number[] = [];
   /** Where the log began when it was first read. */
   #trimmedTo: Link = BEGINNING;
+  /** The latest place of a line that was trimmed. */
+  #trimmedPlace: Place | undefined;
   #link: Link | undefined;
   /** The beginning of a series may be missing. */
   #isTrimmed = false;
@@ -165,6 +166,14 @@ class LogReading {
   /** In no order. */
   versionsOf(id: string): readonly Known[] {
     return this.#known.get(id) ?? [];
+  }
+
+  /**
+   * Whether a later version of the same receipt may be trimmed: lines are sealed, and so trimmed,
+   * by series, and one that waited long is sealed after others that the store took after it.
+   */
+  isOvertaken({ line }: Known): boolean {
+    return this.#trimmedPlace !== undefined && order(line, this.#trimmedPlace) < 0;
   }
 
   /** Reads what waits, and what was sealed since the last time. */
@@ -229,7 +238,9 @@ class LogReading {
   /** What the newest checkpoint says of what was trimmed. */
   async #trimmed(last: number): Promise<Link> {
     const [newest] = await this.#store.checkpoints(last, last);
-    return (newest && readCheckpoint(newest.checkpoint)?.trimmed) ?? BEGINNING;
+    const trimmed = newest && readCheckpoint(newest.checkpoint)?.trimmed;
+    if (trimmed !== undefined) this.#trimmedPlace = placeOf(trimmed.position);
+    return trimmed ?? BEGINNING;
   }
 
   /** Checkpoints from `from` to before `next` are not there: trimmed meanwhile, or removed. */
@@ -294,10 +305,11 @@ class LogReading {
   /** False: it is no version. */
   #note(series: string, position: string, text: string): boolean {
     const version = readVersion(text);
-    const place = placeOf(version?.kind === 'carried' ? version.position : position);
-    if (version === undefined || place === undefined) return false;
+    const line = placeOf(position);
+    const place = version?.kind === 'carried' ? placeOf(version.position) : line;
+    if (version === undefined || line === undefined || place === undefined) return false;
     const { number, kind } = version;
-    const known = { ...place, series, number, kind };
+    const known = { place, line, series, number, kind };
     if ('ids' in version) for (const id of version.ids) this.#know(id, { ...known, digest: undefined, isOwed: false });
     else this.#know(version.id, { ...known, digest: version.digest, isOwed: version.isOwed });
     return true;
@@ -312,7 +324,7 @@ class LogReading {
     // A line that comes again says nothing new: the receipt was this the first time.
     const same = versions.findIndex(({ series, number }) => series === known.series && number === known.number);
     if (same < 0) versions.push(known);
-    else if (order(known, versions[same] ?? known) < 0) versions[same] = known;
+    else if (order(known.place, versions[same]?.place ?? known.place) < 0) versions[same] = known;
   }
 }
 
@@ -381,7 +393,7 @@ class BookReading {
       const payment = id.slice(DRAWN_FROM);
       const known = payments.get(payment);
       if (latest === undefined || digest === undefined || latest.digest !== digest) continue;
-      if (known === undefined || order(latest, known) > 0) payments.set(payment, latest);
+      if (known === undefined || order(latest.place, known) > 0) payments.set(payment, latest.place);
     }
     return payments;
   }
@@ -391,11 +403,11 @@ class BookReading {
     const versions = this.#log.versionsOf(id);
     const latest = latestOf(versions);
     if (latest === undefined) return this.#isEarlier(id) ? undefined : 'is in the book, and no gateway wrote it';
-    if (digest === latest.digest) return latest.kind === 'dropped' ? wronglyDropped(versions) : undefined;
+    if (digest === latest.digest) return latest.kind === 'dropped' ? this.#wronglyDropped(versions) : undefined;
     if (digest === undefined) {
       // It gives way only to one of its payment that a gateway wrote after it.
       const other = payments.get(id.slice(DRAWN_FROM));
-      return other !== undefined && order(other, latest) > 0
+      return other !== undefined && order(other, latest.place) > 0
         ? undefined
         : 'was removed: the log has it and does not say it was dropped';
     }
@@ -405,6 +417,13 @@ class BookReading {
       : 'was changed: no gateway wrote its present text';
   }
 
+  /** The book drops nothing that is owed, unless another hand made it look delivered. */
+  #wronglyDropped(versions: readonly Known[]): string | undefined {
+    const last = latestOf(versions.filter(({ digest }) => digest !== undefined));
+    if (last?.isOwed !== true || this.#log.isOvertaken(last)) return undefined;
+    return 'was dropped as delivered, and no gateway had delivered it';
+  }
+
   /** By its id, or by what it says itself: the time in an id of a payment is the buyer's. */
   #isEarlier(id: string): boolean {
     const since = Math.max(this.#log.since, this.#sinceMs);
@@ -412,25 +431,10 @@ class BookReading {
   }
 }
 
-/** The book drops nothing that is owed, unless another hand made it look delivered. */
-function wronglyDropped(versions: readonly Known[]): string | undefined {
-  const last = latestOf(versions.filter(({ digest }) => digest !== undefined));
-  return last?.isOwed === true ? 'was dropped as delivered, and no gateway had delivered it' : undefined;
-}
-
 function latestOf(versions: readonly Known[]): Known | undefined {
   let latest = versions[0];
-  for (const one of versions) if (latest !== undefined && order(one, latest) > 0) latest = one;
+  for (const one of versions) if (latest !== undefined && order(one.place, latest.place) > 0) latest = one;
   return latest;
-}
-
-function order(one: Place, other: Place): number {
-  return one.major - other.major || one.minor - other.minor;
-}
-
-function placeOf(position: string): Place | undefined {
-  const [, major, minor] = /^(\d{1,15})-(\d{1,15})$/.exec(position) ?? [];
-  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
 function beginningOf(series: string): number {
