@@ -131,6 +131,16 @@ describe('a payment that is settled after the backend answered', () => {
     assert.deepEqual(refusalIn(await settleAfter({ refusal })), { reason: refusal, phase: 'verify', recorded: false });
     assert.deepEqual([world.peer.names(), world.backend.called], [['reconcile'], []]);
   });
+
+  // A copy of it that came meanwhile may have been told to pay anew.
+  it('a call that waited since its checks begins with as much time left as they ask for, and not with less', async () => {
+    world.later(41_000);
+    const reason = 'invalid_exact_evm_payload_authorization_valid_before';
+    assert.deepEqual(refusalIn(await settleAfter()), { reason, phase: 'verify', recorded: false });
+    assert.deepEqual([world.peer.names(), world.backend.called], [['reconcile'], []]);
+    world.later(-1_000);
+    assert.equal((await settleAfter()).kind, 'paid');
+  });
 });
 
 describe('a backend that fails before the money', () => {

@@ -54,4 +54,11 @@ describe('a reservation on the clock of the store', () => {
       [undefined, TOO_LATE],
     );
   });
+
+  it('is too late with less left than the checks of its proof ask for', () => {
+    assert.deepEqual(
+      [80, 79].map((left) => tooLate({ reservedAt: NOW * 1_000 + 999, validBefore: NOW + left }, 80)),
+      [undefined, TOO_LATE],
+    );
+  });
 });

@@ -39,12 +39,13 @@ export function invalidWindow(
 
 /**
  * The window again, on the clock that all processes share. Another process may have answered a copy
- * of this proof with a challenge, so a late attempt must not begin after its end.
+ * of this proof with a challenge, so a late attempt must not begin after its end. `leastSeconds`:
+ * as of the checks of that copy.
  */
-export function tooLate({
-  reservedAt,
-  validBefore,
-}: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>): WindowReason | undefined {
-  const inTime = Math.floor(reservedAt / 1_000) + VALID_BEFORE_MARGIN_SECONDS <= validBefore;
+export function tooLate(
+  { reservedAt, validBefore }: Pick<PaymentRecord, 'reservedAt' | 'validBefore'>,
+  leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS,
+): WindowReason | undefined {
+  const inTime = Math.floor(reservedAt / 1_000) + leastSeconds <= validBefore;
   return inTime ? undefined : 'invalid_exact_evm_payload_authorization_valid_before';
 }
