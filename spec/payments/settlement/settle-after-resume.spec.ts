@@ -230,7 +230,8 @@ describe('an answer that is kept, whose payer has all its settlements under way'
     const { settler, finish } = await fillUp();
     const terms = { ...freshTerms(), settle: 'after' } as const;
     const request = requestWith({ terms });
-    const work = { network: 'network', answerOf: undefined, call: world.backend.callIn(request.journal) };
+    const call = world.backend.callIn(request.journal);
+    const work = { network: 'network', leastSeconds: 80, answerOf: undefined, call };
     const result = settler.settle({ ...request, work });
     await rest();
     assert.equal((await world.ledger.read(terms.payId))?.state, 'worked');

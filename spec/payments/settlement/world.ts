@@ -175,7 +175,7 @@ export function worldOfEachTest() {
     const call = world.backend.callIn(request.journal);
     return settler(through).settle({
       ...{ ...request, terms },
-      work: { network: 'network', answerOf: undefined, call, ...work },
+      work: { network: 'network', leastSeconds: 80, answerOf: undefined, call, ...work },
     });
   };
   /** One attempt that must end with a payment. */

@@ -20,7 +20,7 @@ import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';
-import { leastSecondsToPay, tooLate, type WindowReason } from '../x402/wire/window.ts';
+import { tooLate, type WindowReason } from '../x402/wire/window.ts';
 import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
 import { createReservations, LEASE_MS, type Leases, type Reservations } from './reservations.ts';
 import { windowEndMs } from './retry-policy.ts';
@@ -226,8 +226,7 @@ class SettlementAttempt {
     if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
     // A faulty proof came this far because a record had to answer it, which is gone meanwhile or
     // which the store may have lost.
-    const leastSeconds = record.settle === 'after' ? leastSecondsToPay(this.#request.backendTimeoutMs) : undefined;
-    const refusal = this.#request.refusal ?? tooLate(record, leastSeconds);
+    const refusal = this.#request.refusal ?? tooLate(record, this.#request.work?.leastSeconds);
     if (refusal === NEVER_ANEW) return this.#refuse(record, refusal);
     return refusal === undefined ? this.#verify(record) : this.#checkStoreLoss(record, refusal, 'late');
   }

@@ -43,6 +43,8 @@ export interface SettlementRequest {
 export interface WorkFirst {
   /** Where the call came from, for the budget. */
   readonly network: string;
+  /** What the checks of the proof asked to be left of its window, seconds. */
+  readonly leastSeconds: number;
   /** A payment that came to nothing after its answer was there: this call may buy that answer. */
   readonly answerOf: string | undefined;
   /** Has the backend answer. Never rejects. */

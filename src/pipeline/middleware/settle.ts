@@ -109,16 +109,24 @@ function purchaseOf(
     elapsedMs: () => elapsedMs(call),
     gateOpen: () => gate.accepting(),
     reserveBackend: gate.reserveBackend,
-    ...(call.agreed.leastSeconds === undefined ? {} : { work: workOf(req, call, mandate.journal, gate) }),
+    ...workFirst(req, call, mandate.journal, gate),
   };
   return { call, mandate, request };
 }
 
-/** How the backend answers a call before its money moves. */
-function workOf(req: Request, call: ProvenCall, journal: Journal, { networkOf }: SettlementGate): WorkFirst {
+/** How the backend answers a call before its money moves, where that is agreed. */
+function workFirst(
+  req: Request,
+  call: ProvenCall,
+  journal: Journal,
+  { networkOf }: SettlementGate,
+): Pick<SettlementRequest, 'work'> {
   const { backend } = call.resource;
-  return {
+  const { leastSeconds } = call.agreed;
+  if (leastSeconds === undefined) return {};
+  const work: WorkFirst = {
     network: networkOf(req),
+    leastSeconds,
     answerOf: call.token?.answerOf,
     async call(record, held) {
       const worked = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
@@ -128,6 +136,7 @@ function workOf(req: Request, call: ProvenCall, journal: Journal, { networkOf }:
       return worked;
     },
   };
+  return { work };
 }
 
 /** Settles under the claim of what only one payment may buy, where the call names such a thing. */
