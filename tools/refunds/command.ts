@@ -87,6 +87,9 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
       if (why !== undefined) left(refund.receiptId, why);
       return why === undefined;
     });
+    for (const id of args.confirmUncertain ?? [])
+      if (!chosen.some(({ receiptId }) => receiptId === id))
+        note(`--confirm-uncertain ${id}: no refund of it is due here`);
     // One that may have arrived is named by itself.
     const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || args.confirmUncertain?.includes(receiptId));
     for (const { receiptId } of chosen.filter((one) => !due.includes(one)))

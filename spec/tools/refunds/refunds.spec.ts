@@ -127,6 +127,9 @@ describe('acg refunds pay', () => {
     const named = await withKey('--all-due', '--confirm-uncertain', uncertain.receiptId);
     assert.equal(named.code, 0, named.errors);
     assert.deepEqual([await balanceOf(open), await balanceOf(uncertain)], [0n, PRICE_UNITS]);
+    const again = await withKey('--all-due', '--confirm-uncertain', uncertain.receiptId);
+    assert.equal(again.code, 0);
+    assert.match(again.errors, new RegExp(`^--confirm-uncertain ${uncertain.receiptId}: no refund of it is due here`));
   });
 
   it('says of a transfer to make that one was signed for it already', async () => {
