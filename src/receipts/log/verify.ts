@@ -250,9 +250,6 @@ class LogReading {
       this.#link = trimmed;
       this.#isTrimmed = true;
       this.#series.clear();
-      // What was read so far is trimmed too, and versions that came after it were not read.
-      this.#known.clear();
-      await this.#readWaiting();
       return;
     }
     this.#find(`checkpoint ${from}`, next - from > 1 ? `and those up to ${next - 1} are not there` : 'is not there');
