@@ -225,8 +225,9 @@ class Sealer implements ReceiptSealer {
 /** The latest position of what is sealed, and of what was trimmed before it. */
 function latestOf(sealed: readonly Sealed[], before = ''): string {
   let latest = before;
-  for (const line of sealed.flatMap(({ versions }) => versions.split('\n'))) {
-    const position = line.slice(0, line.indexOf(' '));
+  for (const { versions } of sealed) {
+    // The lines of a checkpoint stand in the order of their positions.
+    const [position = ''] = versions.split('\n').at(-2)?.split(' ', 1) ?? [];
     const [place, known] = [placeOf(position), placeOf(latest)];
     if (place !== undefined && (known === undefined || order(place, known) > 0)) latest = position;
   }
