@@ -87,11 +87,12 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
       if (why !== undefined) left(refund.receiptId, why);
       return why === undefined;
     });
-    for (const id of args.confirmUncertain ?? [])
+    const confirmed = new Set(args.confirmUncertain);
+    for (const id of confirmed)
       if (!chosen.some(({ receiptId }) => receiptId === id))
         note(`--confirm-uncertain ${id}: no refund of it is due here`);
     // One that may have arrived is named by itself.
-    const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || args.confirmUncertain?.includes(receiptId));
+    const due = chosen.filter(({ receiptId, uncertain }) => !uncertain || confirmed.has(receiptId));
     for (const { receiptId } of chosen.filter((one) => !due.includes(one)))
       left(receiptId, `its answer may have arrived: ask the payer, then --confirm-uncertain ${receiptId}`);
     const sum = checkedSum(due, x402, args);
@@ -117,8 +118,7 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     const sender = createRefundSender(rpc, x402, gasKey);
     const parts = { ledger: store.ledger, chain, terms: x402, signer, sender, time: TIME };
     for (const refund of due) {
-      const confirmed = args.confirmUncertain?.includes(refund.receiptId) === true;
-      told(refund, await payRefund(parts, refund.payId, confirmed));
+      told(refund, await payRefund(parts, refund.payId, confirmed.has(refund.receiptId)));
     }
   });
 }
