@@ -13,6 +13,7 @@ describe('the settings of the process', () => {
       drainSeconds: 5,
       drainBudgetSeconds: undefined,
       merchantGraceSeconds: 30,
+      hookKey: '1',
       backendPreStop: undefined,
     });
   });
@@ -24,12 +25,14 @@ describe('the settings of the process', () => {
       GATEWAY_DRAIN_BUDGET_SECONDS: '75',
       GATEWAY_MERCHANT_GRACE_SECONDS: '0',
       GATEWAY_APP_PRESTOP_SECONDS: '7',
+      GATEWAY_HOOK_KEY: 'test-key-of-the-hooks',
     });
     assert.deepEqual(settings, {
       logLevel: 'debug',
       drainSeconds: 0.5,
       drainBudgetSeconds: 75,
       merchantGraceSeconds: 0,
+      hookKey: 'test-key-of-the-hooks',
       backendPreStop: { kind: 'sleep', seconds: 7 },
     });
   });

@@ -62,7 +62,7 @@ export async function openWorkers(start: Start, log: Log, opened: Opened): Promi
         contentType: metrics.contentType,
         text: oneAtATime(async () => merger.merge(await pool.serving('metrics', null), await metrics.text())),
       },
-      hooks,
+      hooks: { ...hooks, key: settings.hookKey },
       merchantProbes: appProbes(start.appProbes, (target) => isSold(target)),
       onFailure: failureLog(log),
     }),

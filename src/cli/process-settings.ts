@@ -28,6 +28,8 @@ export interface ProcessSettings {
   readonly merchantGraceSeconds: number;
   /** What that container had as preStop of its own. */
   readonly backendPreStop: BackendPreStop | undefined;
+  /** What the header of the pod's hooks must say. */
+  readonly hookKey: string;
 }
 
 /** @throws ConfigError that names the variable and what would be right */
@@ -41,6 +43,7 @@ export function processSettings(env: Environment): ProcessSettings {
     drainSeconds: read('GATEWAY_DRAIN_SECONDS', MAX_DRAIN_SECONDS) ?? DEFAULT_DRAIN_SECONDS,
     drainBudgetSeconds: read('GATEWAY_DRAIN_BUDGET_SECONDS', MAX_SECONDS),
     merchantGraceSeconds: read('GATEWAY_MERCHANT_GRACE_SECONDS', MAX_SECONDS) ?? DEFAULT_GRACE_SECONDS,
+    hookKey: hookKey(env, problems),
     backendPreStop: preStop(env, read('GATEWAY_APP_PRESTOP_SECONDS', MAX_SECONDS), problems),
   };
   problems.throwIfAny();
@@ -64,6 +67,12 @@ function seconds(env: Environment, name: string, atMost: number, problems: Probl
   if (value <= atMost) return value;
   problems.add(name, `must be a number of seconds from 0 to ${atMost}`);
   return undefined;
+}
+
+function hookKey({ GATEWAY_HOOK_KEY: key = '1' }: Environment, problems: ProblemList): string {
+  if (!/^[\x21-\x7e]{1,128}$/.test(key))
+    problems.add('GATEWAY_HOOK_KEY', 'must be 1 to 128 visible ASCII characters, as the hooks of the pod send them');
+  return key;
 }
 
 function preStop(env: Environment, slept: number | undefined, problems: ProblemList): BackendPreStop | undefined {

@@ -20,7 +20,7 @@ export async function openAlone(
 ): Promise<Serving> {
   const { config } = loaded;
   // Hooks and signals start the same drain; both need the gateway, and the gateway shows the hooks.
-  const podHooks = { drain: () => hooks.drain(), release: () => hooks.release() };
+  const podHooks = { key: settings.hookKey, drain: () => hooks.drain(), release: () => hooks.release() };
   const { gateway, agents, storeName, ...at } = await openAgents({ config, appProbes }, podHooks, log, opened, openers);
   const management = createListener({ app: gateway.management, onRefused: refusalLog(log) });
   const { drainSeconds: propagation } = settings;

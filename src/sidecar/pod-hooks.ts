@@ -17,6 +17,8 @@ const LOOK_EVERY_MS = 20;
 export const SIGNAL_COMES_MS = 30_000;
 
 export interface PodHooks {
+  /** What the header of a hook must say; undefined: `1`. */
+  readonly key?: string;
   /** The pod, or the gateway alone, ends: resolves when no call runs any more. */
   drain(): Promise<void>;
   /** The backend's container ends, with its pod or alone: resolves when it may. */
@@ -24,7 +26,7 @@ export interface PodHooks {
 }
 
 /** The hooks, and what ends with the process. */
-export interface OpenedPodHooks extends PodHooks {
+export interface OpenedPodHooks extends Omit<PodHooks, 'key'> {
   /** Rejects when a drained process should open again and cannot. */
   readonly failed: Promise<never>;
   /** The process ends: it does not open again. */

@@ -7,13 +7,14 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { COMPILE_CACHE } from '../../spec/support/compile-cache.ts';
-import { HOOK_HEADER } from '../../src/sidecar/injection/names.ts';
+import { hookHeader } from '../../src/sidecar/injection/names.ts';
 import { terminate } from '../../tools/local-world/child.ts';
 import { temporaryDirectory } from '../../tools/local-world/temporary-directory.ts';
 import { type Namespaces, namespacesFault, openNamespaces } from './namespaces.ts';
 
 const MAIN = process.env['GATEWAY_ENTRY'] ?? join(import.meta.dirname, '../../src/main.ts');
-const HOOK = { [HOOK_HEADER.name]: HOOK_HEADER.value };
+const { name: HOOK_NAME, value: HOOK_VALUE } = hookHeader();
+const HOOK = { [HOOK_NAME]: HOOK_VALUE };
 const MERCHANT_PORT = 8_080;
 const STOP_GRACE_MS = 10_000;
 /** Between two looks, milliseconds. */
@@ -63,7 +64,7 @@ describe('a pod in a network namespace, and an agent in another', { skip: fault 
       { ...HOOK, origin: 'http://page.example' },
       { ...HOOK, origin: 'null' },
       { ...HOOK, 'sec-fetch-site': 'cross-site' },
-      { [HOOK_HEADER.name]: '0' },
+      { [HOOK_NAME]: '0' },
     ];
     for (const path of ['/drain', '/release'])
       for (const method of ['GET', 'HEAD', 'POST'])

@@ -291,6 +291,26 @@ describe('injectPod', () => {
     assert.deepEqual(injectPod(injection.pod, options), { ...injection, patch: [], warnings: [] });
   });
 
+  it('writes one key into the environment and both hooks, and keeps it when it injects again', () => {
+    const keysOf = ({ spec }: Pod) => {
+      const gateway = spec.initContainers?.find(({ name }) => name === 'agent-commerce-gateway');
+      const sent = [gateway, spec.containers[0]].map(
+        (container) => container?.lifecycle?.preStop?.httpGet?.httpHeaders?.[0]?.value,
+      );
+      return [gateway?.env?.find(({ name }) => name === 'GATEWAY_HOOK_KEY')?.value, ...sent];
+    };
+    const keyed = injectPod(podOf(), USUAL_OPTIONS, 'first-key');
+    assert.ok(keyed.kind === 'injected');
+    assert.deepEqual(keysOf(keyed.pod), ['first-key', 'first-key', 'first-key']);
+    for (const key of [undefined, 'second-key'])
+      assert.deepEqual(injectPod(keyed.pod, USUAL_OPTIONS, key), { ...keyed, patch: [], warnings: [] });
+    const plain = injected(podOf()).pod;
+    assert.deepEqual(keysOf(plain), [undefined, '1', '1']);
+    const later = injectPod(plain, USUAL_OPTIONS, 'second-key');
+    assert.ok(later.kind === 'injected');
+    assert.deepEqual(keysOf(later.pod), ['second-key', 'second-key', 'second-key']);
+  });
+
   const malformed: readonly { readonly pod: unknown; readonly message: string }[] = [
     { pod: null, message: 'pod must be a mapping' },
     { pod: {}, message: 'pod.spec is missing' },

@@ -149,6 +149,16 @@ describe('the server of an injector', () => {
     while ((await ask(injector, { body: padded(MAX_BODY_BYTES) })).status !== 200);
   });
 
+  it('makes another key for the hooks of each pod', async () => {
+    const keyOf = async () => {
+      const { document } = await ask(injector, { body: reviewOf() });
+      const patch = Buffer.from(document.response?.patch ?? '', 'base64').toString();
+      return /"GATEWAY_HOOK_KEY","value":"([0-9a-f-]{36})"/.exec(patch)?.[1];
+    };
+    const [one, other] = [await keyOf(), await keyOf()];
+    assert.ok(one !== undefined && other !== undefined && one !== other);
+  });
+
   it('counts what it answered and what it refused', async () => {
     const counts = async () => (await injector.management('/metrics')).text;
     const countOf = (text: string, result: string) =>

@@ -15,6 +15,8 @@ export interface Placement {
   readonly drainSeconds: number;
   /** The grace period that the pod had without the gateway, seconds. */
   readonly ownGrace: number;
+  /** What the header of the hooks says; undefined: the usual value. */
+  readonly hookKey: string | undefined;
 }
 
 /** `existing` keeps the variables, mounts, resources and the pulling that others added to it. */
@@ -25,7 +27,12 @@ export function gatewayContainer(
 ): Container {
   const { image, imagePullPolicy, ports, resources } = options;
   const on = (path: string): HttpGet => ({ path, port: ports.management, scheme: 'HTTP' });
-  const hook = { ...on(names.DRAIN_PATH), httpHeaders: [names.HOOK_HEADER] };
+  const { hookKey } = placement;
+  const kept = foreignVariables(existing?.env ?? [], options);
+  // A key that is there stays where it is, as every variable of others.
+  const isKept = hookKey === undefined || kept.some(({ name }) => name === names.ENV_HOOK_KEY);
+  const others = isKept ? kept : [variable(names.ENV_HOOK_KEY, hookKey), ...kept];
+  const hook = { ...on(names.DRAIN_PATH), httpHeaders: [names.hookHeader(hookKey)] };
   return {
     name: names.GATEWAY_CONTAINER,
     image,
@@ -34,7 +41,7 @@ export function gatewayContainer(
     // In initContainers this makes a native sidecar: it starts before the merchant and outlives it.
     restartPolicy: 'Always',
     args: ['serve'],
-    env: [...environment(options, placement), ...foreignVariables(existing?.env ?? [], options)],
+    env: [...environment(options, placement), ...others],
     ports: [
       { name: names.AGENTS_PORT, containerPort: ports.agents, protocol: 'TCP' },
       { name: names.MANAGEMENT_PORT, containerPort: ports.management, protocol: 'TCP' },

@@ -28,11 +28,13 @@ export type Injection =
 
 /**
  * Injects the gateway as a native sidecar. Pure; what is injected already is recognised by the
- * name of its container and made anew, with what others added to it.
+ * name of its container and made anew, with what others added to it. `hookKey`: what the header of
+ * the hooks says, unless an earlier injection decided it; undefined where all pods of a template
+ * are made from the result.
  */
-export function injectPod(pod: Pod, options: InjectionOptions): Injection {
+export function injectPod(pod: Pod, options: InjectionOptions, hookKey?: string): Injection {
   try {
-    const { injected, merchant, placement } = inject(pod, options);
+    const { injected, merchant, placement } = inject(pod, options, hookKey);
     const warnings = warningsFor(pod, { merchant, placement, options });
     return { kind: 'injected', pod: injected, patch: patchBetween(pod, injected), warnings };
   } catch (thrown) {
@@ -44,6 +46,7 @@ export function injectPod(pod: Pod, options: InjectionOptions): Injection {
 function inject(
   pod: Pod,
   options: InjectionOptions,
+  hookKey: string | undefined,
 ): { readonly injected: Pod; readonly merchant: Merchant; readonly placement: Placement } {
   refuseUnfit(pod, options);
   const { spec } = pod;
@@ -56,6 +59,7 @@ function inject(
     rewriteProbes: rewriteProbes(pod),
     drainSeconds: drainSeconds(pod, options),
     ownGrace: ownGrace(pod, existing),
+    hookKey: variableText(existing?.env ?? [], names.ENV_HOOK_KEY) ?? hookKey,
   };
   const grace = placement.ownGrace + placement.drainSeconds;
   const injected: Pod = {

@@ -1,6 +1,7 @@
 /** The merchant's container in an injected pod: its probes and its preStop ask the gateway. */
 
-import { HOOK_HEADER, PROBES, RELEASE_PATH } from './names.ts';
+import type { Placement } from './gateway-container.ts';
+import { hookHeader, PROBES, RELEASE_PATH } from './names.ts';
 import { handlerOf, type Originals } from './originals.ts';
 import type { Container, Hook } from './pod.ts';
 
@@ -8,7 +9,11 @@ import type { Container, Hook } from './pod.ts';
 export function injectedMerchant(
   container: Container,
   originals: Originals,
-  { rewriteProbes, management }: { readonly rewriteProbes: boolean; readonly management: number },
+  {
+    rewriteProbes,
+    hookKey,
+    management,
+  }: Pick<Placement, 'rewriteProbes' | 'hookKey'> & { readonly management: number },
 ): Container {
   const probes = PROBES.flatMap(({ member, path }) => {
     const original = originals.probes.get(member);
@@ -20,11 +25,11 @@ export function injectedMerchant(
   return {
     ...container,
     ...Object.fromEntries(probes),
-    lifecycle: { ...container.lifecycle, preStop: preStop(originals, management) },
+    lifecycle: { ...container.lifecycle, preStop: preStop(originals, management, hookKey) },
   };
 }
 
-function preStop({ preStop: own }: Originals, management: number): Hook {
+function preStop({ preStop: own }: Originals, management: number, hookKey: string | undefined): Hook {
   if (own.kind === 'kept') return own.hook;
-  return { httpGet: { path: RELEASE_PATH, port: management, scheme: 'HTTP', httpHeaders: [HOOK_HEADER] } };
+  return { httpGet: { path: RELEASE_PATH, port: management, scheme: 'HTTP', httpHeaders: [hookHeader(hookKey)] } };
 }

@@ -75,8 +75,10 @@ export const PROBES = [
 
 export const DRAIN_PATH = '/drain';
 export const RELEASE_PATH = '/release';
+/** Holds what the header of the two hooks must say; without it that is `1`. */
+export const ENV_HOOK_KEY = 'GATEWAY_HOOK_KEY';
 /** The header of the two hooks, which no page in a browser can send unasked. */
-export const HOOK_HEADER = { name: 'Agent-Commerce-Hook', value: '1' } as const;
+export const hookHeader = (key = '1') => ({ name: 'Agent-Commerce-Hook', value: key });
 
 /** How long new calls are still served after the drain began, seconds. */
 export const PROPAGATION_SECONDS = 5;

@@ -1,5 +1,6 @@
 /** Opens an injector: its mounted files, its two listeners, its log lines, and its end. */
 
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConfigError } from '../../problems/problem.ts';
@@ -56,7 +57,7 @@ export async function openInjector(settings: InjectorSettings, log: Log): Promis
     identity: mounted.identity.current(),
     clientAuthority: mounted.clientAuthority?.current(),
   });
-  const inject = (pod: Parameters<typeof injectPod>[0]) => injectPod(pod, mounted.options.current());
+  const inject = (pod: Parameters<typeof injectPod>[0]) => injectPod(pod, mounted.options.current(), randomUUID());
   const server = createInjectorServer({
     serving: serving(),
     clientName: settings.clientName,
