@@ -1,10 +1,8 @@
-import assert from 'node:assert/strict';
+import { readMetrics } from '../support/read-metrics.ts';
 
 /** The value of each time series in `/metrics`, by its name and labels as they are written. */
 export async function scrape(managementUrl: string): Promise<ReadonlyMap<string, number>> {
-  const answer = await fetch(`${managementUrl}/metrics`);
-  assert.equal(answer.status, 200);
-  return seriesIn(await answer.text());
+  return seriesIn(await readMetrics(managementUrl));
 }
 
 /** The time series of a text in Prometheus' format. */

@@ -5,13 +5,16 @@ import { errorHandler, type FailureListener } from '../pipeline/middleware/error
 import { checkFraming } from '../server/http/framing.ts';
 import { onlyHooks } from '../server/http/hook-header.ts';
 import { identify } from '../server/http/request-id.ts';
-import { sendJson } from '../server/http/respond.ts';
+import { sendJson, sendText } from '../server/http/respond.ts';
 import { allowOnly } from '../server/http/target.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import type { Monitor } from '../telemetry/health/monitor.ts';
 import { probes } from '../telemetry/health/routes.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { noRoute, plainExpress } from './plain-express.ts';
+
+/** How long a text of metrics is served, milliseconds: making one holds up the calls beside it. */
+const METRICS_KEPT_MS = 1_000;
 
 interface ManagementParts {
   readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
@@ -40,22 +43,29 @@ export function managementApp({ monitor, metrics, hooks, merchantProbes, onFailu
     sendJson(res, check.status === 'fail' ? 503 : 200, JSON.stringify(check));
   });
   app.all('/routing', allowOnly('GET', 'HEAD'));
-  app.get('/metrics', async function metricsText(_req, res) {
-    const text = await metrics.text();
-    res.setHeader('content-type', metrics.contentType);
+  const metricsText = kept(() => metrics.text());
+  app.get('/metrics', async function metricsRoute(_req, res) {
+    const text = await metricsText();
     res.setHeader('cache-control', 'no-store');
-    res.end(text);
+    sendText(res, 200, { 'content-type': metrics.contentType }, text);
   });
   app.all('/metrics', allowOnly('GET', 'HEAD'));
-  mountHook(app, '/drain', { status: 'drained' }, () => hooks.drain());
-  mountHook(app, '/release', { status: 'released' }, () => hooks.release());
+  const admit = onlyHooks(hooks.key);
+  mountHook(app, admit, '/drain', { status: 'drained' }, () => hooks.drain());
+  mountHook(app, admit, '/release', { status: 'released' }, () => hooks.release());
   app.use(noRoute);
   app.use(errorHandler(onFailure));
   return app;
 }
 
 /** Answers once what the hook started is done, however long that takes. */
-function mountHook(app: Express, path: string, done: { readonly status: string }, run: () => Promise<void>): void {
+function mountHook(
+  app: Express,
+  admit: RequestHandler,
+  path: string,
+  done: { readonly status: string },
+  run: () => Promise<void>,
+): void {
   const body = JSON.stringify(done);
   const hook: RequestHandler = async function hook(_req, res) {
     await run();
@@ -64,6 +74,23 @@ function mountHook(app: Express, path: string, done: { readonly status: string }
   };
   // Express would serve a HEAD with it, and a look must not end the process.
   app.head(path, allowOnly('GET'));
-  app.get(path, onlyHooks, hook);
+  app.get(path, admit, hook);
   app.all(path, allowOnly('GET'));
+}
+
+/** Makes a text anew a second after the last one at the earliest; a failure is not kept. */
+function kept(make: () => Promise<string>): () => Promise<string> {
+  let text: Promise<string> | undefined;
+  let madeAt = 0;
+  return () => {
+    const now = performance.now();
+    if (text !== undefined && now - madeAt < METRICS_KEPT_MS) return text;
+    madeAt = now;
+    const made = make();
+    text = made;
+    made.catch(() => {
+      if (text === made) text = undefined;
+    });
+    return made;
+  };
 }

@@ -1,5 +1,6 @@
 /** All metrics of a gateway, in the text format of Prometheus. */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
@@ -11,19 +12,21 @@ import { type PaymentMetrics, type PricedIn, paymentMetrics } from './payment-me
 /** Between two looks at the delay of the event loop, milliseconds. */
 const EVENT_LOOP_LOOK_MS = 20;
 
-let registry: Registry | undefined;
+let opened: Promise<Registry> | undefined;
 
 /**
  * CPU, memory, garbage collection, event loop and descriptors, under the names that most
  * dashboards know. One registry a process, whatever the number of gateways in it: the observers
- * behind it cannot be stopped. They keep no process alive.
+ * behind it cannot be stopped. They keep no process alive. Resolves after the first look at the
+ * event loop: without one its delays have no minimum and no mean.
  */
-function processMetrics(): Registry {
-  if (registry === undefined) {
-    registry = new Registry();
+function processMetrics(): Promise<Registry> {
+  if (opened === undefined) {
+    const registry = new Registry();
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_LOOK_MS });
+    opened = delay(2 * EVENT_LOOP_LOOK_MS, registry, { ref: false });
   }
-  return registry;
+  return opened;
 }
 
 /** Entries that were lost, each with a line in the log. */
@@ -95,7 +98,7 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
     notReconciled: () => attempts.inc(),
     ...factsIn(registry),
     contentType: registry.contentType,
-    text: async () => [await registry.metrics(), durations.text(), await processMetrics().metrics()].join('\n'),
+    text: async () => [await registry.metrics(), durations.text(), await (await processMetrics()).metrics()].join('\n'),
   };
 }
 
@@ -105,7 +108,7 @@ export function createOwnMetrics(): Pick<Metrics, 'gauge' | 'counter' | 'content
   return {
     ...factsIn(registry),
     contentType: registry.contentType,
-    text: async () => [await registry.metrics(), await processMetrics().metrics()].join('\n'),
+    text: async () => [await registry.metrics(), await (await processMetrics()).metrics()].join('\n'),
   };
 }
 
