@@ -160,6 +160,7 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
       trust: mandates && { check: () => (present().mandates ?? mandates).trust.check() },
     }),
     gate: lifecycle,
+    fenced: () => fence.up(),
     bypassed: exposed,
     backendReachable: backend.reachable,
     onChange: healthLog(log),

@@ -39,9 +39,10 @@ export interface Monitor {
   /** Waits for the first round, at most 1 s; after it resolves at once. */
   readiness(): Promise<Readiness>;
   /**
-   * Whether requests may be routed here: the store is there, and no drain has begun. What only some
-   * calls need does not count: a facilitator that is away would take every replica out of service,
-   * and with it all that is free. Waits for the first look at the store, at most 1 s.
+   * Whether requests may be routed here: the store is there, no drain has begun, and no fence holds
+   * the calls. What only some calls need does not count: a facilitator that is away would take
+   * every replica out of service, and with it all that is free. Waits for the first look at the
+   * store, at most 1 s.
    */
   routing(): Promise<ReadinessCheck>;
   /** Enabled adapters as the discovery document shows them. */
@@ -56,6 +57,8 @@ export function startMonitor(options: {
   readonly authorizationProviders: readonly Watched[];
   readonly adapters: readonly string[];
   readonly gate: { readonly draining: () => boolean };
+  /** Whether calls wait for a backend that restarts alone. */
+  readonly fenced?: () => boolean;
   /** Whether the backend can be called past the gateway; degrades the first adapter. */
   readonly bypassed?: () => boolean;
   /** Whether the backend can be reached; if not, that degrades the first adapter too. */
@@ -113,8 +116,9 @@ export function startMonitor(options: {
       await firstLook;
       const { status, detail } = render(options.store);
       if (options.gate.draining()) return { name: ROUTING, status: 'fail', detail: 'draining' };
-      return status === 'fail' && detail !== undefined
-        ? { name: ROUTING, status, detail }
+      if (status === 'fail' && detail !== undefined) return { name: ROUTING, status, detail };
+      return options.fenced?.() === true
+        ? { name: ROUTING, status: 'fail', detail: 'adapter-unreachable' }
         : { name: ROUTING, status: 'pass' };
     },
     async readiness() {
