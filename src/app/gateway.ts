@@ -235,7 +235,8 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   both(checkHost(server.allowedHosts));
   // Before the check of the Origin: browsers send one when they load modules, and an operator uses
   // any name of the pod.
-  app.use(belowPath(['/console'], consoleRoutes(server.adminTokens)));
+  const site = config.backend.passthrough === undefined ? undefined : merchant.publicBaseUrl;
+  app.use(belowPath(['/console'], consoleRoutes(server.adminTokens, site)));
   const pages = [mirroredHeaders(catalogue), preflightInPlace(config.backend)] as const;
   both(checkOrigin(server.allowedOrigins, merchant.publicBaseUrl, ...pages));
   const { loadedAdapters } = process;

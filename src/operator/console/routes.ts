@@ -2,7 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { type RequestHandler, Router } from 'express';
+import { GatewayError } from '../../errors.ts';
 import { type StaticDocument, staticText } from '../../resources/static-document.ts';
+import { singleHeader } from '../../server/http/headers.ts';
 import { staticDocument } from '../../server/http/respond.ts';
 import { allowOnly } from '../../server/http/target.ts';
 
@@ -25,7 +27,6 @@ const POLICY = [
 
 const HEADERS = {
   'content-security-policy': POLICY,
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
@@ -83,17 +84,33 @@ export const CONSOLE_FILES: readonly ConsoleFile[] = [
 /**
  * The page at `/console` and its files below it. They hold no secret and need no token: the page
  * reads what it shows from the operator routes. Without a configured token those are closed, and
- * there is no console.
+ * there is no console. `site`: the origin at which pages of the backend pass; a script of theirs
+ * could take the token there, so the console is refused at its host.
  */
-export function consoleRoutes(adminTokens: readonly string[]): Router {
+export function consoleRoutes(adminTokens: readonly string[], site?: string): Router {
   const router = Router({ strict: true, caseSensitive: true });
   if (adminTokens.length === 0) return router;
+  if (site !== undefined) router.use(refuseHost(new URL(site)));
   for (const { path, mediaType, document } of CONSOLE_FILES) {
     const serve = staticDocument(() => document, mediaType);
     router.get(path, guarded, serve);
     router.all(path, allowOnly('GET', 'HEAD'));
   }
   return router;
+}
+
+/** Browsers leave out the usual port of a scheme; others may write it. */
+function refuseHost({ protocol, host }: URL): RequestHandler {
+  const usualPort = protocol === 'https:' ? ':443' : ':80';
+  return function refuseHost(req, _res, next) {
+    const asked = singleHeader(req, 'host')?.toLowerCase();
+    if (asked === host || asked === `${host}${usualPort}`)
+      throw new GatewayError('FORBIDDEN', {
+        message:
+          'Pages of the backend pass at this host: open the console at another one, as kubectl port-forward gives it.',
+      });
+    next();
+  };
 }
 
 const guarded: RequestHandler = function guardedPage(_req, res, next) {
