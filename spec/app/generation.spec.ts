@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { NO_CHAIN } from '../support/config.ts';
 import { OPERATOR_TOKEN, openGateway, type TestGateway } from '../support/gateway.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 
 const NEXT_TOKEN = 'the-next-operator-token-of-the-tests';
@@ -113,7 +114,7 @@ describe('a gateway whose configuration is replaced', () => {
   it('tells when it was loaded', async () => {
     await open({});
     const loaded = async (): Promise<number> => {
-      const metrics = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+      const metrics = await readMetrics(gateway.managementUrl);
       return Number(/^acg_config_loaded_timestamp_seconds ([\d.e+]+)/m.exec(metrics)?.[1]);
     };
     const before = await loaded();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { JsonObject } from '../../src/json/types.ts';
 import { assertAcpError } from '../adapters/acp/testbed.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, receiptWhen } from '../support/records.ts';
 import { paymentWith } from './acp-assistant.ts';
 import { type CheckoutReplicas, REPLICAS, startCheckoutReplicas } from './acp-replicas.ts';
@@ -102,7 +103,7 @@ for (const kind of REPLICAS)
     const counted = async (): Promise<ReadonlyMap<string, number>> => {
       const sums = new Map<string, number>();
       for (const { managementUrl } of replicas.gateways)
-        for (const line of (await (await fetch(`${managementUrl}/metrics`)).text()).split('\n')) {
+        for (const line of (await readMetrics(managementUrl)).split('\n')) {
           const [, name = '', value = ''] = /^(acg_checkout_\S+_total\S*) (\d+)$/.exec(line) ?? [];
           if (name !== '') sums.set(name, (sums.get(name) ?? 0) + Number(value));
         }

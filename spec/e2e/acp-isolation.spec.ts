@@ -7,6 +7,7 @@ import { type CheckoutBackend, startCheckoutBackend } from '../support/acp/check
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import type { ConfigObject } from '../support/config.ts';
 import type { HttpExchange } from '../support/http-server.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { documentIn, paymentWith } from './acp-assistant.ts';
 import type { Answered } from './ask.ts';
@@ -213,7 +214,7 @@ describe('a checkout session of one client, through two replicas on one Redis', 
       'checkout_session_not_found',
     );
     const { managementUrl } = replicas.get('two clients')?.[turn % 2 === 0 ? 1 : 0] ?? assert.fail();
-    const metrics = await (await fetch(`${managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(managementUrl);
     assert.match(metrics, /^acg_checkout_foreign_sessions_total 1$/m);
   });
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../src/json/types.ts';
 import { type Asked, askAcp, assertAcpError } from '../adapters/acp/testbed.ts';
 import { type CheckoutGateway, startCheckoutGateway } from '../support/acp/gateway.ts';
 import type { WorldParts } from '../support/config.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { type SpanReceiver, startSpanReceiver } from '../telemetry/span-receiver.ts';
 import type { Answered } from './ask.ts';
 import { CANARIES, CREATE, ECHOED, FIELDS } from './canary-buyer.ts';
@@ -90,7 +91,7 @@ async function outputOf(gateway: CheckoutGateway, spans: SpanReceiver): Promise<
   const read = {
     events: await text(gateway.operator('/api/events?limit=500')),
     receipts: await text(gateway.operator('/api/receipts?limit=500')),
-    metrics: await text(fetch(`${gateway.managementUrl}/metrics`)),
+    metrics: await readMetrics(gateway.managementUrl),
     'readiness on the management port': await text(fetch(`${gateway.managementUrl}/ready`)),
     'the published documents': (await Promise.all(published.map((path) => text(fetch(`${gateway.url}${path}`))))).join(
       '\n',

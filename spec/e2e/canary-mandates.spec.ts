@@ -5,6 +5,7 @@ import { allowedMerchants, lineItems, plain } from '../../tools/mandate/maker/co
 import { ACTIVATED } from '../adapters/a2a/post.ts';
 import { withClaims, withHeader } from '../support/ap2/hands.ts';
 import type { Presentation, Wishes } from '../support/ap2/wishes.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { everythingIn, found, type Sinks } from './canary-sinks.ts';
 import { CHANNELS, type Reply } from './mandate-channels.ts';
@@ -125,7 +126,7 @@ describe('the content of mandates', () => {
       answers: replies.map(({ raw, headers }) => `${JSON.stringify([...headers])} ${raw}`).join('\n'),
       events: await (await gateway.operator('/api/events?limit=500')).text(),
       receipts: await (await gateway.operator('/api/receipts?limit=500')).text(),
-      metrics: await (await fetch(`${gateway.managementUrl}/metrics`)).text(),
+      metrics: await readMetrics(gateway.managementUrl),
       log: gateway.logLines.join(''),
       Redis: stored.join('\n'),
     };

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { rightHeaders } from '../adapters/acp/testbed.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { eventually } from '../support/records.ts';
 import { CANARIES, COMPLETE, CREATE, ECHOED } from './canary-buyer.ts';
 import type { WatchedGateway } from './canary-checkouts.ts';
@@ -53,7 +54,7 @@ export async function leaveInTheMiddle(watched: WatchedGateway): Promise<void> {
   const request = http.request(`${gateway.url}${path}`, { method: 'POST', headers: rightHeaders('POST') });
   request.on('error', () => undefined);
   request.write(JSON.stringify(COMPLETE).slice(0, -1));
-  const metrics = async () => (await fetch(`${gateway.managementUrl}/metrics`)).text();
+  const metrics = async () => readMetrics(gateway.managementUrl);
   const come = async () => (/^acg_requests_in_flight 1$/m.test(await metrics()) ? true : undefined);
   await eventually(come, 'the call to come');
   request.destroy();

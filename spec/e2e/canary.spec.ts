@@ -5,6 +5,7 @@ import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import type { SampleBackend } from '../support/sample-backend.ts';
 import { CANARIES, CHANNELS, canaryAgent, INPUT, NAMES, TOOL } from './canary-agent.ts';
@@ -80,7 +81,7 @@ describe('planted secrets', () => {
       events: await (await gateway.operator('/api/events?limit=500')).text(),
       receipts: await (await gateway.operator('/api/receipts?limit=500')).text(),
       'the published documents': open.join('\n'),
-      metrics: await (await fetch(`${gateway.managementUrl}/metrics`)).text(),
+      metrics: await readMetrics(gateway.managementUrl),
       'readiness on the management port': await (await fetch(`${gateway.managementUrl}/ready`)).text(),
       log: gateway.logLines.join(''),
     };

@@ -6,6 +6,7 @@ import axios from 'axios';
 import { backendIdempotencyKey } from '../../src/payments/settlement/terms.ts';
 import { CURRENCY } from '../support/config.ts';
 import { soldInPlace } from '../support/in-place.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, metadataOf, receiptWhen } from '../support/records.ts';
 import { openTestbed, quoteOf, type Testbed } from '../support/testbed.ts';
 import { type Answered, ask, assertEnvelope } from './ask.ts';
@@ -56,7 +57,7 @@ describe('a resource that is sold in place', () => {
     assert.deepEqual([receipt.protocol, metadataOf(receipt)], ['http', { channel: 'origin' }]);
     const events = await eventsUntil(gateway, requestId, 'resource.delivered');
     for (const { adapter, resourceId } of events) assert.deepEqual([adapter, resourceId], ['http', 'market_report']);
-    const metrics = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(gateway.managementUrl);
     assert.match(metrics, /acg_calls_total\{resource="market_report",channel="origin",outcome="delivered"\} 1/);
   });
 

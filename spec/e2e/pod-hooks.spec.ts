@@ -5,7 +5,7 @@ import { askHook, type HookAnswer } from '../support/hook.ts';
 import { eventually, receiptWhen } from '../support/records.ts';
 import { type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { openTestbed, type Testbed } from '../support/testbed.ts';
-import { scrape } from '../telemetry/scrape.ts';
+import { seriesIn } from '../telemetry/scrape.ts';
 import { type Brought, bring, failure, read } from './bring.ts';
 
 const INPUT = { city: 'Berlin' };
@@ -102,7 +102,7 @@ describe('a backend that restarts alone', () => {
     returned.release();
   };
   const series = async (name: string): Promise<number | undefined> =>
-    (await scrape(testbed.gateway.managementUrl)).get(name);
+    seriesIn(await testbed.gateway.metrics.text()).get(name);
   const fenced = (): Promise<true> =>
     eventually(async () => ((await series('acg_lifecycle{state="fenced"}')) === 1 ? true : undefined), 'the fence');
   /** Asks for the release, and notes when it is answered. */
@@ -125,7 +125,8 @@ describe('a backend that restarts alone', () => {
     assert.equal((await ended).status, 200);
     const { status, body, headers } = await hook.answer;
     assert.deepEqual([status, body, headers['cache-control']], [200, '{"status":"released"}', 'no-store']);
-    assert.equal((await fetch(`${gateway.managementUrl}/routing`)).status, 200, 'the fence fails no probe');
+    assert.equal((await fetch(`${gateway.managementUrl}/routing`)).status, 503, 'the pod gets no calls meanwhile');
+    assert.equal((await fetch(`${gateway.managementUrl}/ready`)).status, 200);
   });
 
   it('lets calls wait until it is back: none fails and none is paid before', async () => {
@@ -202,7 +203,7 @@ describe('a page in a browser', () => {
         assert.deepEqual([status, (JSON.parse(body) as { code: string }).code], [403, 'FORBIDDEN']);
       }
     await pause(400);
-    assert.equal((await scrape(gateway.managementUrl)).get('acg_lifecycle{state="open"}'), 1);
+    assert.equal(seriesIn(await gateway.metrics.text()).get('acg_lifecycle{state="open"}'), 1);
     assert.equal((await gateway.invoke('cities')).status, 200);
   });
 });

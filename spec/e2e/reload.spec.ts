@@ -7,6 +7,7 @@ import { temporaryDirectory } from '../../tools/local-world/temporary-directory.
 import { createBuyer } from '../support/buyer.ts';
 import { startFacilitator } from '../support/facilitator.ts';
 import { readChallenge } from '../support/purchase.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { startRedis } from '../support/redis.ts';
 import { startSampleBackend } from '../support/sample-backend.ts';
 import { type Published, type Replica, startReplica } from './reload-replicas.ts';
@@ -133,7 +134,7 @@ describe('two replicas whose prices and tokens change while they sell', { timeou
     assert.ok(trouble.bought >= CHANGES, `only ${trouble.bought} were bought`);
     assert.equal(await chain.balanceOf(payTo), trouble.paidUnits, 'each was paid at the price that was offered');
     for (const { managementUrl } of replicas) {
-      const metrics = await (await fetch(`${managementUrl}/metrics`)).text();
+      const metrics = await readMetrics(managementUrl);
       const reloaded = /^acg_config_reloads_total\{result="reloaded"\} (\d+)/m.exec(metrics)?.[1];
       assert.ok(Number(reloaded) >= CHANGES, `reloaded ${reloaded} times`);
       assert.match(metrics, /^acg_config_reloads_total\{result="rejected"\} 0/m);
@@ -161,7 +162,7 @@ describe('a file that is broken', () => {
       );
     const before = await answers();
     const rejected = async (): Promise<number> => {
-      const metrics = await (await fetch(`${replica.managementUrl}/metrics`)).text();
+      const metrics = await readMetrics(replica.managementUrl);
       return Number(/^acg_config_reloads_total\{result="rejected"\} (\d+)/m.exec(metrics)?.[1]);
     };
     for (const broken of ['version: 1\nresources: {', 'version: 1\nmerchant: { id: x }\n']) {
@@ -173,14 +174,14 @@ describe('a file that is broken', () => {
     await replica.process.logged(
       ({ msg, problems }) => msg === 'config rejected' && JSON.stringify(problems).includes('merchant.name'),
     );
-    const metrics = await (await fetch(`${replica.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(replica.managementUrl);
     assert.match(metrics, /^acg_config_outdated 1/m);
   });
 
   it('is followed by the next good one', async () => {
     const [replica] = replicas;
     await replica.publish(published(CHANGES + 1));
-    const metrics = await (await fetch(`${replica.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(replica.managementUrl);
     assert.match(metrics, /^acg_config_outdated 0/m);
   });
 });

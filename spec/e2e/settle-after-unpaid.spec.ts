@@ -12,6 +12,7 @@ import { TOKEN_ABI } from '../../tools/local-world/contracts.ts';
 import { type Buyer, createBuyer } from '../support/buyer.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { answerBytes, answerJson, resetConnection } from '../support/http-server.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 import { eventsUntil, eventually, receiptWhen } from '../support/records.ts';
 import { type Route, route, type SampleBackend, startSampleBackend } from '../support/sample-backend.ts';
 import { seenHangUp } from '../support/seen-hang-up.ts';
@@ -121,7 +122,7 @@ describe('a call that is settled after the backend answered, and that is not pai
   };
   /** How many answers were made and not paid for, as the metric counts them. */
   const counted = async (cause: 'refused' | 'too_large'): Promise<number> => {
-    const text = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+    const text = await readMetrics(gateway.managementUrl);
     return Number(new RegExp(`acg_unpaid_work_total\\{cause="${cause}"\\} (\\d+)`).exec(text)?.[1]);
   };
   const isUnpaid = async (proof: string): Promise<boolean> =>

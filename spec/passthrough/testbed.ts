@@ -5,6 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { type ConfigObject, NO_CHAIN, type WorldParts } from '../support/config.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { readMetrics } from '../support/read-metrics.ts';
 
 /** The public address of these gateways; nothing listens there. */
 export const PUBLIC_URL = 'https://api.shop.example';
@@ -48,7 +49,7 @@ export async function openPassthroughTestbed(parts: PassthroughTestbedParts): Pr
       return lines();
     },
     async metric(name) {
-      const text = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+      const text = await readMetrics(gateway.managementUrl);
       return text.split('\n').find((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`)) ?? '';
     },
     close: () => gateway.close(),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import { eventually } from '../support/records.ts';
 import { ROUTES } from './table.ts';
 import { envelope, openRoutes, send, sharedRoutes } from './world.ts';
 
@@ -18,6 +19,15 @@ describe('the management app', () => {
     assert.equal(new Set(named).size, named.length);
   });
 
+  it('serves one text of metrics for a second, and shows the delay of the event loop in the first', async () => {
+    const asked = async () => (await send(world().management, 'GET', '/metrics').expect(200)).text;
+    const first = await asked();
+    assert.match(first, /^nodejs_eventloop_lag_mean_seconds \d/m);
+    assert.match(first, /^nodejs_eventloop_lag_min_seconds 0\.\d/m);
+    assert.equal(await asked(), first);
+    await eventually(async () => ((await asked()) === first ? undefined : true), 'a new text');
+  });
+
   it('serves probes and hooks at every address of the pod, and probes under every name', async () => {
     for (const { path, sent, audience } of own)
       for (const host of ['10.1.2.3:8403', '[fd00::1]:8403', ...(audience === 'hooks' ? [] : ['elsewhere.example'])])
@@ -31,6 +41,10 @@ describe('the management app', () => {
         const { status, text } = await send(opened.management, 'GET', '/routing');
         return [status, JSON.parse(text)] as const;
       };
+      assert.deepEqual(await asked(), [200, { name: 'routing', status: 'pass' }]);
+      opened.fence.raise();
+      assert.deepEqual(await asked(), [503, { name: 'routing', status: 'fail', detail: 'adapter-unreachable' }]);
+      opened.fence.lower();
       assert.deepEqual(await asked(), [200, { name: 'routing', status: 'pass' }]);
       await opened.lifecycle.drain({ propagationMs: 0, finishMs: 0, stopListening: () => undefined });
       assert.deepEqual(await asked(), [503, { name: 'routing', status: 'fail', detail: 'draining' }]);
@@ -47,6 +61,19 @@ describe('the management app', () => {
   it('shares no route with agents but the probes', async () => {
     for (const { path } of own.filter(({ audience }) => audience !== 'probes'))
       await send(world().agents, 'GET', path).expect(404).expect(envelope('NOT_FOUND'));
+  });
+});
+
+describe('the hooks of a pod with a key', () => {
+  const world = sharedRoutes({}, { key: 'test-key', drain: async () => undefined, release: async () => undefined });
+
+  it('run for a request with the key, and for no other value', async () => {
+    for (const path of ['/drain', '/release']) {
+      const ask = (value: string) =>
+        send(world().management, 'GET', path, { headers: { 'agent-commerce-hook': value } });
+      for (const value of ['1', 'TEST-KEY', 'test-keys', 'test-ke']) await ask(value).expect(403);
+      await ask('test-key').expect(200);
+    }
   });
 });
 
@@ -81,7 +108,7 @@ describe('the hooks of the management app', () => {
       for (const headers of pages) {
         const answer = await send(world().management, 'GET', `/${name}`, { headers }).expect(403);
         envelope('FORBIDDEN')(answer);
-        assert.match(answer.text, /needs the header Agent-Commerce-Hook: 1/);
+        assert.match(answer.text, /needs the header Agent-Commerce-Hook with the value of GATEWAY_HOOK_KEY/);
       }
       assert.deepEqual(hooks, []);
     });

@@ -39,6 +39,18 @@ async function assertStays(world: World, method: string, path: string, sent: Sen
   return answer;
 }
 
+describe('the console where the rest passes', () => {
+  const world = sharedRoutes(overlaid(ON, { merchant: { publicBaseUrl: 'https://shop.example' } }));
+
+  it('is refused at the host of the passed pages, and served at others', async () => {
+    const at = (host: string, path: string) => send(world().agents, 'GET', path, { headers: { host } });
+    for (const path of ['/console', '/console/console.js'])
+      for (const host of ['shop.example', 'SHOP.example', 'shop.example:443'])
+        envelope('FORBIDDEN')(await at(host, path).expect(403));
+    for (const host of ['localhost:8402', 'shop.example:8402']) await at(host, '/console').expect(200);
+  });
+});
+
 describe('where the rest passes, a path that is no route', () => {
   const world = sharedRoutes(overlaid(ON, { backend: { passthrough: { exclude: ['/staff', '/users/{id}/notes'] } } }));
 

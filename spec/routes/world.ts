@@ -24,7 +24,7 @@ export interface Sent {
 }
 
 /** The two apps, and the backends that they call. */
-export interface RouteWorld extends Pick<TestApps, 'agents' | 'management' | 'lifecycle' | 'config'> {
+export interface RouteWorld extends Pick<TestApps, 'agents' | 'management' | 'lifecycle' | 'fence' | 'config'> {
   readonly backend: SampleBackend;
   readonly checkouts: CheckoutBackend;
   close(): Promise<void>;

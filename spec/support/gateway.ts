@@ -22,7 +22,7 @@ import { type ConfigObject, type WorldParts, worldConfig } from './config.ts';
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
 /** The two apps of a gateway, which do not listen: for supertest. */
-export interface TestApps extends Pick<Gateway, 'agents' | 'management' | 'lifecycle'> {
+export interface TestApps extends Pick<Gateway, 'agents' | 'management' | 'lifecycle' | 'fence' | 'metrics'> {
   readonly config: GatewayConfig;
   readonly store: Store;
   /** Puts the configuration into use that these overrides make of the first one. */
@@ -97,7 +97,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
   const managementPort = (await management.listen('127.0.0.1', 0)).port;
   const url = `http://127.0.0.1:${port}`;
   return {
-    ...rest,
+    ...{ ...rest, fence },
     url,
     managementUrl: `http://127.0.0.1:${managementPort}`,
     operator: (path) => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } }),

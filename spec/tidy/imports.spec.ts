@@ -179,7 +179,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'server/http': ['errors', 'events', 'json', 'resources'],
   passthrough: ['errors', 'linked-list', 'resources', 'server/http'],
   sidecar: ['problems', 'server/http'],
-  'operator/console': ['resources', 'server/http'],
+  'operator/console': ['errors', 'resources', 'server/http'],
   'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http'],
   'server/listener': ['errors', 'linked-list', 'server/http', 'server/load-shedding', 'time'],
   'adapters/acp': [

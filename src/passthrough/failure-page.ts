@@ -6,7 +6,6 @@ import type { GatewayError } from '../errors.ts';
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'",
-  'x-content-type-options': 'nosniff',
 } as const;
 
 /** Static but for the status, the text of a known error, and an id whose form is checked. */

@@ -6,6 +6,7 @@ import type { Response } from 'express';
 import { createAdmission } from '../../../src/adapters/acp/admission.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
+import { readMetrics } from '../../support/read-metrics.ts';
 import { eventually } from '../../support/records.ts';
 import {
   askAcp,
@@ -36,7 +37,7 @@ function delayAnswer({ backend }: CheckoutTestbed): () => void {
 }
 
 const metric = async ({ gateway }: CheckoutTestbed, line: string): Promise<number> => {
-  const text = await (await fetch(`${gateway.managementUrl}/metrics`)).text();
+  const text = await readMetrics(gateway.managementUrl);
   return Number(
     text
       .split('\n')

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import { clientsByToken } from '../../../src/adapters/acp/clients.ts';
 import { AcpError } from '../../../src/adapters/acp/error.ts';
 import { MAX_FAILED_ATTEMPTS } from '../../../src/server/rate-limit/failed-attempts.ts';
+import { readMetrics } from '../../support/read-metrics.ts';
 import { rawCreate, refusalIn } from './raw.ts';
 import { askAcp, assertAcpError, type Headers, OTHER_TOKEN, sharedCheckoutTestbed, TOKEN } from './testbed.ts';
 
@@ -81,7 +82,7 @@ describe('the bearer token of a checkout call', () => {
     assert.equal((await create({}, address)).status, 201, 'the right token from the same address');
     assertAcpError(await create({ authorization: undefined }, address), 401, 'unauthorized');
     assertAcpError(await create({ authorization: 'Bearer guess' }), 401, 'unauthorized');
-    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(open.gateway.managementUrl);
     assert.match(metrics, /^acg_rate_limited_total\{what="acp_token"\} 2$/m);
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ACP_ERRORS, AcpError } from '../../../src/adapters/acp/error.ts';
+import { readMetrics } from '../../support/read-metrics.ts';
 import { eventually } from '../../support/records.ts';
 import { askAcp, assertAcpError, CART, OTHER_TOKEN, sharedCheckoutTestbed } from './testbed.ts';
 
@@ -97,6 +98,7 @@ describe('a checkout call whose backend fails', () => {
       'cache-control',
       'content-type',
       'content-length',
+      'x-content-type-options',
       'date',
       'connection',
     ];
@@ -116,7 +118,7 @@ describe('the log and the metrics of a checkout call', () => {
       [line['path'], line['channel'], line['resource'], line['outcome']],
       ['/acp/checkout_sessions/*', 'acp', 'getCheckoutSession', 'delivered'],
     );
-    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(open.gateway.managementUrl);
     assert.match(metrics, /acg_calls_total\{resource="getCheckoutSession",channel="acp",outcome="delivered"\} [1-9]/);
     for (const secret of ['cs_', 'access_token', 'running', OTHER_TOKEN])
       assert.ok(!open.gateway.logLines.join('').includes(secret) && !metrics.includes(secret), secret);

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { message, postA2a, sendMessage, VERSION } from '../../adapters/a2a/post.ts';
 import { callTool, postMcp } from '../../adapters/mcp/post.ts';
 import { type Answered, ask, assertEnvelope } from '../../e2e/ask.ts';
+import { readMetrics } from '../../support/read-metrics.ts';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
 
 const BURST = 20;
@@ -108,7 +109,7 @@ describe('the rate limit of a client', () => {
   it('metrics count the refused calls', async () => {
     const headers = as('203.0.113.45');
     const counted = async (): Promise<number> => {
-      const text = await (await fetch(`${testbed.gateway.managementUrl}/metrics`)).text();
+      const text = await readMetrics(testbed.gateway.managementUrl);
       return Number(/^acg_rate_limited_total\{what="call"\} (\d+)$/m.exec(text)?.[1]);
     };
     const before = await counted();

@@ -6,6 +6,7 @@ import { GatewayError } from '../../errors.ts';
 import type { EventFeed, EventStretch } from '../../events/event.ts';
 import { canonicalPosition, EVENT_ID } from '../../events/position.ts';
 import { readHeader } from '../../server/http/headers.ts';
+import { NO_SNIFFING } from '../../server/http/respond.ts';
 import { StoreError } from '../../store/port/store.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
@@ -20,6 +21,7 @@ const HEAD = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
+  ...NO_SNIFFING,
 } as const;
 /** Retry-After while all slots are taken, seconds (contract 1.2). */
 const RETRY_WHEN_FULL_S = 5;

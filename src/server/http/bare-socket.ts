@@ -17,6 +17,7 @@ export function answerOnSocket(socket: Duplex, refusal: GatewayError, requestId:
     `x-request-id: ${requestId}`,
     ...Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`),
     'cache-control: no-store',
+    'x-content-type-options: nosniff',
     'connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);

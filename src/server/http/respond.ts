@@ -5,6 +5,8 @@ import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { StaticDocument } from '../../resources/static-document.ts';
 import { noteOutcome } from './access-record.ts';
 
+/** Browsers take a body for what its type says, and for nothing that its bytes resemble. */
+export const NO_SNIFFING = { 'x-content-type-options': 'nosniff' } as const;
 const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
 /** Sends JSON text with its length; a HEAD gets the head alone, a closed connection nothing. */
@@ -24,7 +26,7 @@ export function sendText(
 ): void {
   if (res.destroyed || res.headersSent) return;
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  res.writeHead(status, { ...head, 'content-length': length });
+  res.writeHead(status, { ...NO_SNIFFING, ...head, 'content-length': length });
   if (res.req.method === 'HEAD') res.end();
   else if (typeof body === 'string') res.end(body, length === body.length ? 'latin1' : 'utf8');
   else res.end(body);

@@ -19,6 +19,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'payment-response',
   'transfer-encoding',
   'vary',
+  'x-content-type-options',
   'x-request-id',
 ]);
 

@@ -8,6 +8,7 @@ import {
 } from '../../../spec/adapters/acp/testbed.ts';
 import { type RawBackend, rawBackend } from '../../../spec/backend/raw-backend.ts';
 import type { Answered } from '../../../spec/e2e/ask.ts';
+import { readMetrics } from '../../../spec/support/read-metrics.ts';
 import { OPERATIONS } from '../../../src/checkouts/operations.ts';
 import { attack, proven } from '../catalogue.ts';
 import { CHECKOUT_LEAKS, RIGHT } from './checkout-answers.ts';
@@ -18,6 +19,7 @@ import type { Action } from './stage.ts';
 const TIMEOUT_MS = 500;
 /** All headers that an answer to an agent can have. */
 const NAMES: ReadonlySet<string> = new Set([
+  'x-content-type-options',
   'x-request-id',
   'request-id',
   'idempotency-key',
@@ -102,7 +104,7 @@ describe('a checkout backend that leaks', () => {
   });
 
   attack(['A7', 'O7'], 'no canary is in the log, the metrics, the events or the receipts', async () => {
-    const metrics = await (await fetch(`${open.gateway.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(open.gateway.managementUrl);
     const [events, receipts] = await Promise.all(
       ['/api/events', '/api/receipts'].map(async (path) => (await open.gateway.operator(path)).text()),
     );

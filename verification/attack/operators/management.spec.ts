@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { after, before, describe } from 'node:test';
+import { readMetrics } from '../../../spec/support/read-metrics.ts';
 import { attack } from '../catalogue.ts';
 import { openTarget, type Target } from '../target.ts';
 
@@ -47,7 +48,7 @@ describe('routes that agents must not reach', () => {
       '/mcp',
     ])
       assert.equal((await fetch(`${target.managementUrl}${path}`)).status, 404, path);
-    const metrics = await (await fetch(`${target.managementUrl}/metrics`)).text();
+    const metrics = await readMetrics(target.managementUrl);
     assert.ok(metrics.includes('# TYPE') && !metrics.includes(target.adminToken));
   });
 
