@@ -35,6 +35,16 @@ describe('the sources', () => {
     assert.deepEqual(unused, []);
   });
 
+  // A client may leave while its request is read: such a response has no `close` event to come.
+  it('wait for the end of a response through onceClosed', () => {
+    const waiting = sources.filter(
+      (file) =>
+        /^src\/(?!server\/listener\/|server\/http\/once-closed)/.test(file) &&
+        /\bres\)?\.(?:once|on)\('close'/.test(texts.get(file) ?? ''),
+    );
+    assert.deepEqual(waiting, []);
+  });
+
   it('begin each module with what it is for', () => {
     const silent = sources.filter((file) => !/^(?:#![^\n]*\n)?\/\*\*/.test(texts.get(file) ?? ''));
     assert.deepEqual(silent, []);

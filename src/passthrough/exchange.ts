@@ -5,6 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { GatewayError } from '../errors.ts';
 import { endWith } from '../server/http/end-with.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
+import { onceClosed } from '../server/http/once-closed.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
 import type { Admission, Admitted, NotAdmitted } from './admission.ts';
 import { passedTrailers } from './field-names.ts';
@@ -86,7 +87,8 @@ class Exchange implements ProxyListener {
 
   enter(): void {
     const { admission } = this.#parts;
-    this.#res.once('close', () => this.#closed());
+    onceClosed(this.#res, () => this.#closed());
+    if (this.#end !== undefined) return;
     this.#admitted = admission.enter({
       start: () => this.#start(),
       refuse: (reason: NotAdmitted) => this.#fail('busy', busyBecause(reason)),

@@ -8,6 +8,7 @@ import type { Idempotency } from '../../checkouts/idempotency.ts';
 import type { Sessions } from '../../checkouts/sessions.ts';
 import type { AcpSettings } from '../../checkouts/settings.ts';
 import { noteChannel, noteOperation } from '../../server/http/access-record.ts';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import { type CallIds, idsOf } from '../../server/http/request-id.ts';
 import { clientGone } from '../../server/http/respond.ts';
 import { belowMount, rawPath } from '../../server/http/target.ts';
@@ -128,6 +129,5 @@ async function pass(middleware: readonly RequestHandler[], req: Request, res: Re
 
 /** Resolves when the answer is out, or cannot go out any more: whether it did. */
 function wentOut(res: Response): Promise<boolean> {
-  if (res.closed) return Promise.resolve(res.writableFinished);
-  return new Promise((resolve) => res.once('close', () => resolve(res.writableFinished)));
+  return new Promise((resolve) => onceClosed(res, () => resolve(res.writableFinished)));
 }

@@ -4,6 +4,7 @@
  */
 
 import type { Response } from 'express';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import type { Shedding } from '../../server/load-shedding/load-shedder.ts';
 import type { Slots } from '../../server/load-shedding/slots.ts';
 import { busy } from './error.ts';
@@ -34,7 +35,7 @@ export function createAdmission({ gate, shedding, slots }: AdmissionParts): Admi
     if (!gate.accepting() || shedding() !== undefined) throw busy();
     const leave = slots.map((slot) => {
       const hold = slot.take();
-      res.once('close', hold());
+      onceClosed(res, hold());
       return hold();
     });
     const ends = [gate.begin(), ...leave];

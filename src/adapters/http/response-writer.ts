@@ -8,6 +8,7 @@ import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/typ
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { endWith } from '../../server/http/end-with.ts';
 import { takesTrailers } from '../../server/http/headers.ts';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
@@ -136,7 +137,7 @@ export function isSent(res: Response): true | Promise<boolean> {
   return new Promise((resolve) => {
     const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
     res.once('finish', () => resolve(true));
-    res.once('close', () => {
+    onceClosed(res, () => {
       clearTimeout(timeout);
       resolve(res.writableFinished);
     });
@@ -160,10 +161,10 @@ function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayO
     // of a caller that stopped reading.
     const limitReading = (): void => {
       const timeout = setTimeout(() => res.destroy(), LAST_BYTES_MS);
-      res.once('close', () => clearTimeout(timeout));
+      onceClosed(res, () => clearTimeout(timeout));
     };
     res.once('finish', () => resolve(true));
-    res.once('close', () => {
+    onceClosed(res, () => {
       body.unpipe(res);
       // A timer that starts after the close would not be cleared.
       body.off('end', limitReading);
@@ -196,7 +197,7 @@ function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], re
   };
   body.on('readable', ask);
   body.on('end', ask);
-  res.once('close', release);
+  onceClosed(res, release);
 }
 
 /** Reads on to the end or the failure of the answer, and discards it. */

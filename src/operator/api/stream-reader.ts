@@ -2,6 +2,7 @@
 
 import type { Response } from 'express';
 import type { EventEntry } from '../../events/event.ts';
+import { onceClosed } from '../../server/http/once-closed.ts';
 
 /** How long a client waits before it connects again, milliseconds (contract 6). */
 const RETRY_MS = 2_000;
@@ -34,7 +35,7 @@ export class StreamReader {
     this.#res = res;
     this.#onCut = onCut;
     const heartbeat = setInterval(() => this.take(HEARTBEAT), HEARTBEAT_MS).unref();
-    res.once('close', () => clearInterval(heartbeat));
+    onceClosed(res, () => clearInterval(heartbeat));
   }
 
   /** Whether nothing more can be sent. */
@@ -79,7 +80,7 @@ export class StreamReader {
     }
     this.#res.end(last);
     const late = setTimeout(() => this.#res.destroy(), END_TIMEOUT_MS).unref();
-    this.#res.once('close', () => clearTimeout(late));
+    onceClosed(this.#res, () => clearTimeout(late));
   }
 
   #cut(): void {

@@ -7,6 +7,7 @@ import type { EventFeed, EventStretch } from '../../events/event.ts';
 import { canonicalPosition, EVENT_ID } from '../../events/position.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { NO_SNIFFING } from '../../server/http/respond.ts';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import { StoreError } from '../../store/port/store.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
@@ -81,11 +82,11 @@ export function openEventStream(parts: StreamParts): EventStream {
       cut += 1;
     });
     readers.add(reader);
-    res.once('close', () => readers.delete(reader));
+    onceClosed(res, () => readers.delete(reader));
     await hub.enter();
     if (reader.gone) hub.leave();
     else
-      res.once('close', () => {
+      onceClosed(res, () => {
         hub.part(reader);
         hub.leave();
       });

@@ -5,6 +5,7 @@
 
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import type { Hold, Slots } from '../../server/load-shedding/slots.ts';
 import type { Lifecycle } from '../../sidecar/lifecycle.ts';
 
@@ -16,10 +17,12 @@ import type { Lifecycle } from '../../sidecar/lifecycle.ts';
  */
 export function limitConcurrency(gate: { readonly accepting: () => boolean }, slots: Slots): RequestHandler {
   return function limitConcurrencyMiddleware(_req, res, next) {
+    // Nothing was begun for a caller that left while its request was read.
+    if (res.closed || res.destroyed) return;
     if (!gate.accepting() || !slots.free()) throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
     const hold = slots.take();
     (res.locals as { hold?: Hold }).hold = hold;
-    res.once('close', hold());
+    onceClosed(res, hold());
     next();
   };
 }
@@ -49,7 +52,7 @@ export function trackInFlight(lifecycle: Pick<Lifecycle, 'begin'>, middleware: R
 /** Counts each request until its answer is out or its connection gone: the drain waits for it. */
 export function countUntilClosed(lifecycle: Pick<Lifecycle, 'begin'>): RequestHandler {
   return function countUntilClosedMiddleware(_req, res, next) {
-    res.once('close', lifecycle.begin());
+    onceClosed(res, lifecycle.begin());
     next();
   };
 }

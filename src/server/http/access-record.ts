@@ -3,6 +3,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { ErrorCode } from '../../errors.ts';
 import type { Channel } from '../../events/event.ts';
+import { onceClosed } from './once-closed.ts';
 
 /** The codes of ACP's Error document that the gateway sends (acp 13.4); a bug is INTERNAL_ERROR. */
 type CheckoutCode =
@@ -95,7 +96,7 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
     };
     (res.locals as { accessRecord?: AccessRecord }).accessRecord = accessRecord;
     watch.opened();
-    res.once('close', () => watch.closed(req, res));
+    onceClosed(res, () => watch.closed(req, res));
     next();
   };
 }

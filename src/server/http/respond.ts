@@ -4,6 +4,7 @@ import type { RequestHandler, Response } from 'express';
 import { errorEnvelope, type GatewayError } from '../../errors.ts';
 import type { StaticDocument } from '../../resources/static-document.ts';
 import { noteOutcome } from './access-record.ts';
+import { onceClosed } from './once-closed.ts';
 
 /** Browsers take a body for what its type says, and for nothing that its bytes resemble. */
 export const NO_SNIFFING = { 'x-content-type-options': 'nosniff' } as const;
@@ -127,7 +128,7 @@ class ClientGone {
   #watch(): Set<() => void> {
     const listeners = new Set<() => void>();
     this.#listeners = listeners;
-    this.#res.once('close', () => {
+    onceClosed(this.#res, () => {
       if (this.aborted) for (const listener of listeners) listener();
     });
     return listeners;

@@ -4,6 +4,7 @@ import { constants } from 'node:crypto';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import { onceClosed } from '../../server/http/once-closed.ts';
 import { clientProblem, type Identity } from './identity.ts';
 import { type RefusalListener, type RefusalStatus, refusalText, reviewHandler } from './review-handler.ts';
 
@@ -170,7 +171,7 @@ function keepRoom(server: https.Server, places: number): void {
   });
   server.on('request', ({ socket }, res) => {
     idle.delete(socket);
-    res.once('close', () => rests(socket));
+    onceClosed(res, () => rests(socket));
   });
 }
 
