@@ -29,13 +29,11 @@ import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
-import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
-import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
@@ -122,8 +120,11 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
   const settler = createSettler({
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
+    get payToExclusive() {
+      return (now().x402 ?? x402).payToExclusive;
+    },
     get onStoreLoss() {
-      return storeLossPolicy(now().x402 ?? x402);
+      return (now().x402 ?? x402).onStoreLoss;
     },
   });
   const joined = joining(settler, ledger);
@@ -210,24 +211,18 @@ export function openDeliveryRecorder(
   });
 }
 
-/** What the configuration says of payments that the store loses. */
-function storeLossPolicy({ onStoreLoss, payToExclusive }: X402Config): StoreLossPolicy {
-  if (onStoreLoss === 'refuse') return 'refuse';
-  return payToExclusive ? 'deliver' : 'marked';
-}
-
 function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnclaimed']> {
   let unclaimed = 0;
   metrics.counter({
     name: 'acg_payments_unclaimed_total',
     help:
-      'Proofs refused with 409 although the chain shows them paid to us and the store has no record of them: after a loss of the store, or ' +
-      'when another store or seller uses the same payee.',
+      'Proofs refused with 409 although the chain shows them paid to payTo: another store or seller has the same payee, or the store has ' +
+      'lost the record.',
     read: () => unclaimed,
   });
   return (facts) => {
     unclaimed += 1;
-    log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
+    log.warn(facts, 'a payment that the chain shows is not known to be one of this store: answered 409');
   };
 }
 
