@@ -222,7 +222,7 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
   });
   return (facts) => {
     unclaimed += 1;
-    log.warn(facts, 'a payment that the chain shows is not known to be one of this store: answered 409');
+    log.warn(facts, 'a payment that the chain shows is not known to be this buyer’s at this store: answered 409');
   };
 }
 
