@@ -29,7 +29,7 @@ import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
-import { storedMethod } from '../payments/settlement/stored-purchase.ts';
+import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
@@ -54,6 +54,7 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
+import { isOfService } from './service-identity.ts';
 
 type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
 
@@ -265,6 +266,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
     settler,
     gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
+    isOurs: (record) => isOurs(record, now().merchant),
     deliverable: deliverableOf,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),
     reserveBackend: backend.reserve,
@@ -275,6 +277,12 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
   });
   reconciler.start();
   return reconciler;
+}
+
+/** Whether a purchase was made at this service. One whose proof does not name its resource counts as such. */
+function isOurs(record: PaymentRecord, merchant: GatewayConfig['merchant']): boolean {
+  const url = unreadable(record) === undefined ? readStoredProof(record).proof.payload.resource?.url : undefined;
+  return url === undefined || isOfService(merchant, url);
 }
 
 function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {
