@@ -33,7 +33,9 @@ import { readStoredProof, storedMethod, unreadable } from '../payments/settlemen
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
+import { whyElsewhere } from '../payments/x402/wire/elsewhere.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
+import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
 import { settle } from '../pipeline/middleware/settle.ts';
 import { verify } from '../pipeline/middleware/verify.ts';
@@ -55,6 +57,9 @@ import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 import { isOfService } from './service-identity.ts';
+
+/** Most open payments that a start looks at. */
+const LISTED = 100;
 
 type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
 
@@ -138,6 +143,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
     label: 'outcome',
     read: () => unproven.count,
   });
+  void listOthers(ledger, x402, log);
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler);
   const accepting = settlementGate(parts);
@@ -210,6 +216,18 @@ export function openDeliveryRecorder(
     },
     unmarked: (facts) => log.warn(facts, 'an answer leaves before the store has the mark that it may'),
   });
+}
+
+/** Tells at start what only an earlier configuration can finish; of later ones the reconciler warns. */
+async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
+  const due = await ledger.due(LISTED).catch(() => []);
+  const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
+  if (others.length === 0) return;
+  const payments = others.map(({ payId, state, network, asset }) => ({ payId, state, network, asset }));
+  log.warn(
+    { payments },
+    'open payments of another network or asset stay as they are: a gateway with that configuration can finish them',
+  );
 }
 
 function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnclaimed']> {

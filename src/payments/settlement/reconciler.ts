@@ -179,7 +179,10 @@ async function leaveToOthers(
   const held = await takeOver(ledger, record, record.state);
   if (held === undefined) return;
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: LONGEST_WAIT_MS });
-  warn({ payId: record.payId, err: new Error('it was bought at another service: each needs a merchant.id of its own') });
+  warn({
+    payId: record.payId,
+    err: new Error('it was bought at another service: each needs a merchant.id of its own'),
+  });
 }
 
 /** Nothing was sent: the buyer can bring the same proof again. */
