@@ -34,7 +34,7 @@ interface Sold {
 
 export interface TwoStores {
   readonly gateways: readonly [TestGateway, TestGateway];
-  /** Sends one authorization to both, then to both again, each time with the token of its own 402. */
+  /** Sends one authorization to both, then again, each time with the token of its own 402. */
   sell(order: (typeof ORDERS)[number]): Promise<Sold>;
   close(): Promise<void>;
 }

@@ -218,7 +218,7 @@ export function openDeliveryRecorder(
   });
 }
 
-/** Tells at start what only an earlier configuration can finish; of later ones the reconciler warns. */
+/** Tells at start what only an earlier configuration can finish. */
 async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
   const due = await ledger.due(LISTED).catch(() => []);
   const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
@@ -297,7 +297,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
   return reconciler;
 }
 
-/** Whether a purchase was made at this service. One whose proof does not name its resource counts as such. */
+/** Whether a purchase was made at this service, as far as its proof names its resource. */
 function isOurs(record: PaymentRecord, merchant: GatewayConfig['merchant']): boolean {
   const url = unreadable(record) === undefined ? readStoredProof(record).proof.payload.resource?.url : undefined;
   return url === undefined || isOfService(merchant, url);

@@ -1,4 +1,7 @@
-/** One `merchant.id` in a store is one service: what one gateway sold, another delivers from its backend. */
+/**
+ * One `merchant.id` in a store is one service: what one gateway sold, another delivers from its own
+ * backend.
+ */
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { ConfigError } from '../problems/problem.ts';

@@ -6,8 +6,8 @@ import { isoTime } from '../time/iso-time.ts';
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
- * hash, empty where an operator decided without one. `unknown`: nothing can tell whether it was paid; an operator
- * decides.
+ * hash, empty where an operator decided without one. `unknown`: nothing can tell whether it was
+ * paid; an operator decides.
  */
 export interface ReceiptPayment {
   readonly status: 'settled' | 'unknown';

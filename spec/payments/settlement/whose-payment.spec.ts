@@ -45,7 +45,7 @@ describe('a payment to a payee that others may use', () => {
     assert.deepEqual(world.unclaimed, []);
   });
 
-  it('counts, whoever made it, where no other store or seller uses the payee', async () => {
+  it('counts, by any account, where no other store or seller uses the payee', async () => {
     for (const paid of [OTHERS, UNKNOWN]) {
       world.terms = { ...world.terms, payId: paid === OTHERS ? 'a'.repeat(64) : 'b'.repeat(64) };
       world.peer.script.settle = async () => paid;

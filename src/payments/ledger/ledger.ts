@@ -83,8 +83,8 @@ export interface PaymentTerms {
  * - Paid: `logs`, the log pair on chain; `claim`, the facilitator states it, where no chain is
  *   asked.
  * - Worthless: `expired`, unused when the chain's head passed `validBefore`; `elsewhere`, cancelled
- *   or spent on something else; `unsent`, refused before anything could be sent; `unclaimed`, it has
- *   paid the payee, and another store or seller caused that.
+ *   or spent on something else; `unsent`, refused before anything could be sent; `unclaimed`, it
+ *   has paid the payee, and another store or seller caused that.
  * - Either: `operator`, the operator's decision where nothing else decided in time.
  */
 export type PaidEvidence = 'logs' | 'claim' | 'operator';

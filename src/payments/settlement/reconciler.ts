@@ -170,7 +170,7 @@ async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
 }
 
-/** Looks again later: its own gateway may be away, and the others of the list must have their turn. */
+/** Looks again later, so that the others of the list have their turn. */
 async function leaveToOthers(
   ledger: PaymentLedger,
   record: PaymentRecord,

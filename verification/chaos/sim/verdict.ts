@@ -30,7 +30,7 @@ function undecidable(world: World): boolean {
   return [...world.store.records.values()].some((record) => isUnknowable(world, record));
 }
 
-/** Without a chain the gateway cannot know what became of an authorization that no facilitator claims. */
+/** Without a chain nothing shows what became of an authorization that no facilitator claims. */
 function isUnknowable({ setting }: World, { state }: Pick<PaymentRecord, 'state'>): boolean {
   return setting.rail === 'blind' && state === 'settling';
 }

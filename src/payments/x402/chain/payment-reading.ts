@@ -44,7 +44,7 @@ export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boole
   return to.toLowerCase() === offer.payTo.toLowerCase() && BigInt(value) === BigInt(offer.amount);
 }
 
-/** The chain's evidence in the words of the rail; a transaction that is not the known one is by others. */
+/** The chain's evidence in the words of the rail; all but the known transaction is by others. */
 export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Reading> {
   const evidence = await chain.readEvidence(query);
   return decided(evidence, query) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });

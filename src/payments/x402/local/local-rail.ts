@@ -90,7 +90,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
     if (failedByPayer(outcome)) failedPayers.add(payment.payer);
     return caused(outcome, payment.order, payment.signed);
   };
-  /** Whether an account of this rail sent it, and the mark of the payment in it; undefined: the node has it not. */
+  /** Who sent a transaction, and the mark of the payment in it; undefined: the node has it not. */
   const sentAs = async (transaction: string, { payload }: Proof) => {
     const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
     if (sent === null) return undefined;
