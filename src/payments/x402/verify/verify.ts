@@ -41,7 +41,7 @@ const OF_SIGNATURE: ReadonlySet<string> = new Set([
 export interface Examination {
   readonly payId: string;
   readonly refusal: ProofRefusal | undefined;
-  /** The proof as a payment on the network and in the asset that it names, where these are others. */
+  /** The proof as a payment in the network and asset that it names, where these are others. */
   readonly elsewhere: ExaminedElsewhere | undefined;
   /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
   checkSignature(): Promise<SignatureVerdict>;
