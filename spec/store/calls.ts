@@ -198,7 +198,7 @@ function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: Pa
 
 function fitting(to: PaymentState | undefined, seed: string): Evidence | undefined {
   const third = Number(seed.split('-')[1]) % 3;
-  if (to === 'settled') return (['logs', 'claim', seed.length > 6 ? 'operator' : 'nonce'] as const)[third];
-  if (to === 'refused') return (['expired', 'elsewhere', 'unsent'] as const)[third];
+  if (to === 'settled') return (['logs', 'claim', 'operator'] as const)[third];
+  if (to === 'refused') return (['expired', seed.length > 6 ? 'elsewhere' : 'unclaimed', 'unsent'] as const)[third];
   return undefined;
 }

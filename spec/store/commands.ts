@@ -77,7 +77,7 @@ export type Command =
     });
 
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
-const EVIDENCE: readonly Evidence[] = ['operator', 'logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'];
+const EVIDENCE: readonly Evidence[] = ['operator', 'logs', 'claim', 'expired', 'elsewhere', 'unsent', 'unclaimed'];
 
 /** True once in `n` times. */
 const rarely = (n: number) => fc.nat(n - 1).map((drawn) => drawn === n - 1);

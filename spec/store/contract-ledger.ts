@@ -230,7 +230,7 @@ export function ledgerContract(name: string, open: OpenStore): void {
         { transaction: TRANSACTION },
       ] as const)
         await assert.rejects(ledger.advance(move(settling, 'settled', { facts, events, keeping })), CORRUPT);
-      for (const facts of [{}, { evidence: 'unsent' }, { evidence: 'nonce', reason: 'used' }] as const)
+      for (const facts of [{}, { evidence: 'unsent' }, { evidence: 'claim', reason: 'used' }] as const)
         await assert.rejects(ledger.advance(move(settling, 'refused', { facts, events, keeping })), CORRUPT);
       await assert.rejects(
         ledger.note({ ...holder(settling), leaseMs: 0, facts: { evidence: 'logs' }, events, keeping }),
@@ -244,7 +244,7 @@ export function ledgerContract(name: string, open: OpenStore): void {
     it('remembers evidence and a recovery', async () => {
       const { ledger } = store();
       const settling = done(await ledger.advance(move(await reserved(), 'settling')));
-      const facts = { evidence: 'nonce', recovered: 'chain' } as const;
+      const facts = { evidence: 'operator', recovered: 'chain' } as const;
       const settled = done(await ledger.advance(move(settling, 'settled', { facts })));
       assert.deepEqual(await ledger.read(settled.payId), settled);
       assert.partialDeepStrictEqual(settled, facts);

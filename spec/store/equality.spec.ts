@@ -94,7 +94,7 @@ const EXPECTED = [
     'refunded',
     'unresolved',
   ] satisfies PaymentState[]),
-  ...['operator', 'logs', 'claim', 'nonce', 'expired', 'elsewhere', 'unsent'],
+  ...['operator', 'logs', 'claim', 'expired', 'elsewhere', 'unsent', 'unclaimed'],
   ...[
     'a mandate, reserved',
     'a mandate, withdrawn',

@@ -29,11 +29,11 @@ import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
 import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
-import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
-import { storedMethod } from '../payments/settlement/stored-purchase.ts';
+import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
+import { whyElsewhere } from '../payments/x402/wire/elsewhere.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import { trackInFlight } from '../pipeline/middleware/limit-concurrency.ts';
@@ -56,6 +56,10 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, reconcileLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { showRail } from '../telemetry/metrics/rail-metrics.ts';
+import { isOfService } from './service-identity.ts';
+
+/** Most open payments that a start looks at. */
+const LISTED = 100;
 
 type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
 
@@ -122,8 +126,11 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
   const settler = createSettler({
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
+    get payToExclusive() {
+      return (now().x402 ?? x402).payToExclusive;
+    },
     get onStoreLoss() {
-      return storeLossPolicy(now().x402 ?? x402);
+      return (now().x402 ?? x402).onStoreLoss;
     },
   });
   const joined = joining(settler, ledger);
@@ -136,6 +143,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
     label: 'outcome',
     read: () => unproven.count,
   });
+  void listOthers(ledger, x402, log);
   const replaced = createReplacedOffers();
   const reconciler = openReconciler(parts, settler);
   const accepting = settlementGate(parts);
@@ -210,10 +218,16 @@ export function openDeliveryRecorder(
   });
 }
 
-/** What the configuration says of payments that the store loses. */
-function storeLossPolicy({ onStoreLoss, payToExclusive }: X402Config): StoreLossPolicy {
-  if (onStoreLoss === 'refuse') return 'refuse';
-  return payToExclusive ? 'deliver' : 'marked';
+/** Tells at start what only an earlier configuration can finish. */
+async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
+  const due = await ledger.due(LISTED).catch(() => []);
+  const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
+  if (others.length === 0) return;
+  const payments = others.map(({ payId, state, network, asset }) => ({ payId, state, network, asset }));
+  log.warn(
+    { payments },
+    'open payments of another network or asset stay as they are: a gateway with that configuration can finish them',
+  );
 }
 
 function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnclaimed']> {
@@ -221,13 +235,13 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
   metrics.counter({
     name: 'acg_payments_unclaimed_total',
     help:
-      'Proofs refused with 409 although the chain shows them paid to us and the store has no record of them: after a loss of the store, or ' +
-      'when another store or seller uses the same payee.',
+      'Proofs refused with 409 although the chain shows them paid to payTo: another store or seller has the same payee, or the store has ' +
+      'lost the record.',
     read: () => unclaimed,
   });
   return (facts) => {
     unclaimed += 1;
-    log.warn(facts, 'a payment that the chain shows and no record has is not known to be this buyer’s: answered 409');
+    log.warn(facts, 'a payment that the chain shows is not known to be this buyer’s at this store: answered 409');
   };
 }
 
@@ -270,6 +284,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
     settler,
     gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
+    isOurs: (record) => isOurs(record, now().merchant),
     deliverable: deliverableOf,
     deliver: (paid, journal) => fetchForBuyer(paid, deliverableOf(paid.record), journal, backend.exchange, deliveries),
     reserveBackend: backend.reserve,
@@ -280,6 +295,12 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
   });
   reconciler.start();
   return reconciler;
+}
+
+/** Whether a purchase was made at this service, as far as its proof names its resource. */
+function isOurs(record: PaymentRecord, merchant: GatewayConfig['merchant']): boolean {
+  const url = unreadable(record) === undefined ? readStoredProof(record).proof.payload.resource?.url : undefined;
+  return url === undefined || isOfService(merchant, url);
 }
 
 function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, events: EventSink): Journal {

@@ -35,6 +35,7 @@ import { createMandateOpener } from './open-mandates.ts';
 import { openDeliveryRecorder, openPayments } from './open-payments.ts';
 import { startReceiptLog } from './open-receipt-log.ts';
 import { showProcessGauges } from './process-gauges.ts';
+import { requireService } from './service-identity.ts';
 import { openWriteQueues } from './write-queues.ts';
 
 /** How long the last calls may take to write down how they ended, milliseconds. */
@@ -91,6 +92,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const now = (): GatewayConfig => present()?.config ?? parts.config;
   // All is loaded before a connection is opened: loading holds up the answers to deadlines.
   const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
+  await requireService(store, now().merchant, log);
   const lifecycle = createLifecycle();
   const { processes } = now();
   const fence = createFence(partOf(MOST_HELD, processes));

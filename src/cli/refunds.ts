@@ -89,10 +89,9 @@ function refundOf({ id, resourceId, requestId, at, payment, refund, metadata = {
   ];
 }
 
-function firstOf({ deliveryUncertain, recovered, unconfirmed }: NonNullable<Receipt['metadata']>): string | undefined {
+function firstOf({ deliveryUncertain, recovered }: NonNullable<Receipt['metadata']>): string | undefined {
   if (deliveryUncertain === true) return 'ask the payer: it may have arrived';
-  if (recovered !== undefined) return 'look whether you have paid it before the store was lost';
-  return unconfirmed === true ? 'look at the account of payTo: only the facilitator says that it paid' : undefined;
+  return recovered === undefined ? undefined : 'look whether you have paid it before the store was lost';
 }
 
 /** By asset, since one currency may be several assets. */

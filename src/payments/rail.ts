@@ -23,14 +23,22 @@ export type RailVerdict =
   | { readonly kind: 'unfunded'; readonly cause: string }
   | { readonly kind: 'unavailable'; readonly cause: string };
 
-/** The authorization moved the money to us. Only evidence `nonce` comes without a hash. */
+/**
+ * The authorization moved the money to us. `by`: who else may have caused the transaction, because
+ * another store or seller may be paid to the same payee; absent: this store did. `unknown`: an
+ * attempt of this store may have, whose end it does not know.
+ */
 export interface Settled {
   readonly kind: 'settled';
   readonly evidence: PaidEvidence;
-  readonly transaction?: string;
+  readonly transaction: string;
+  readonly by?: 'others' | 'unknown' | undefined;
 }
 
-/** The authorization can never move money to us any more (contract 4.3, the 402 promise). */
+/**
+ * The authorization can never move money to us any more (contract 4.3, the 402 promise), or it has,
+ * and for another store (`unclaimed`).
+ */
 export interface Worthless {
   readonly kind: 'refused';
   readonly reason: string;
@@ -84,9 +92,11 @@ export interface SettlementHistory {
   readonly withdrawnBefore?: boolean;
   /**
    * 32 bytes as hex without 0x. A rail that sends its own transactions puts it behind the call, so
-   * that the chain shows whose the payment was after a loss of the store.
+   * that the chain shows for which record of which store it was sent.
    */
   readonly mark?: string;
+  /** A transaction of an earlier attempt. */
+  readonly transaction?: string | undefined;
 }
 
 /**
@@ -134,16 +144,10 @@ export interface PaymentRail<Payload, Offer> {
     history?: SettlementHistory,
   ): Promise<Settlement>;
   /**
-   * What the chain shows for this authorization now, deadline 3 s. `knownTransaction`: of an
-   * earlier attempt. Without a chain, a facilitator's "nonce already used" counts as paid, but only
-   * for what may have been sent before.
+   * What the chain shows for this authorization now, deadline 3 s. Without a chain that is at most
+   * that the authorization may be sent again. `history`: absent when this store has sent nothing.
    */
-  reconcile(
-    proof: Proof<Payload>,
-    offer: Offer,
-    knownTransaction: string | undefined,
-    history?: SettlementHistory,
-  ): Promise<Reading>;
+  reconcile(proof: Proof<Payload>, offer: Offer, history?: SettlementHistory): Promise<Reading>;
   /**
    * The mark of this payment in the transaction that paid, when this rail sent it with one;
    * otherwise undefined, because another sender may put any mark. Absent where a rail sends nothing

@@ -6,8 +6,8 @@ import { isoTime } from '../time/iso-time.ts';
 
 /**
  * The money part of a receipt. `amount` in display units; `externalReference` is the transaction
- * hash, empty when unconfirmed. `unknown`: nothing can tell whether it was paid; an operator
- * decides.
+ * hash, empty where an operator decided without one. `unknown`: nothing can tell whether it was
+ * paid; an operator decides.
  */
 export interface ReceiptPayment {
   readonly status: 'settled' | 'unknown';
@@ -92,8 +92,6 @@ export interface Receipt {
     readonly callId?: string;
     /** The process died before it wrote how the delivery ended: the answer may have arrived. */
     readonly deliveryUncertain?: true;
-    /** Paid by the facilitator's word alone, without a transaction (x402 4.2). */
-    readonly unconfirmed?: true;
     /** The store had lost it; made again from what the chain shows. */
     readonly recovered?: 'chain';
   };

@@ -15,9 +15,10 @@ import { AmountError, formatAmount, parseAmount } from '../../src/payments/prici
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
 import { isTransactionHash } from '../../src/payments/x402/chain/chain-answers.ts';
 import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
-import { payRefund, type RefundOutcome, whyElsewhere } from '../../src/payments/x402/refund/pay.ts';
+import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
+import { whyElsewhere } from '../../src/payments/x402/wire/elsewhere.ts';
 import type { X402Config } from '../../src/payments/x402/wire/settings.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import type { Store } from '../../src/store/port/store.ts';

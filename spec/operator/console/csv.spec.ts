@@ -26,7 +26,6 @@ const FULL: Required<Receipt> = {
     refundDue: true,
     callId: 'call',
     deliveryUncertain: true,
-    unconfirmed: true,
     recovered: 'chain',
   } satisfies Required<NonNullable<Receipt['metadata']>>,
 };

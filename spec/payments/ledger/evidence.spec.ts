@@ -9,8 +9,8 @@ import { holder, inState, move, NOW, TRANSACTION } from './samples.ts';
 const STATES = Object.keys(TRANSITIONS) as PaymentState[];
 
 describe('evidence', () => {
-  const PAID: readonly Evidence[] = ['logs', 'claim', 'nonce'];
-  const WORTHLESS: readonly Evidence[] = ['expired', 'elsewhere', 'unsent'];
+  const PAID: readonly Evidence[] = ['logs', 'claim'];
+  const WORTHLESS: readonly Evidence[] = ['expired', 'elsewhere', 'unsent', 'unclaimed'];
   const everything = { transaction: TRANSACTION, reason: 'because' };
   const settling = (facts: PaymentFacts, to: PaymentState = 'settled') => {
     const record = inState('settling', { transaction: TRANSACTION });
@@ -69,10 +69,10 @@ describe('evidence', () => {
     assert.throws(settling({ evidence: 'logs' }), LedgerCorruption);
     assert.throws(settling({ evidence: 'claim' }), LedgerCorruption);
   });
-  it('a nonce that is used where no chain is asked needs no transaction', () => {
+  it('the decision of an operator needs no transaction', () => {
     const record = inState('settling');
-    const { answer } = advance(record, move(record, 'settled', { facts: { evidence: 'nonce' } }), NOW);
-    assert.partialDeepStrictEqual(answer, { kind: 'done', record: { evidence: 'nonce', settledAt: NOW } });
+    const { answer } = advance(record, move(record, 'settled', { facts: { evidence: 'operator' } }), NOW);
+    assert.partialDeepStrictEqual(answer, { kind: 'done', record: { evidence: 'operator', settledAt: NOW } });
   });
   it('refused names its reason with the change', () => {
     assert.throws(settling({ evidence: 'expired' }, 'refused'), LedgerCorruption);

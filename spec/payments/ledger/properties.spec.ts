@@ -9,8 +9,8 @@ import { applied, type Step, walk, walks } from './walk.ts';
 const RUNS = 1_500;
 /** A rule that hardly ever applies would prove nothing. */
 const LEAST_APPLIED = 30;
-const PAID = ['logs', 'claim', 'nonce', 'operator'];
-const WORTHLESS = ['expired', 'elsewhere', 'unsent', 'operator'];
+const PAID = ['logs', 'claim', 'operator'];
+const WORTHLESS = ['expired', 'elsewhere', 'unsent', 'unclaimed', 'operator'];
 const AFTER_PAYMENT = ['settled', 'delivered', 'undelivered', 'refundDue', 'refunding', 'refunded'];
 
 /** Checks one step; false when the rule does not apply. */

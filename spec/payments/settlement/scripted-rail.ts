@@ -43,11 +43,11 @@ export function scriptedRail() {
       asked.push({ what: 'verify', amount });
       return script.verify();
     },
-    settle: (_proof, { amount }, writeAhead, history) => {
-      asked.push({ what: 'settle', amount, ...(history === undefined ? {} : history) });
+    settle: (_proof, { amount }, writeAhead, { transaction: _known, ...history } = { sentBefore: false }) => {
+      asked.push({ what: 'settle', amount, ...history });
       return script.settle(writeAhead);
     },
-    reconcile: (_proof, { amount }, knownTransaction) => {
+    reconcile: (_proof, { amount }, { transaction: knownTransaction } = { sentBefore: false }) => {
       asked.push({ what: 'reconcile', amount, ...(knownTransaction === undefined ? {} : { knownTransaction }) });
       return script.reconcile();
     },

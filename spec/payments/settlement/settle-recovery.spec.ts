@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
 import type { Reading } from '../../../src/payments/rail.ts';
 import type { SettlementResult } from '../../../src/payments/settlement/settlement-request.ts';
-import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { worldOfEachTest } from './world.ts';
 
@@ -134,26 +133,27 @@ describe('an authorization without a record that may have paid us', () => {
     const OTHER = 'b'.repeat(64);
     /** The policy, the mark in the transaction, the digest of the token that came, the answer. */
     const owners: readonly (readonly [
-      StoreLossPolicy,
+      'exclusive' | 'shared' | 'refuse',
       string | undefined,
       string | undefined,
       SettlementResult['kind'],
     ])[] = [
-      ['deliver', undefined, undefined, 'paid'],
-      ['deliver', undefined, TOKEN, 'paid'],
-      ['deliver', TOKEN, TOKEN, 'paid'],
-      ['deliver', TOKEN, OTHER, 'spent'],
-      ['deliver', TOKEN, undefined, 'spent'],
-      ['marked', undefined, undefined, 'spent'],
-      ['marked', undefined, TOKEN, 'spent'],
-      ['marked', TOKEN, TOKEN, 'paid'],
-      ['marked', TOKEN, OTHER, 'spent'],
-      ['marked', TOKEN, undefined, 'spent'],
+      ['exclusive', undefined, undefined, 'paid'],
+      ['exclusive', undefined, TOKEN, 'paid'],
+      ['exclusive', TOKEN, TOKEN, 'paid'],
+      ['exclusive', TOKEN, OTHER, 'spent'],
+      ['exclusive', TOKEN, undefined, 'spent'],
+      ['shared', undefined, undefined, 'spent'],
+      ['shared', undefined, TOKEN, 'spent'],
+      ['shared', TOKEN, TOKEN, 'paid'],
+      ['shared', TOKEN, OTHER, 'spent'],
+      ['shared', TOKEN, undefined, 'spent'],
       ['refuse', TOKEN, TOKEN, 'spent'],
     ];
     for (const [policy, mark, token, kind] of owners)
       it(`${policy}, ${mark ? 'marked' : 'not marked'}, ${token === undefined ? 'no token' : token === TOKEN ? 'the token' : 'another token'}: ${kind}`, async () => {
-        world.onStoreLoss = policy;
+        world.payToExclusive = policy !== 'shared';
+        world.onStoreLoss = policy === 'refuse' ? 'refuse' : 'deliver';
         world.peer.script.markOf = async () => mark;
         if (token !== undefined) world.terms = { ...world.terms, tokenDigest: token };
         // It may be too old by now to be the secret of a new purchase.

@@ -58,14 +58,6 @@ describe('the settler', () => {
     assert.deepEqual([...world.held], []);
   });
 
-  it('a facilitator that only reports the nonce as used: paid without a transaction, unconfirmed in the receipt', async () => {
-    world.peer.script.settle = async () => ({ kind: 'settled', evidence: 'nonce' });
-    const result = await settleOnce();
-    assert.ok(result.kind === 'paid' && result.record.transaction === undefined);
-    const [receipt] = await receipts();
-    assert.deepEqual([receipt?.payment?.externalReference, receipt?.metadata?.unconfirmed], ['', true]);
-  });
-
   it('the transaction is in the ledger before it is sent, and is not sent when it cannot be', async () => {
     world.peer.script.settle = async (write) => {
       await write({ hash: HASH, raw: '0xraw' });

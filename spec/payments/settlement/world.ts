@@ -20,7 +20,6 @@ import type {
   SettlementResult,
   WorkFirst,
 } from '../../../src/payments/settlement/settlement-request.ts';
-import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { storedProof } from '../../../src/payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import type { PaymentRequirements, Proof } from '../../../src/payments/x402/wire/types.ts';
@@ -66,7 +65,8 @@ export function worldOfEachTest() {
     reachable: true,
     /** Connections to the backend that are held and neither used nor given back. */
     connections: 0,
-    onStoreLoss: 'deliver' as StoreLossPolicy,
+    onStoreLoss: 'deliver' as 'deliver' | 'refuse',
+    payToExclusive: true,
     /** Lost payments that no known buyer made: the operator gets a warning of each. */
     unclaimed: [] as string[],
     /** What the settler reported as worked and not paid. */
@@ -101,6 +101,7 @@ export function worldOfEachTest() {
     world.reachable = true;
     world.connections = 0;
     world.onStoreLoss = 'deliver';
+    world.payToExclusive = true;
     world.unclaimed = [];
     world.unpaid = [];
     world.unpaidLimits = UNPAID_LIMITS;
@@ -152,11 +153,11 @@ export function worldOfEachTest() {
     };
   };
   const settler = (through = world.ledger) => {
-    const { peer, onStoreLoss, time } = world;
+    const { peer, payToExclusive, onStoreLoss, time } = world;
     const onUnclaimed = ({ payId }: { readonly payId: string }): void => void world.unclaimed.push(payId);
     const onUnpaid = (facts: UnpaidAnswer): void => void world.unpaid.push(facts);
     return createSettler({
-      ...{ ledger: through, rail: peer.rail, leases, onStoreLoss, onUnclaimed, time },
+      ...{ ledger: through, rail: peer.rail, leases, payToExclusive, onStoreLoss, onUnclaimed, time },
       ...{ onUnpaid, unpaidWork: world.unpaidWork },
     });
   };

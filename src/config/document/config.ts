@@ -41,6 +41,8 @@ export interface GatewayConfig {
     readonly id: string;
     readonly name: string /** No trailing slash. */;
     readonly publicBaseUrl: string;
+    /** Without trailing slashes too. */
+    readonly formerBaseUrls: readonly string[];
   };
   readonly server: {
     readonly host: string;

@@ -14,7 +14,12 @@ import type { PairStyle } from '../../resources/value-pairs.ts';
 
 export interface ConfigDocument {
   readonly version: 1;
-  readonly merchant: { readonly id: string; readonly name: string; readonly publicBaseUrl: string };
+  readonly merchant: {
+    readonly id: string;
+    readonly name: string;
+    readonly publicBaseUrl: string;
+    readonly formerBaseUrls?: readonly string[];
+  };
   readonly server?: {
     readonly host?: string;
     readonly port?: number;

@@ -14,6 +14,7 @@ const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['merchant', 'name'], textFault],
   [['merchant', 'publicBaseUrl'], (text) => urlFault(text, true)],
+  [['merchant', 'formerBaseUrls', '*'], (text) => urlFault(text, true)],
   [['server', 'allowedOrigins', '*'], originFault],
   [['backend', 'baseUrl'], backendFault],
   [['protocols', 'acp', 'backend', 'baseUrl'], backendFault],

@@ -27,7 +27,10 @@ export function deriveMerchant(
   problems: ProblemList,
 ): GatewayConfig['merchant'] | undefined {
   if (!problems.sound('merchant')) return undefined;
-  return { id: merchant.id, name: merchant.name, publicBaseUrl: merchant.publicBaseUrl.replace(/\/+$/, '') };
+  const [publicBaseUrl, ...formerBaseUrls] = [merchant.publicBaseUrl, ...(merchant.formerBaseUrls ?? [])].map((url) =>
+    url.replace(/\/+$/, ''),
+  );
+  return { id: merchant.id, name: merchant.name, publicBaseUrl: publicBaseUrl ?? '', formerBaseUrls };
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */

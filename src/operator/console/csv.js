@@ -21,7 +21,7 @@ const RECEIPT_COLUMNS = [
   ...['authorization.method', 'authorization.reference', 'authorization.metadata.mandateIssuer'],
   ...['authorization.metadata.checkoutIssuer', 'authorization.metadata.checkoutId'],
   ...['metadata.backendErrorCode', 'metadata.resumedFrom', 'metadata.operation', 'metadata.channel', 'metadata.callId'],
-  ...['metadata.answerKept', 'metadata.refundDue', 'metadata.deliveryUncertain', 'metadata.unconfirmed'],
+  ...['metadata.answerKept', 'metadata.refundDue', 'metadata.deliveryUncertain'],
   'metadata.recovered',
 ];
 const PATHS = RECEIPT_COLUMNS.map((column) => column.split('.'));

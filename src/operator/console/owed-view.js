@@ -81,7 +81,6 @@ function cells(entry, decimals, copy) {
       'Transaction',
       'code transaction',
       element('span', { title: payment.externalReference }, shortened(payment.externalReference) || 'unknown'),
-      more(metadata?.unconfirmed === true ? 'not confirmed' : undefined),
     ),
     cell('Settled', 'when settled', time(settledAt, clock(settledAt, now)), more(`${span(now - settledAt)} ago`)),
     cell('To be collected', 'when until', time(until, collected(standing, until, now))),

@@ -84,9 +84,6 @@ export function refundFacts({ receipt, standing, until }) {
     network: payment.network,
     asset: payment.asset,
     transaction: payment.externalReference || 'unknown',
-    ...(metadata?.unconfirmed === true
-      ? { unconfirmed: "by the facilitator's word alone: look at the chain first" }
-      : {}),
     ...(metadata?.deliveryUncertain === true
       ? { 'may have arrived': 'the gateway died while the answer left: ask the payer first' }
       : {}),

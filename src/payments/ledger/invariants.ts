@@ -47,8 +47,8 @@ export class LedgerCorruption extends Error {
   }
 }
 
-const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'nonce', 'operator']);
-const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent', 'operator']);
+const PAID: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim', 'operator']);
+const WORTHLESS: ReadonlySet<unknown> = new Set<Evidence>(['expired', 'elsewhere', 'unsent', 'unclaimed', 'operator']);
 /** Evidence that must name a transaction. */
 const NEEDS_TRANSACTION: ReadonlySet<unknown> = new Set<Evidence>(['logs', 'claim']);
 

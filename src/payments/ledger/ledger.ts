@@ -80,14 +80,15 @@ export interface PaymentTerms {
 /**
  * How the end of a settlement is known.
  *
- * - Paid: `logs`, the log pair on chain. Where no chain is asked: `claim`, the facilitator states
- *   it; `nonce`, the facilitator states that the nonce is used after we had sent it.
+ * - Paid: `logs`, the log pair on chain; `claim`, the facilitator states it, where no chain is
+ *   asked.
  * - Worthless: `expired`, unused when the chain's head passed `validBefore`; `elsewhere`, cancelled
- *   or spent on something else; `unsent`, refused before anything could be sent.
+ *   or spent on something else; `unsent`, refused before anything could be sent; `unclaimed`, it
+ *   has paid the payee, and another store or seller caused that.
  * - Either: `operator`, the operator's decision where nothing else decided in time.
  */
-export type PaidEvidence = 'logs' | 'claim' | 'nonce' | 'operator';
-export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent' | 'operator';
+export type PaidEvidence = 'logs' | 'claim' | 'operator';
+export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent' | 'unclaimed' | 'operator';
 export type Evidence = PaidEvidence | WorthlessEvidence;
 
 /** One payment. Times in milliseconds of the store's clock. */

@@ -47,7 +47,7 @@ export interface Delivery {
   readonly digests?: ReceiptDigests | undefined;
 }
 
-/** What of a record goes into its receipt; only evidence `nonce` comes without a transaction. */
+/** What of a record goes into its receipt. */
 type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
@@ -74,7 +74,6 @@ export function receiptOf(
     ...(callId === undefined ? {} : { callId }),
     ...channelOf(terms.channel),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
-    ...(terms.evidence === 'nonce' ? { unconfirmed: true as const } : {}),
     ...(isUncertain(terms, delivery) && refund?.status !== 'refunded' ? { deliveryUncertain: true as const } : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),

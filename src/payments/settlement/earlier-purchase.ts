@@ -11,7 +11,7 @@ import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import { tokenText } from '../pricing/buyer-token.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
-import { replayKey } from '../x402/wire/payload-schema.ts';
+import { replayKeys } from '../x402/wire/payload-schema.ts';
 import { invokeUrl } from '../x402/wire/payment-required.ts';
 import type { PaymentRequirements } from '../x402/wire/types.ts';
 import {
@@ -97,16 +97,17 @@ async function openedBy(
 ): Promise<PaymentRecord | undefined> {
   const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
   if (decoded?.kind !== 'decoded') return undefined;
-  const { from, nonce } = decoded.payload.payload.authorization;
-  const payId = replayKey({ chainId, asset, from, nonce });
-  const record = await ledger.read(payId);
+  let record: PaymentRecord | undefined;
+  for (const { payId } of replayKeys(decoded.payload, { chainId, asset })) record ??= await ledger.read(payId);
+  if (record === undefined) return undefined;
+  const { payId } = record;
   const key = idempotencyKey ?? decoded.paymentIdentifier;
   const token = decoded.buyerToken === undefined ? undefined : tokenText(decoded.buyerToken);
   const secrets = {
     ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
     ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token) }),
   };
-  return record !== undefined && opens(record, secrets) ? record : undefined;
+  return opens(record, secrets) ? record : undefined;
 }
 
 /** A purchase that its buyer asks about. */

@@ -77,6 +77,7 @@ async function answerCompleted(
 ): Promise<SettlementResult> {
   switch (record.state) {
     case 'refused':
+      if (record.evidence === 'unclaimed') return { kind: 'spent', state: 'used' };
       return { kind: 'refused', owed: SafeToRechallenge.refused(record, false, isBuyer) };
     case 'delivered': {
       // The proof is public once it is on chain: the answer goes to the buyer's secret only.

@@ -37,6 +37,8 @@ interface ReconcilerParts {
   readonly settler: Settler;
   /** A call's journal, to go on where the lost attempt stopped. */
   readonly journalOf: (record: PaymentRecord) => Journal;
+  /** Whether the purchase was made at this service; one of another service is left alone. */
+  readonly isOurs?: (record: PaymentRecord) => boolean;
   /** Whether the backend may be sent this record's request again, and its deadline. */
   readonly deliverable: (record: PaymentRecord) => { readonly repeatable: boolean; readonly timeoutMs: number };
   /** As in `SettlementRequest`. */
@@ -123,7 +125,8 @@ function laneOf({ state }: PaymentRecord): Lane {
 
 /** Goes on with one record as its buyer would, through the same reservation. */
 async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<void> {
-  const { ledger, settler, deliver, journalOf } = parts;
+  const { ledger, settler, deliver, journalOf, isOurs = () => true } = parts;
+  if (!isOurs(record)) return leaveToOthers(ledger, record, parts.warn);
   if (record.state === 'reserved') return forget(ledger, record);
   if (owesRefund(record)) return refund(ledger, record);
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
@@ -165,6 +168,21 @@ function requestFrom(
 /** Nothing to do before the buyer comes or the window ends. */
 async function wait(ledger: PaymentLedger, held: PaymentRecord): Promise<void> {
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: windowLeftMs(held), ...uncertainReceipt(held) });
+}
+
+/** Looks again later, so that the others of the list have their turn. */
+async function leaveToOthers(
+  ledger: PaymentLedger,
+  record: PaymentRecord,
+  warn: ReconcilerParts['warn'],
+): Promise<void> {
+  const held = await takeOver(ledger, record, record.state);
+  if (held === undefined) return;
+  await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: LONGEST_WAIT_MS });
+  warn({
+    payId: record.payId,
+    err: new Error('it was bought at another service: each needs a merchant.id of its own'),
+  });
 }
 
 /** Nothing was sent: the buyer can bring the same proof again. */

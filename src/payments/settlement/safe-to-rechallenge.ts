@@ -71,11 +71,13 @@ export class SafeToRechallenge {
 
   /**
    * `byBuyer`: the call shows the secret of this payment, so it may learn of an answer that waits.
-   * @throws Error for a record that is not refused: a bug, which must not cost a new payment
+   * @throws Error for a record that is not refused, or whose authorization has paid: a bug, which
+   * must not cost a new payment
    */
   static refused(record: PaymentRecord, recorded: boolean, byBuyer = false): SafeToRechallenge {
     const { state, evidence, reason = 'payment_refused', transaction, answered, payId } = record;
-    if (state !== 'refused' || evidence === undefined) throw new Error(`no 402 for a payment that is ${state}`);
+    if (state !== 'refused' || evidence === undefined || evidence === 'unclaimed')
+      throw new Error(`no 402 for a payment that is ${state}`);
     const answerOf = byBuyer && answered !== undefined ? { answerOf: payId } : {};
     return new SafeToRechallenge({ reason, phase: 'settle', transaction, recorded, ...answerOf });
   }

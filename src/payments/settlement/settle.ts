@@ -19,6 +19,7 @@ import {
 import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
+import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
 import type { PaymentRail } from '../x402/wire/types.ts';
 import { tooLate, type WindowReason } from '../x402/wire/window.ts';
 import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
@@ -43,7 +44,7 @@ import {
   writeWorked,
 } from './settlement-writes.ts';
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
-import { claimOfLost, markFor, type StoreLossParts } from './store-loss.ts';
+import { claimOfLost, markFor, type PayeeParts } from './store-loss.ts';
 import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-purchase.ts';
 import type { UnpaidWork } from './unpaid-work.ts';
 
@@ -77,7 +78,7 @@ export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId'
 }
 
 /** What a settlement works with. */
-export interface SettlementParts extends StoreLossParts {
+export interface SettlementParts extends PayeeParts {
   readonly ledger: PaymentLedger;
   readonly leases: Leases;
   /** The budget of calls that are settled after the backend answered. */
@@ -114,7 +115,7 @@ class SettlementAttempt {
   readonly #rail: PaymentRail;
   readonly #leases: Leases;
   readonly #unpaidWork: SettlementParts['unpaidWork'];
-  readonly #storeLoss: StoreLossParts;
+  readonly #payee: PayeeParts;
   readonly #onUnpaid: SettlementParts['onUnpaid'];
   readonly #slots: SettlementSlots;
   readonly #reservations: Reservations;
@@ -128,16 +129,16 @@ class SettlementAttempt {
   #worked = false;
 
   constructor(
-    { ledger, leases, unpaidWork, onUnpaid, time = REAL_TIME, ...storeLoss }: SettlementParts,
+    { ledger, leases, unpaidWork, onUnpaid, time = REAL_TIME, ...payee }: SettlementParts,
     { slots, reservations }: { readonly slots: SettlementSlots; readonly reservations: Reservations },
     request: SettlementRequest,
   ) {
     this.#ledger = ledger;
-    this.#rail = storeLoss.rail;
+    this.#rail = payee.rail;
     this.#leases = leases;
     this.#unpaidWork = unpaidWork;
     this.#onUnpaid = onUnpaid;
-    this.#storeLoss = storeLoss;
+    this.#payee = payee;
     this.#context = { ledger, time };
     this.#slots = slots;
     this.#reservations = reservations;
@@ -252,9 +253,7 @@ class SettlementAttempt {
 
   /** Writes that the settlement begins, and sends it. */
   #pay(record: PaymentRecord, begun: { readonly verified?: true; readonly answer?: KeptAnswer }): Promise<StepResult> {
-    return beginSettling(this.#context, this.#request, record, begun, (settling) =>
-      this.#settle(settling, { sentBefore: false }),
-    );
+    return beginSettling(this.#context, this.#request, record, begun, (settling) => this.#settle(settling, false));
   }
 
   /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
@@ -380,7 +379,7 @@ class SettlementAttempt {
         ? this.#putBack(record, otherwise)
         : this.#recordOutcome(record, { kind: 'refused', reason: ended, evidence: 'unsent' });
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, undefined);
+    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
     if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
     return beginSettling(this.#context, this.#request, record, {}, (settling) => this.#recordOutcome(settling, shown));
@@ -392,10 +391,27 @@ class SettlementAttempt {
     settlement: Settlement,
     facts?: Pick<PaymentFacts, 'recovered' | 'tokenDigest'>,
   ): Promise<StepResult> {
-    const result = await recordOutcome(this.#context, this.#request, record, settlement, facts);
-    if (result.kind === 'refused' && record.answered !== undefined && this.#bought === undefined)
-      this.#workedInVain(record, result.owed.reason);
+    const outcome = settlement.kind === 'settled' ? this.#claimed(settlement) : settlement;
+    const result = await recordOutcome(this.#context, this.#request, record, outcome, facts);
+    const unclaimed = result.kind === 'spent';
+    if (unclaimed) this.#payee.onUnclaimed?.({ payId: record.payId, transaction: settlement.transaction });
+    if ((unclaimed || result.kind === 'refused') && record.answered !== undefined && this.#bought === undefined)
+      this.#workedInVain(record, unclaimed ? NONCE_ALREADY_USED : result.owed.reason);
     return result;
+  }
+
+  /** What a payment is to this store where others may be paid to the same payee. */
+  #claimed(paid: Settled): Settlement {
+    const { by, transaction } = paid;
+    if (by === undefined || this.#payee.payToExclusive) return paid;
+    if (by === 'others') return { kind: 'refused', reason: NONCE_ALREADY_USED, evidence: 'unclaimed', transaction };
+    // Without the hash: a later attempt would take it for one that this store has made.
+    return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
+  }
+
+  /** What the rail is told of earlier attempts. */
+  #historyOf(record: PaymentRecord, sentBefore: boolean): SettlementHistory {
+    return { sentBefore, transaction: record.transaction, ...markFor(record, this.#request) };
   }
 
   #workedInVain({ payId, resourceId, payer }: PaymentRecord, reason: string): void {
@@ -411,7 +427,7 @@ class SettlementAttempt {
     const request = this.#request;
     if (isUnderOtherMandate(record, request.terms)) return this.#putBack(record, { kind: 'in_flight' });
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, record.transaction);
+    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
       return beginSettling(this.#context, request, record, {}, (settling) => this.#recordOutcome(settling, shown));
@@ -428,7 +444,7 @@ class SettlementAttempt {
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
-      this.#settle(settling, { sentBefore: false, withdrawnBefore: true }),
+      this.#settle(settling, false, { withdrawnBefore: true }),
     );
   }
 
@@ -496,7 +512,7 @@ class SettlementAttempt {
         ? this.#refuse(record, reason)
         : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     const { proof, requirements } = readStoredProof(record);
-    const shown = await this.#rail.reconcile(proof, requirements, undefined);
+    const shown = await this.#rail.reconcile(proof, requirements);
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
       // The local checks find their own fault again, so only the provider's refusal is remembered.
@@ -515,19 +531,23 @@ class SettlementAttempt {
    * and the operator is warned.
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<StepResult> {
-    const claim = await claimOfLost(this.#storeLoss, record, shown, this.#request.terms);
+    const claim = await claimOfLost(this.#payee, record, shown, this.#request.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     return beginSettling(this.#context, this.#request, record, {}, (settling) =>
-      this.#recordOutcome(settling, shown, claim.facts),
+      this.#recordOutcome(settling, { ...shown, by: undefined }, claim.facts),
     );
   }
 
-  async #settle(record: PaymentRecord, history: SettlementHistory): Promise<StepResult> {
+  async #settle(
+    record: PaymentRecord,
+    sentBefore: boolean,
+    more?: Pick<SettlementHistory, 'withdrawnBefore'>,
+  ): Promise<StepResult> {
     // Nothing is sent from here any more; another process finds the record and goes on with it.
     if (!this.#request.gateOpen()) return leaveUncertain(this.#context, record, 'the gateway is closing');
     const { proof, requirements } = readStoredProof(record);
-    const known = { ...history, ...markFor(record, this.#request) };
+    const known = { ...this.#historyOf(record, sentBefore), ...more };
     passed('sending', record.payId);
     const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), known);
     passed('answered', record.payId);
@@ -540,7 +560,7 @@ class SettlementAttempt {
    */
   async #resolve(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, record.transaction, { sentBefore: true });
+    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, true));
     if (shown.kind === 'unknown') return leaveUncertain(this.#context, record, shown.cause);
     if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
@@ -549,7 +569,7 @@ class SettlementAttempt {
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
     return this.#slots.within(
       record.payer,
-      () => this.#settle(record, { sentBefore: true }),
+      () => this.#settle(record, true),
       () => leaveUncertain(this.#context, record, 'too many settlements of this payer, or of all, are under way'),
     );
   }

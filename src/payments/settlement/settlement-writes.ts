@@ -201,7 +201,10 @@ async function writeRefused(
   const events = [...earlier, ...journal.take()];
   const command = { ...fencingToken(record), to: 'refused', leaseMs: 0, facts, events } as const;
   const refused = await persist(() => context.ledger.advance(command), context.time);
-  if (refused.kind === 'done') return { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true, true) };
+  if (refused.kind === 'done')
+    return evidence === 'unclaimed'
+      ? { kind: 'spent', state: 'used' }
+      : { kind: 'refused', owed: SafeToRechallenge.refused(refused.record, true, true) };
   journal.putBack(earlier);
   if (refused.kind === 'fenced' || refused.kind === 'illegal') return { kind: 'in_flight' };
   return leaveUncertain(context, record, new OutcomeUnwritten('refused', refused), transactionFact(transaction));

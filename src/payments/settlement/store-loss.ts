@@ -7,19 +7,18 @@ import type { PaymentRail } from '../x402/wire/types.ts';
 import type { SettlementRequest } from './settlement-request.ts';
 import { readForChain } from './stored-purchase.ts';
 
-/**
- * What becomes of an authorization that has no record although the chain shows that it paid us
- * (contract 4.3, `onStoreLoss`). `deliver`: nothing else is paid to this payee, so it was bought
- * here. `marked`: only what carries the token of this very call in the calldata of our own
- * transaction, because another store or seller may be paid to the same payee. `refuse`: nothing.
- */
-export type StoreLossPolicy = 'deliver' | 'marked' | 'refuse';
-
-/** What decides about payments that the store lost. */
-export interface StoreLossParts {
+/** What decides whose a payment is that the chain shows (contract 4.3). */
+export interface PayeeParts {
   readonly rail: PaymentRail;
-  readonly onStoreLoss: StoreLossPolicy;
-  /** Gets each such payment that is not known to be of the buyer who brought the proof. */
+  /**
+   * Nothing else is paid to this payee. Otherwise another store or seller may be, and a payment
+   * counts only where this store caused its transaction; one that no record has, only where our own
+   * transaction carries the token of this very call in its calldata.
+   */
+  readonly payToExclusive: boolean;
+  /** Whether a payment that no record has is delivered. */
+  readonly onStoreLoss: 'deliver' | 'refuse';
+  /** Gets each payment that is not known to be of the buyer who brought the proof. */
   readonly onUnclaimed?: (facts: { readonly payId: string; readonly transaction: string | undefined }) => void;
 }
 
@@ -36,7 +35,7 @@ type StoreLossClaim =
  * brings the proof.
  */
 export async function claimOfLost(
-  { rail, onStoreLoss, onUnclaimed }: StoreLossParts,
+  { rail, payToExclusive, onStoreLoss, onUnclaimed }: PayeeParts,
   record: PaymentRecord,
   { transaction }: Settled,
   { tokenDigest }: Pick<PaymentTerms, 'tokenDigest'>,
@@ -47,8 +46,8 @@ export async function claimOfLost(
   let mark: string | undefined;
   let isTheirs: boolean;
   try {
-    mark = transaction === undefined ? undefined : await rail.markOf?.(transaction, proof);
-    isTheirs = mark === undefined ? onStoreLoss === 'deliver' : mark === tokenDigest;
+    mark = await rail.markOf?.(transaction, proof);
+    isTheirs = mark === undefined ? payToExclusive : mark === tokenDigest;
     isTheirs &&= onStoreLoss !== 'refuse' && withinWindow;
     // Asked last: it is a question to the chain of its own.
     isTheirs &&= (await rail.sentBack?.(proof, requirements)) !== true;

@@ -131,7 +131,15 @@ export function createProofVerifier(
       const late =
         (refusal === TOO_OLD && age >= -leftToBegin(leastSeconds) && age <= RETRY_WINDOW_MS) ||
         (over && examination.refusal === undefined);
-      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId))) return refused(refusal, token);
+      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId))) {
+        const { elsewhere } = examination;
+        if (elsewhere === undefined || !(await isKnown(ledger, elsewhere.payId))) return refused(refusal, token);
+        // Paid, or maybe so, under an earlier configuration: its record answers it.
+        const proof = await elsewhere.checkSignature();
+        return proof === undefined
+          ? { kind: 'unavailable', cause: 'a payment of another network or asset, with a signature that no key made' }
+          : { kind: 'genuine', proof, agreed, refusal, key, token };
+      }
       const checked = await examination.checkSignature();
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
       const { kind } = signature;

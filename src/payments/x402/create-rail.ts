@@ -8,6 +8,7 @@ import { wasSentBack } from './refund/transfer.ts';
 import { guardExaminer, guardRail } from './verify/chain-guard.ts';
 import { type Candidate, createExaminer, type Examination } from './verify/verify.ts';
 import type { EntryOf } from './wire/bazaar.ts';
+import { ofItsAsset } from './wire/elsewhere.ts';
 import type { FacilitatorConfig, FacilitatorEndpoint, X402Config } from './wire/settings.ts';
 import type { PaymentRail } from './wire/types.ts';
 
@@ -62,7 +63,7 @@ async function openRail(
   const present: EntryOf = (payload) => entryOf(payload);
   const settings = { ...config, facilitator: logins.facilitator };
   const { rail: unwatched, close } = await railOf(settings, node, present, log, leases);
-  const rail = node === undefined ? unwatched : guardRail(node.health, unwatched, log);
+  const rail = ofItsAsset(node === undefined ? unwatched : guardRail(node.health, unwatched, log), config);
   const wallets = node?.walletSignatures(rail.facilitator);
   const examine = createExaminer({
     terms: config,

@@ -181,7 +181,7 @@ export async function runCase(
   const fate = plannedFate({ ...faults, pointFaults: new Map(pointFaults) });
   const outcome = await simulate(
     {
-      setting: { method, rail, honoursKeys: true, onStoreLoss: 'deliver', backendTimeoutMs: 10_000, settle, mandated },
+      setting: { method, rail, honoursKeys: true, payToExclusive: true, backendTimeoutMs: 10_000, settle, mandated },
       buyers: [{ name: 'buyer', purchase: 0, input: 'zurich', key, mayPay: true, gateway: 0, startMs }, ...others],
       fate,
       lifeSeconds: () => lifeSeconds,

@@ -11,7 +11,6 @@ import { joining } from '../../../src/payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../../../src/payments/settlement/reconciler.ts';
 import { createLeases } from '../../../src/payments/settlement/reservations.ts';
 import { createSettler } from '../../../src/payments/settlement/settle.ts';
-import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import { createUnpaidWork } from '../../../src/payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../../../src/payments/settlement/verifier.ts';
 import type { PaymentRail } from '../../../src/payments/x402/wire/types.ts';
@@ -47,7 +46,7 @@ export interface GatewayPorts {
   readonly reserveBackend: ReserveBackend;
   readonly resource: Resource;
   readonly settle: Setting['settle'];
-  readonly onStoreLoss: StoreLossPolicy;
+  readonly payToExclusive: boolean;
   readonly sink: EventSink;
   readonly random: () => number;
   /** Reports an error of the code under test. */
@@ -88,14 +87,14 @@ export function requestIdOf(index: number): string {
 const NO_WARNINGS: DeliveryWarnings = { unwritten: () => undefined, unmarked: () => undefined };
 
 export function createSimGateway(ports: GatewayPorts): SimGateway {
-  const { process, ledger, rail, exchange, reserveBackend, resource, onStoreLoss, sink, onBug } = ports;
+  const { process, ledger, rail, exchange, reserveBackend, resource, payToExclusive, sink, onBug } = ports;
   const { time } = process;
   const networkOf = (): string => '-';
   const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
   const gate = { accepting: () => true, reserveBackend, networkOf };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
-  const settler = createSettler({ ledger, rail, leases, unpaidWork, onStoreLoss, time });
+  const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
   const checkouts = createDeliveryRecorder(ledger, KEEP_ANSWER_MS, NO_WARNINGS, time);
   const unproven = createUnprovenSignatures(time);
   const verifier = createProofVerifier(

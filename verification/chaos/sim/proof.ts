@@ -119,6 +119,7 @@ export function examine({ decoded, offer, leastSeconds, nowMs }: Candidate): Exa
   return {
     payId,
     refusal: reason === undefined ? undefined : { step: 'window', reason },
+    elsewhere: undefined,
     checkSignature: async () => ({ kind: 'genuine', proof: { payId, payload, signedBy: 'account' } }),
   };
 }

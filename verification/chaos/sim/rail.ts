@@ -148,7 +148,6 @@ export function createSimRail(
     if (answer === 'none') return { kind: 'uncertain', cause: 'no answer' };
     if (kind === 'remote') return confirm(nonce, answer === 'denied' ? 1 : LOOKS);
     if (answer === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: transactionOf(nonce) };
-    if (answer === 'used' && sentBefore) return { kind: 'settled', evidence: 'nonce' };
     if (answer === 'denied' && !sentBefore) return { kind: 'refused', reason: 'denied', evidence: 'unsent' };
     return { kind: 'uncertain', cause: answer };
   };
@@ -159,13 +158,10 @@ export function createSimRail(
     verify,
     settle: (proof, _offer, writeAhead, history = { sentBefore: false }) =>
       kind === 'local' ? settleLocally(proof, writeAhead, history) : settleRemotely(proof, history.sentBefore),
-    async reconcile(proof, _offer, _known, { sentBefore } = { sentBefore: false }) {
+    async reconcile(proof) {
       const nonce = nonceOf(proof);
       if (kind !== 'blind') return read(nonce);
-      if (!chain.expired(nonce)) return { kind: 'open' };
-      if (!sentBefore) return NO_READING;
-      const verdict = await verify(proof);
-      return verdict.kind === 'refused' && verdict.nonceSpent ? { kind: 'settled', evidence: 'nonce' } : NO_READING;
+      return chain.expired(nonce) ? NO_READING : { kind: 'open' };
     },
     check: async () => undefined,
   };

@@ -28,7 +28,7 @@ export async function runSeed(
       method: chance.pick(['GET', 'POST']),
       rail,
       honoursKeys: chance.happens(0.8),
-      onStoreLoss: 'deliver',
+      payToExclusive: true,
       backendTimeoutMs: chance.pick([2_000, 10_000]),
       settle: mutant.settle ?? (seed % 3 === 0 ? 'after' : 'before'),
       mandated: seed % 2 === 0,

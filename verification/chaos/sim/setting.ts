@@ -1,6 +1,5 @@
 /** The constants of one simulated run. */
 
-import type { StoreLossPolicy } from '../../../src/payments/settlement/store-loss.ts';
 import type { RailKind } from './rail.ts';
 
 /** The constants of a run. */
@@ -8,7 +7,7 @@ export interface Setting {
   readonly method: 'GET' | 'POST';
   readonly rail: RailKind;
   readonly honoursKeys: boolean;
-  readonly onStoreLoss: StoreLossPolicy;
+  readonly payToExclusive: boolean;
   readonly backendTimeoutMs: number;
   /** Whether the money moves before the backend is called, or after it answered. */
   readonly settle: 'before' | 'after';

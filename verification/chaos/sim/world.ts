@@ -207,7 +207,7 @@ export class World implements Conductor {
       reserveBackend: this.merchant.reserve(process),
       resource: resourceOf(this.setting),
       settle: this.setting.settle,
-      onStoreLoss: this.setting.onStoreLoss,
+      payToExclusive: this.setting.payToExclusive,
       sink: { push: (event) => void this.flushed.push(event), withdraw: () => [] },
       random: () => 0.5,
       onBug,

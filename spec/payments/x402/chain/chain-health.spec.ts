@@ -315,13 +315,13 @@ describe('the health of a node by the readings of its chain', () => {
       clock = LOGS_LAG_MS;
       await rail.check();
       assert.equal((await rail.verify(fresh, stage.offer)).kind, 'unavailable');
-      assert.equal((await rail.reconcile(fresh, stage.offer, undefined)).kind, 'unknown');
-      assert.equal((await rail.reconcile(proof, stage.offer, transaction)).kind, 'unknown');
+      assert.equal((await rail.reconcile(fresh, stage.offer)).kind, 'unknown');
+      assert.equal((await rail.reconcile(proof, stage.offer, { sentBefore: true, transaction })).kind, 'unknown');
       await node.become('honest');
       await rail.check();
       assert.equal((await rail.verify(fresh, stage.offer)).kind, 'valid');
-      assert.equal((await rail.reconcile(fresh, stage.offer, undefined)).kind, 'open');
-      assert.equal((await rail.reconcile(proof, stage.offer, transaction)).kind, 'settled');
+      assert.equal((await rail.reconcile(fresh, stage.offer)).kind, 'open');
+      assert.equal((await rail.reconcile(proof, stage.offer, { sentBefore: true, transaction })).kind, 'settled');
     });
   });
 

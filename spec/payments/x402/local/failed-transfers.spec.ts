@@ -51,8 +51,8 @@ describe('a transfer that fails in its block', () => {
     assert.ok(tookMs < SOON_MS, `${Math.round(tookMs)} ms`);
     await stage.local.mint(account.address, PRICE_UNITS);
     const stranger = await stage.actors.submit(proof);
-    const paid = { kind: 'settled', evidence: 'logs', transaction: stranger };
-    assert.deepEqual(await rail.reconcile(proof, stage.offer, transaction), paid);
+    const paid = { kind: 'settled', evidence: 'logs', transaction: stranger, by: 'others' };
+    assert.deepEqual(await rail.reconcile(proof, stage.offer, { sentBefore: true, transaction }), paid);
   });
 
   it('is no failure while the newest block of the node is older: another transaction of its block may have paid', async () => {

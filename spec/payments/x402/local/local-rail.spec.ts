@@ -104,7 +104,14 @@ describe('the local rail on a real chain', () => {
     for (const { proof, mark, outcome } of settled) {
       assert.equal(outcome.kind, 'settled');
       assert.equal(await rail.markOf?.(outcome.transaction ?? '', proof), mark);
-      assert.deepEqual(await rail.reconcile(proof, offer, undefined), outcome);
+      assert.deepEqual(
+        await rail.reconcile(proof, offer, { sentBefore: true, mark }),
+        outcome,
+        'the mark shows whose it is',
+      );
+      assert.deepEqual(await rail.reconcile(proof, offer), { ...outcome, by: 'unknown' });
+      const other = { sentBefore: true, mark: 'f'.repeat(64) };
+      assert.deepEqual(await rail.reconcile(proof, offer, other), { ...outcome, by: 'others' });
     }
     assert.ok(new Set(settled.map(({ outcome }) => outcome.transaction)).size < buyers.length);
     for (const { account } of buyers) assert.equal(await local.balanceOf(account.address), 0n);
@@ -143,7 +150,7 @@ describe('the local rail on a real chain', () => {
     });
     assert.equal(outcome.kind, 'uncertain');
     assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
-    assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'open');
+    assert.equal((await rail.reconcile(proof, offer)).kind, 'open');
     assert.equal((await settle(proof)).outcome.kind, 'settled');
   });
 
@@ -152,27 +159,30 @@ describe('the local rail on a real chain', () => {
     const first = await settle(proof);
     assert.deepEqual(await rail.verify(proof, offer), { kind: 'refused', reason: SPENT, nonceSpent: true });
     const again = await settle(proof);
-    assert.deepEqual(again.outcome, first.outcome);
+    // Of its account, and without a mark: the store that sent it is the one that has its hash.
+    assert.deepEqual(again.outcome, { ...first.outcome, by: 'unknown' });
     assert.equal(again.written.length, 0);
-    assert.deepEqual(await rail.reconcile(proof, offer, undefined), first.outcome);
-    assert.deepEqual(await rail.reconcile(proof, offer, first.outcome.transaction), first.outcome);
+    assert.deepEqual(
+      await rail.reconcile(proof, offer, { sentBefore: true, transaction: first.outcome.transaction }),
+      first.outcome,
+    );
   });
 
-  it('counts a payment that a stranger submitted first', async () => {
+  it('recognises a payment that a stranger submitted first', async () => {
     const { proof } = await actors.buyer();
     const transaction = await actors.submit(proof);
     const { outcome, written } = await settle(proof);
-    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction, by: 'others' });
     assert.equal(written.length, 0);
   });
 
-  it('counts a payment that a stranger slips in between simulation and broadcast', async () => {
+  it('recognises a payment that a stranger slips in between simulation and broadcast', async () => {
     const { proof } = await actors.buyer();
     let transaction: string | undefined;
     const outcome = await rail.settle(proof, offer, async () => {
       transaction = await actors.submit(proof);
     });
-    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction });
+    assert.deepEqual(outcome, { kind: 'settled', evidence: 'logs', transaction, by: 'others' });
   });
 
   it('refuses a cancelled authorization: the nonce is spent without a payment', async () => {
@@ -180,7 +190,7 @@ describe('the local rail on a real chain', () => {
     await actors.cancel(account, proof);
     const { outcome } = await settle(proof);
     assert.equal(outcome.kind === 'refused' && outcome.evidence, 'elsewhere');
-    assert.equal((await rail.reconcile(proof, offer, undefined)).kind, 'refused');
+    assert.equal((await rail.reconcile(proof, offer)).kind, 'refused');
   });
 
   it('refuses an authorization that the payer spent on itself', async () => {
@@ -242,10 +252,13 @@ describe('the local rail on a real chain', () => {
     const { outcome, written } = await settle(proof, hasty);
     assert.equal(outcome.kind, 'uncertain');
     assert.equal(outcome.transaction, written[0]?.hash);
-    assert.equal((await rail.reconcile(proof, offer, outcome.transaction)).kind, 'open');
+    assert.equal(
+      (await rail.reconcile(proof, offer, { sentBefore: true, transaction: outcome.transaction })).kind,
+      'open',
+    );
     await local.request('evm_setAutomine', [true]);
     await local.request('evm_mine', []);
-    assert.deepEqual(await rail.reconcile(proof, offer, outcome.transaction), {
+    assert.deepEqual(await rail.reconcile(proof, offer, { sentBefore: true, transaction: outcome.transaction }), {
       kind: 'settled',
       evidence: 'logs',
       transaction: outcome.transaction,
@@ -273,7 +286,7 @@ describe('the local rail on a real chain', () => {
         assert.equal((await blind.verify(proof, offer)).kind, 'unavailable');
         const { outcome, written } = await settle(proof, blind);
         assert.deepEqual([outcome.kind, written.length], ['uncertain', 0]);
-        assert.equal((await blind.reconcile(proof, offer, undefined)).kind, 'unknown');
+        assert.equal((await blind.reconcile(proof, offer)).kind, 'unknown');
         assert.ok(await blind.check());
       },
     );

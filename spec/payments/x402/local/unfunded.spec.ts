@@ -107,7 +107,7 @@ describe('a relayer that runs out of gas', () => {
     });
     assert.equal(outcome.kind, 'withdrawn');
     const { transaction } = outcome;
-    assert.deepEqual(await rail.reconcile(proof, offer, transaction), {
+    assert.deepEqual(await rail.reconcile(proof, offer, { sentBefore: false, transaction }), {
       kind: 'settled',
       evidence: 'logs',
       transaction,

@@ -44,17 +44,23 @@ export function paysOffer({ payload }: Proof, offer: PaymentRequirements): boole
   return to.toLowerCase() === offer.payTo.toLowerCase() && BigInt(value) === BigInt(offer.amount);
 }
 
-/** The chain's evidence in the words of the rail. */
+/** The chain's evidence in the words of the rail; all but the known transaction is by others. */
 export async function readingOf(chain: Chain, query: EvidenceQuery): Promise<Reading> {
   const evidence = await chain.readEvidence(query);
-  return decided(evidence) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
+  return decided(evidence, query) ?? (evidence.kind === 'unknown' ? evidence : { kind: 'open' });
 }
 
 /** What the chain shows definitely; undefined while it can still change. */
-export function decided(evidence: Evidence): Settled | Worthless | undefined {
+export function decided(
+  evidence: Evidence,
+  { knownTransaction }: Pick<EvidenceQuery, 'knownTransaction'>,
+): Settled | Worthless | undefined {
   switch (evidence.kind) {
-    case 'paid':
-      return { kind: 'settled', evidence: 'logs', transaction: evidence.transaction };
+    case 'paid': {
+      const { transaction } = evidence;
+      const by = transaction === knownTransaction ? {} : { by: 'others' as const };
+      return { kind: 'settled', evidence: 'logs', transaction, ...by };
+    }
     case 'worthless': {
       const { reason, transaction } = evidence;
       const how = reason === EXPIRED ? 'expired' : 'elsewhere';
@@ -80,7 +86,7 @@ export async function confirmPayment(
   const ends = performance.now() + waitMs;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     const evidence = await chain.readEvidence(query);
-    const shown = decided(evidence);
+    const shown = decided(evidence, query);
     if (shown !== undefined) return shown;
     const { knownTransaction } = query;
     const known = knownTransaction === undefined ? {} : { transaction: knownTransaction };

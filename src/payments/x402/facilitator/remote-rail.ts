@@ -2,10 +2,10 @@
  * The rail without a key in the gateway: facilitators settle, the chain confirms if there is one.
  */
 
-import type { RailFault, RailVerdict, Settled, Settlement } from '../../rail.ts';
+import type { RailFault, RailVerdict, Reading, Settlement } from '../../rail.ts';
 import type { Chain } from '../chain/chain.ts';
 import { confirmPayment, decided, evidenceQuery, paysOffer, readingOf } from '../chain/payment-reading.ts';
-import { nodeFailure, READING_DEADLINE_MS } from '../chain/rpc.ts';
+import { nodeFailure } from '../chain/rpc.ts';
 import type { EntryOf } from '../wire/bazaar.ts';
 import { isNonceSpent, NONCE_ALREADY_USED, refusedBeforeBroadcast, SETTLEMENT_PENDING } from '../wire/reasons.ts';
 import type { Confirmation, FacilitatorConfig } from '../wire/settings.ts';
@@ -78,18 +78,18 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       // Nothing is sent; not "refused", because what an earlier attempt sent is unknown here.
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
       const ends = performance.now() + deadlines.settleMs;
-      let { sentBefore } = history;
+      let { sentBefore, transaction } = history;
       let answer: SettleAnswer | undefined;
-      let transaction: string | undefined;
       for (const turn of failover.turns(deadlines.settleMs)) {
         // The same payload cannot pay twice, but after a payment no other facilitator is asked.
         if (answer !== undefined && chain !== undefined) {
           const query = evidenceQuery(proof, offer, transaction);
-          const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS));
-          if (shown !== undefined) return shown;
+          const shown = decided(await chain.readEvidence(query, GLANCE_DEADLINE_MS), query);
+          if (shown !== undefined) return caused(shown, sentBefore);
         }
         answer = await turn.ask((facilitator, ms) => facilitator.settle(proof, offer, ms));
-        transaction = answer.transaction ?? transaction;
+        // The transaction that used a nonce before is not known to be one of this settlement.
+        if (answer.kind !== 'denied' || !isNonceSpent(answer.reason)) transaction = answer.transaction ?? transaction;
         if (answer.kind !== 'none') break;
         sentBefore ||= answer.unsent !== true;
       }
@@ -101,20 +101,16 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
       // Further blocks need more time.
       const confirmMs = confirmations > 1 ? deadlines.settleMs : deadlines.confirmMs;
       const waitMs = maySettleSoon ? Math.min(confirmMs, ends - performance.now()) : 0;
-      return confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
+      const shown = await confirmPayment(chain, evidenceQuery(proof, offer, transaction), waitMs, cause);
+      return caused(shown, sentBefore || mayHaveSent(answer));
     },
 
-    async reconcile(proof, offer, knownTransaction, history = { sentBefore: false }) {
-      if (chain !== undefined) return readingOf(chain, evidenceQuery(proof, offer, knownTransaction));
+    async reconcile(proof, offer, { sentBefore, transaction } = { sentBefore: false }) {
+      if (chain !== undefined)
+        return caused(await readingOf(chain, evidenceQuery(proof, offer, transaction)), sentBefore);
       const left = Number(proof.payload.payload.authorization.validBefore) - now() / 1_000;
       // The nonce is the chain's own idempotency key: the same payload may be sent again.
       if (left >= VALID_BEFORE_MARGIN_SECONDS) return { kind: 'open' };
-      if (history.sentBefore)
-        for (const turn of failover.turns(Math.min(deadlines.verifyMs, READING_DEADLINE_MS))) {
-          const answer = await turn.ask((facilitator, ms) => facilitator.verify(proof, offer, ms));
-          if (answer.kind === 'invalid' && isNonceSpent(answer.reason)) return settledByNonce(knownTransaction);
-          if (answer.kind !== 'none') break;
-        }
       return { kind: 'unknown', cause: 'there is no RPC URL to ask the chain' };
     },
 
@@ -160,26 +156,33 @@ function refusedVerdict(reason: string, nonceSpent: boolean): RailVerdict {
 }
 
 /**
- * Decides without a chain: a claim counts, "nonce already used" counts for what may have been sent
- * before, and a definite refusal counts when nothing was. Everything else is open.
+ * Whether a facilitator may have paid by a transaction that it did not name: another one took the
+ * place of the one that it did, or it names none yet.
+ */
+function mayHaveSent(answer: SettleAnswer): boolean {
+  return answer.kind !== 'denied' || answer.reason === SETTLEMENT_PENDING;
+}
+
+/** A payment that no facilitator has claimed is one of this store at most where its end is open. */
+function caused<Shown extends Settlement | Reading>(shown: Shown, mayBeOurs: boolean): Shown {
+  return shown.kind === 'settled' && shown.by !== undefined && mayBeOurs ? { ...shown, by: 'unknown' } : shown;
+}
+
+/**
+ * Decides without a chain: a claim counts, and a definite refusal counts when nothing was sent
+ * before. Everything else is open. That the nonce is used proves nothing: it may be cancelled, or
+ * spent on another payee.
  * @param transaction The last hash that any facilitator named.
  */
 function takenAtItsWord(answer: SettleAnswer, sentBefore: boolean, transaction: string | undefined): Settlement {
   if (answer.kind === 'claimed') return { kind: 'settled', evidence: 'claim', transaction: answer.transaction };
   if (answer.kind === 'denied') {
     const { reason, namedTransaction } = answer;
-    // Payee and value are signed: a nonce that was used on chain paid us (x402 4.2).
-    if (sentBefore && isNonceSpent(reason)) return settledByNonce(transaction);
     if (!sentBefore && !namedTransaction && refusedBeforeBroadcast(reason))
       return { kind: 'refused', reason, evidence: 'unsent' };
   }
   const { cause } = unproven(answer);
   return { kind: 'uncertain', cause, ...(transaction === undefined ? {} : { transaction }) };
-}
-
-/** Paid, because the nonce of something that was sent is reported as used. */
-function settledByNonce(transaction: string | undefined): Settled {
-  return { kind: 'settled', evidence: 'nonce', ...(transaction === undefined ? {} : { transaction }) };
 }
 
 /** The cause if the chain does not decide, and whether it may decide soon. */

@@ -29,6 +29,8 @@ interface Refusal {
 export class LanePayment {
   readonly order: LaneOrder;
   readonly settlement: Promise<Settlement>;
+  /** The hashes of its transactions, all of which its record has or had. */
+  readonly signed = new Set<string>();
   readonly #resolve: (settlement: Settlement | Promise<Settlement>) => void;
   #sent = false;
   #refusal: Refusal | undefined;
@@ -101,8 +103,10 @@ export async function keepHash(payments: readonly LanePayment[], signed: SignedT
   const lost: { payment: LanePayment; cause: unknown }[] = [];
   for (const [at, payment] of payments.entries()) {
     const result = written[at];
-    if (result?.status === 'fulfilled') kept.push(payment);
-    else lost.push({ payment, cause: result?.reason });
+    if (result?.status === 'fulfilled') {
+      payment.signed.add(signed.hash);
+      kept.push(payment);
+    } else lost.push({ payment, cause: result?.reason });
   }
   return { kept, lost };
 }

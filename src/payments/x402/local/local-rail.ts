@@ -1,7 +1,7 @@
 /** The rail that settles by itself, through its lane; outcomes are read from the logs. */
 
 import { getCode } from 'viem/actions';
-import type { RailFault, RailVerdict, Settlement, SettlementHistory } from '../../rail.ts';
+import type { RailFault, RailVerdict, Reading, Settlement, SettlementHistory } from '../../rail.ts';
 import type { RelayerLeases } from '../../relayer-leases.ts';
 import type { Chain } from '../chain/chain.ts';
 import { clientOver } from '../chain/client.ts';
@@ -88,10 +88,34 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
     const query = { ...evidenceQuery(proof, offer, transaction), inBatch };
     const outcome = await confirmPayment(chain, query, waitMs, cause);
     if (failedByPayer(outcome)) failedPayers.add(payment.payer);
-    return outcome;
+    return caused(outcome, payment.order, payment.signed);
   };
-  const refuse = ({ order: { proof, offer }, history }: LanePayment, verdict: Refusing): Promise<Settlement> =>
-    afterFailedSimulation(verdict, history, chain, proof, offer);
+  /** Who sent a transaction, and the mark of the payment in it; undefined: the node has it not. */
+  const sentAs = async (transaction: string, { payload }: Proof) => {
+    const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
+    if (sent === null) return undefined;
+    const isOwn = (await ownAddresses()).includes(sent.from);
+    return { isOwn, mark: markOf(sent.input, payload.payload.authorization) };
+  };
+  /**
+   * The mark shows for which record a transaction was made that the record does not name, whichever
+   * account sent it: a transaction has one mark for an authorization. Never rejects.
+   */
+  const caused = async <Shown extends Settlement | Reading>(
+    shown: Shown,
+    { proof, history }: Pick<LanePayment['order'], 'proof' | 'history'>,
+    signed?: ReadonlySet<string>,
+  ): Promise<Shown> => {
+    if (shown.kind !== 'settled' || shown.by === undefined) return shown;
+    const { by: _by, ...ours } = shown;
+    if (signed?.has(shown.transaction)) return ours as Shown;
+    const sent = await sentAs(shown.transaction, proof).catch(() => undefined);
+    if (sent?.mark !== undefined && sent.mark === history.mark) return ours as Shown;
+    const mayBeOurs = sent === undefined || (sent.isOwn && (sent.mark === undefined || history.mark === undefined));
+    return { ...shown, by: mayBeOurs ? 'unknown' : 'others' };
+  };
+  const refuse = async ({ order: { proof, offer }, history }: LanePayment, verdict: Refusing): Promise<Settlement> =>
+    caused(await afterFailedSimulation(verdict, history, chain, proof, offer), { proof, history });
   /** An account has numbers, funds and transactions of its own, so it has a lane of its own. */
   const openAccount = async (key: string) => {
     const relayer = await createRelayer(rpc, chainId, key, fees);
@@ -176,8 +200,11 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
       const endsAt = monotonic() + settleDeadlineMs;
       if (!paysOffer(proof, offer)) return { kind: 'uncertain', cause: 'the authorization does not pay this offer' };
       // Such a payer's code may answer yes when asked and no in a block: it is sent once.
-      if (history.sentBefore && proof.signedBy === 'contract')
-        return confirmPayment(chain, evidenceQuery(proof, offer), 0, 'a contract that pays is not sent a second time');
+      if (history.sentBefore && proof.signedBy === 'contract') {
+        const query = evidenceQuery(proof, offer, history.transaction);
+        const shown = await confirmPayment(chain, query, 0, 'a contract that pays is not sent a second time');
+        return caused(shown, { proof, history });
+      }
       if (failedPayers.has(payerOf(proof))) return afterFailedSimulation(PAUSED, history, chain, proof, offer);
       const transfer = transferOf(proof);
       const simulatedAt = passedAt.at(transfer.data);
@@ -185,12 +212,14 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
       return sender().lane.settle({ proof, offer, transfer, history, writeAhead, endsAt, simulatedAt });
     },
 
-    reconcile: (proof, offer, knownTransaction) => readingOf(chain, evidenceQuery(proof, offer, knownTransaction)),
+    async reconcile(proof, offer, history = { sentBefore: false }) {
+      const shown = await readingOf(chain, evidenceQuery(proof, offer, history.transaction));
+      return caused(shown, { proof, history });
+    },
 
-    async markOf(transaction, { payload }) {
-      const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
-      if (sent === null || !(await ownAddresses()).includes(sent.from)) return undefined;
-      return markOf(sent.input, payload.payload.authorization);
+    async markOf(transaction, proof) {
+      const sent = await sentAs(transaction, proof);
+      return sent?.isOwn === true ? sent.mark : undefined;
     },
 
     async check() {
@@ -228,7 +257,7 @@ function onceKnown(ask: () => Promise<boolean>): () => Promise<boolean> {
  */
 export async function afterFailedSimulation(
   verdict: Refusing,
-  { sentBefore, withdrawnBefore = false }: SettlementHistory,
+  { sentBefore, withdrawnBefore = false, transaction }: SettlementHistory,
   chain: Chain,
   proof: Proof,
   offer: PaymentRequirements,
@@ -238,7 +267,8 @@ export async function afterFailedSimulation(
   if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
   if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
     return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
-  return confirmPayment(chain, evidenceQuery(proof, offer), 0, `the simulation failed with ${verdict.reason}`);
+  const query = evidenceQuery(proof, offer, transaction);
+  return confirmPayment(chain, query, 0, `the simulation failed with ${verdict.reason}`);
 }
 
 /** Excludes transfers that were only too late for their block. */

@@ -12,6 +12,7 @@ import type { Chain } from '../chain/chain.ts';
 import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
 import { transferCall } from '../evm/calldata.ts';
 import { exclusionOf } from '../local/sent-transactions.ts';
+import { whyElsewhere } from '../wire/elsewhere.ts';
 import type { Eip3009Authorization } from '../wire/types.ts';
 import type { RefundSender, SignedRefund } from './sender.ts';
 import { readPayment, readRefund, refundAuthorization } from './transfer.ts';
@@ -63,13 +64,6 @@ export function whyNotDue(record: PaymentRecord, terms: RefundParts['terms'], co
   return sending === 'begun' && !confirmed
     ? 'its answer may have arrived: ask the payer, then name it with --confirm-uncertain'
     : undefined;
-}
-
-/** Why a payment is of no asset of this configuration; undefined where it is. */
-export function whyElsewhere(paid: RefundParts['terms'], { network, asset }: RefundParts['terms']): string | undefined {
-  return paid.network === network && paid.asset.toLowerCase() === asset.toLowerCase()
-    ? undefined
-    : `it was paid in ${paid.asset} on ${paid.network}, and this configuration has ${asset} on ${network}`;
 }
 
 /** @param confirmed the payer says that an answer which may have arrived did not */

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
+import { eip155ChainId } from '../../pricing/networks.ts';
 import { BAZAAR, isOfTool, TOOL_ECHO } from './bazaar.ts';
 import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, ResourceInfo } from './types.ts';
 
@@ -98,6 +99,28 @@ interface ReplaySubject {
 export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): string {
   const subject = `x402|${chainId}|${asset.toLowerCase()}|${from.toLowerCase()}|${nonce.toLowerCase()}`;
   return createHash('sha256').update(subject).digest('hex');
+}
+
+/**
+ * The replay key of a proof in the asset of this configuration and, where the proof names another
+ * asset or network, the one that its payment has there.
+ */
+export function replayKeys(
+  { accepted, payload: { authorization } }: PaymentPayload,
+  own: Pick<ReplaySubject, 'chainId' | 'asset'>,
+): readonly [KeyOnChain] | readonly [KeyOnChain, KeyOnChain] {
+  const keyOf = ({ chainId, asset }: typeof own): KeyOnChain => ({
+    payId: replayKey({ ...authorization, chainId, asset }),
+    chainId,
+  });
+  const chainId = eip155ChainId(accepted.network);
+  const isOwn = chainId === own.chainId && accepted.asset === own.asset.toLowerCase();
+  return isOwn || chainId === undefined ? [keyOf(own)] : [keyOf(own), keyOf({ chainId, asset: accepted.asset })];
+}
+
+interface KeyOnChain {
+  readonly payId: string;
+  readonly chainId: number;
 }
 
 function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
