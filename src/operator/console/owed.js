@@ -88,7 +88,7 @@ export function refundFacts({ receipt, standing, until }) {
       ? { unconfirmed: "by the facilitator's word alone: look at the chain first" }
       : {}),
     ...(metadata?.deliveryUncertain === true
-      ? { 'may have arrived': 'the gateway died while the answer left: ask the payer first' }
+      ? { 'may have arrived': 'bytes of the answer left, or may have: ask the payer first' }
       : {}),
     'settled at': payment.settledAt,
     resource: receipt.resourceId,

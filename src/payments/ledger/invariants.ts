@@ -63,6 +63,7 @@ const like =
   (value) =>
     typeof value === 'string' && pattern.test(value);
 const digest = like(SHA256_HEX);
+const optionalCount: Rule = (value) => value === undefined || count(value);
 const optionalDigest: Rule = (value) => value === undefined || digest(value);
 
 const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
@@ -109,6 +110,9 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
   recovered: (value) => value === undefined || value === 'chain',
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
+  sendings: optionalCount,
+  sentBytes: optionalCount,
+  ofBytes: optionalCount,
   refundTransaction: optionalText,
   answered: (value) => value === undefined || positive(value),
 };

@@ -5,7 +5,7 @@
 
 import { TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
-import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
 import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
@@ -26,10 +26,10 @@ export const MANDATE_USED =
 export async function backendFailed(
   call: FundedCall,
   deliveries: DeliveryRecorder,
-  failed: WorkFailure,
+  failed: WorkFailure & Pick<Undelivered, 'sent'>,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
-  const { requestWritten, cause } = failed;
+  const { requestWritten, cause, sent } = failed;
   const paid = funding.kind === 'paid';
   const { code, details, durationMs } = recordFailure(call, failed, paid);
   if (!paid) {
@@ -54,6 +54,7 @@ export async function backendFailed(
     requestWritten,
     repeatable,
     answer: undefined,
+    sent,
   });
   return undeliveredError(record, { retryable: repeatable || !requestWritten, details, cause });
 }
