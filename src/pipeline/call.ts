@@ -104,7 +104,7 @@ export interface Collecting {
   /** The terms of the earlier purchase. */
   readonly agreed: Agreed;
   /** The call as it was refused, and what for. */
-  readonly before: ReceivedCall | ResolvedCall;
+  readonly before: ReceivedCall | ResolvedCall | ProvenCall;
   readonly otherwise: GatewayError;
 }
 

@@ -3,9 +3,9 @@
 import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
+import type { Sent } from '../../payments/delivery/delivery-recorder.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
-import type { Sent } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
 import { endWith } from '../../server/http/end-with.ts';
 import { takesTrailers } from '../../server/http/headers.ts';

@@ -177,14 +177,17 @@ export function createDeliveryRecorder(
     const at = new Date();
     const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
     const settledAt = new Date(record.settledAt ?? at);
-    const receipt = receiptOf({ ...record, ...change.facts }, {
-      settledAt,
-      at,
-      durationMs: facts.durationMs,
-      delivery,
-      callId: facts.callId,
-      ...resumed,
-    });
+    const receipt = receiptOf(
+      { ...record, ...change.facts },
+      {
+        settledAt,
+        at,
+        durationMs: facts.durationMs,
+        delivery,
+        callId: facts.callId,
+        ...resumed,
+      },
+    );
     const ended = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
     const command = { ...ended, ...fencingToken(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;

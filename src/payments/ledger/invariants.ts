@@ -88,6 +88,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   backendRequest: text,
   keyDigest: optionalDigest,
   tokenDigest: optionalDigest,
+  proofDigest: optionalText,
   mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
   settle: (value) => value === undefined || value === 'after',
 };
@@ -115,6 +116,7 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   ofBytes: optionalCount,
   refundTransaction: optionalText,
   answered: (value) => value === undefined || positive(value),
+  bought: optionalDigest,
 };
 
 /** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
@@ -215,8 +217,9 @@ export function assertKeeping(keeping: Keeping | undefined): void {
  */
 export function assertFacts(
   to: PaymentState | undefined,
-  { evidence, transaction, reason, refundTransaction, answered }: PaymentFacts,
+  { evidence, transaction, reason, refundTransaction, answered, bought }: PaymentFacts,
 ): void {
+  if (bought !== undefined && to !== undefined) throw new LedgerCorruption(`${to} with the buyer of an answer`);
   if (!RECORD.answered(answered)) throw new LedgerCorruption('answered is malformed');
   if (answered === undefined ? to === 'worked' : to !== 'worked' && to !== 'settling')
     throw new LedgerCorruption(

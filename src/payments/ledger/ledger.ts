@@ -68,6 +68,8 @@ export interface PaymentTerms {
    * beside a key, which counts alone; the terms of a call may bring both.
    */
   readonly tokenDigest?: string;
+  /** `proofDigest` of the proof that reserved it; absent from records of an earlier release. */
+  readonly proofDigest?: string;
   /**
    * The mandate of this purchase as text (`StoredMandate`). Its uses are reserved, committed and
    * released in the writes of this record; only what the first reservation brought counts.
@@ -127,6 +129,8 @@ export interface PaymentRecord extends PaymentTerms {
   readonly refundTransaction?: string;
   /** HTTP status of the backend's answer that was there before the settlement. */
   readonly answered?: number;
+  /** Of a refused one with an answer: the payId of the payment that buys it. */
+  readonly bought?: string;
 }
 
 /**
@@ -270,6 +274,8 @@ export interface PaymentFacts {
   readonly refundTransaction?: string;
   /** Comes with `worked` or `settling`, and the answer with it, and with no other command. */
   readonly answered?: number;
+  /** Comes with a note, and only a refused record takes it. */
+  readonly bought?: string;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;
 }

@@ -48,10 +48,8 @@ export interface Delivery {
 }
 
 /** What of a record goes into its receipt; only evidence `nonce` comes without a transaction. */
-type SettledTerms = PaymentTerms & Pick<
-    PaymentRecord,
-    'transaction' | 'evidence' | 'recovered' | 'sending' | 'sentBytes' | 'ofBytes'
-  >;
+type SettledTerms = PaymentTerms &
+  Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending' | 'sentBytes' | 'ofBytes'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
 export function receiptOf(

@@ -113,7 +113,8 @@ export async function resumeDelivery(
   const hasAnswer = record.reason === ANSWER_KEPT || record.answered !== undefined;
   const kept = hasAnswer ? await context.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(context, record, {}, kept);
-  const mayRun = (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) && (record.sendings ?? 0) < MOST_SENDINGS;
+  const mayRun =
+    (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) && (record.sendings ?? 0) < MOST_SENDINGS;
   if (joined && record.state === 'undelivered') {
     const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
     await context.ledger.note({ ...fencingToken(record), ...parked });
