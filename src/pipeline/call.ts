@@ -18,8 +18,8 @@ import type { JsonObject } from '../json/types.ts';
 import { reasonOfRefusal } from '../mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verdict.ts';
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
-import type { Sent } from '../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
 import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
@@ -215,8 +215,8 @@ export interface RelayOptions extends PaymentAnnotations {
 
 /**
  * How the relay of an answer ended. `busy`: no memory to hold the answer as a whole; its rest is
- * still unread. `broken`: the backend's answer broke off after its head was sent. `sent`: what left of
- * an answer that was paid for.
+ * still unread. `broken`: the backend's answer broke off after its head was sent. `sent`: what left
+ * of an answer that was paid for.
  */
 export type Relayed =
   | { readonly kind: 'finished' }

@@ -92,7 +92,7 @@ export interface Receipt {
     readonly callId?: string;
     /** Bytes of the answer left, and its end is not known to have: it may have arrived. */
     readonly deliveryUncertain?: true;
-    /** Of such an answer: the most bytes of its body that left, as far as a process wrote it down. */
+    /** Of such an answer: the most bytes of its body that left, as far as that is known. */
     readonly sentBytes?: number;
     /** How many its body has; absent where that is not known. */
     readonly ofBytes?: number;

@@ -24,6 +24,7 @@ import {
   REQUEST_MAY_BE_WRITTEN,
   REQUEST_NOT_WRITTEN,
   receiptOf,
+  type Sent,
 } from '../ledger/payment-receipt.ts';
 import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import { LEASE_MS, type Lease } from '../settlement/reservations.ts';
@@ -80,16 +81,6 @@ export interface Undelivered {
   readonly repeatable: boolean;
   /** What of the answer left; absent where no byte was to leave, or where it is not known. */
   readonly sent?: Sent | undefined;
-}
-
-/** What of an answer was handed to the connection: at least as much as left. */
-export interface Sent {
-  /** False: certainly nothing left, not even the head. */
-  readonly begun: boolean;
-  /** Of the body. */
-  readonly bytes: number;
-  /** Length of the body; 0: not known. */
-  readonly of: number;
 }
 
 export interface DeliveryFacts {

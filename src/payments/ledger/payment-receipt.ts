@@ -47,6 +47,16 @@ export interface Delivery {
   readonly digests?: ReceiptDigests | undefined;
 }
 
+/** What of an answer was handed to the connection: at least as much as left. */
+export interface Sent {
+  /** False: certainly nothing left, not even the head. */
+  readonly begun: boolean;
+  /** Of the body. */
+  readonly bytes: number;
+  /** Length of the body; 0: not known. */
+  readonly of: number;
+}
+
 /** What of a record goes into its receipt; only evidence `nonce` comes without a transaction. */
 type SettledTerms = PaymentTerms &
   Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending' | 'sentBytes' | 'ofBytes'>;

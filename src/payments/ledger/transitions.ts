@@ -72,8 +72,8 @@ export function isFinal(state: PaymentState): boolean {
 const IDLE_STATES: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn'];
 
 /**
- * Where facts may be noted: nothing but who buys its answer in a final state. A `reserved` record may be deleted, so
- * it must have no transaction.
+ * Where facts may be noted: nothing but who buys its answer in a final state. A `reserved` record
+ * may be deleted, so it must have no transaction.
  */
 export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
   if (facts.bought !== undefined) return ['refused'];

@@ -101,8 +101,8 @@ function transactionOf({ transaction }: PaymentRecord): { readonly transaction?:
 
 /**
  * The money moved earlier and nothing was delivered: the call collects now, unless the backend
- * might do the work twice, or bytes of its answers have left too often. `joined`: this call has just waited for a delivery that failed; if each
- * copy tried again, the backend would get them all.
+ * might do the work twice, or bytes of its answers have left too often. `joined`: this call has
+ * just waited for a delivery that failed; if each copy tried again, the backend would get them all.
  */
 export async function resumeDelivery(
   context: LedgerContext,
