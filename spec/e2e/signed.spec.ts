@@ -154,6 +154,14 @@ describe('a gateway with a key of receipts', () => {
       return Buffer.from(JSON.stringify({ ...payload, [member]: undefined })).toString('base64');
     };
 
+    const otherwiseSigned = (from: string): string => {
+      const document = JSON.parse(Buffer.from(from, 'base64').toString()) as { payload: { signature: string } };
+      const { payload } = document;
+      const digit = payload.signature[20] === '0' ? '1' : '0';
+      const signature = payload.signature.slice(0, 20) + digit + payload.signature.slice(21);
+      return Buffer.from(JSON.stringify({ ...document, payload: { ...payload, signature } })).toString('base64');
+    };
+
     it('to its buyer alone, and tells every other caller the same', async () => {
       const stranger = await shop.proof('market_report', input);
       const keyed = await bring(shop.gateway, 'market_report', input, {
@@ -166,6 +174,7 @@ describe('a gateway with a key of receipts', () => {
         // What the chain shows of a proof.
         [receiptId, { 'payment-signature': without('extensions') }],
         [receiptId, { 'payment-signature': stranger }],
+        [receiptId, { 'payment-signature': otherwiseSigned(proof) }],
         [receiptId, { 'payment-signature': without('extensions', stranger), 'idempotency-key': 'guessed' }],
         [newReceiptId(), { 'payment-signature': proof }],
         ['receipt_1', { 'payment-signature': proof }],

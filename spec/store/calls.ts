@@ -180,7 +180,7 @@ function seenOf(seen: Seen, record: PaymentRecord | undefined): Pick<Holder, 'se
 }
 
 function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: PaymentState | undefined): PaymentFacts {
-  const { transaction, rawTransaction, reason, recovered, sending, key } = command;
+  const { transaction, rawTransaction, reason, recovered, sending, sent, bought, key } = command;
   const evidence = command.evidence === 'fitting' ? fitting(to, command.step) : command.evidence;
   return {
     ...(transaction ? { transaction: TRANSACTION } : {}),
@@ -192,6 +192,9 @@ function factsOf(command: Extract<Command, { kind: 'advance' | 'note' }>, to: Pa
     ...((to === 'refunding' || to === 'refunded') !== (command.serial % 16 === 0) ? { refundTransaction: REFUND } : {}),
     ...((to === 'worked') !== (command.serial % 16 === 1) ? { answered: 200 } : {}),
     ...(sending === undefined ? {} : { sending }),
+    ...(sent === undefined ? {} : { sendings: sent, sentBytes: sent * 100_000, ofBytes: 0 }),
+    // A note is for a refused record then; with a change of state it is a bug.
+    ...(bought && (to === undefined || command.serial % 32 === 2) ? { bought: sha256('buyer') } : {}),
     ...(key ? { keyDigest: sha256('first') } : {}),
   };
 }

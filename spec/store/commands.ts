@@ -36,6 +36,10 @@ interface Written extends Held {
   readonly reason: string | undefined;
   readonly recovered: boolean;
   readonly sending: 'begun' | 'ended' | undefined;
+  /** Bytes of an answer that left. */
+  readonly sent: number | undefined;
+  /** A buyer of its answer, where a refused record may be told one. */
+  readonly bought: boolean;
   readonly key: boolean;
   readonly dropReceipt: boolean;
   /** Without a text: what is kept already. */
@@ -112,6 +116,8 @@ const written = {
   reason: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: undefined }),
   recovered: rarely(8),
   sending: fc.constantFrom(undefined, undefined, 'begun' as const, 'ended' as const),
+  sent: fc.option(fc.nat(9), { nil: undefined }),
+  bought: rarely(6),
   key: rarely(8),
   dropReceipt: rarely(8),
   keeping: fc.option(

@@ -157,13 +157,15 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
       const gate = { accepting, reserveBackend: backend.reserve, networkOf };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
+      const find = createFindEarlier(ledger, scope);
+      const collect = createCollect(find, catalogue, parts.events, removedBackend(config));
       return {
         selling,
         middleware: {
           verify: trackInFlight(lifecycle, verify(selling, verifier, networkOf, mandateService)),
-          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer)),
+          settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer, collect)),
         },
-        collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
+        collect,
         findOwn: createFindOwn(ledger, scope),
       };
     },

@@ -89,8 +89,11 @@ function refundOf({ id, resourceId, requestId, at, payment, refund, metadata = {
   ];
 }
 
-function firstOf({ deliveryUncertain, recovered }: NonNullable<Receipt['metadata']>): string | undefined {
-  if (deliveryUncertain === true) return 'ask the payer: it may have arrived';
+function firstOf(metadata: NonNullable<Receipt['metadata']>): string | undefined {
+  const { deliveryUncertain, sentBytes, ofBytes, recovered } = metadata;
+  const sent =
+    sentBytes === undefined ? '' : `, ${sentBytes}${ofBytes === undefined ? '' : ` of ${ofBytes}`} bytes were sent`;
+  if (deliveryUncertain === true) return `ask the payer: it may have arrived${sent}`;
   return recovered === undefined ? undefined : 'look whether you have paid it before the store was lost';
 }
 

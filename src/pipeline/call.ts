@@ -19,6 +19,7 @@ import { reasonOfRefusal } from '../mandates/ap2/model/reasons.ts';
 import type { AcceptedMandate, RefusedMandate } from '../mandates/ap2/model/verdict.ts';
 import type { CarriedMandate } from '../mandates/ap2/token/envelope.ts';
 import type { PaymentRecord } from '../payments/ledger/ledger.ts';
+import type { Sent } from '../payments/ledger/payment-receipt.ts';
 import type { ReadToken } from '../payments/pricing/buyer-token.ts';
 import type { Lease } from '../payments/settlement/reservations.ts';
 import type { ClaimEnd } from '../payments/settlement/task-claims.ts';
@@ -103,7 +104,7 @@ export interface Collecting {
   /** The terms of the earlier purchase. */
   readonly agreed: Agreed;
   /** The call as it was refused, and what for. */
-  readonly before: ReceivedCall | ResolvedCall;
+  readonly before: ReceivedCall | ResolvedCall | ProvenCall;
   readonly otherwise: GatewayError;
 }
 
@@ -214,13 +215,14 @@ export interface RelayOptions extends PaymentAnnotations {
 
 /**
  * How the relay of an answer ended. `busy`: no memory to hold the answer as a whole; its rest is
- * still unread. `broken`: the backend's answer broke off after its head was sent.
+ * still unread. `broken`: the backend's answer broke off after its head was sent. `sent`: what left
+ * of an answer that was paid for.
  */
 export type Relayed =
   | { readonly kind: 'finished' }
-  | { readonly kind: 'client_gone' }
+  | { readonly kind: 'client_gone'; readonly sent?: Sent }
   | { readonly kind: 'busy' }
-  | { readonly kind: 'broken'; readonly error: BackendError };
+  | { readonly kind: 'broken'; readonly error: BackendError; readonly sent?: Sent };
 
 /** A call begins. What its response writer writes is noted as what became of the request. */
 export function receiveCall(res: Response, call: ReceivedCall): void {

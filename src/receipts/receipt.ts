@@ -90,8 +90,12 @@ export interface Receipt {
     readonly refundDue?: true;
     /** The gateway's own name of the call that wrote this (call-id.ts). */
     readonly callId?: string;
-    /** The process died before it wrote how the delivery ended: the answer may have arrived. */
+    /** Bytes of the answer left, and its end is not known to have: it may have arrived. */
     readonly deliveryUncertain?: true;
+    /** Of such an answer: the most bytes of its body that left, as far as that is known. */
+    readonly sentBytes?: number;
+    /** How many its body has; absent where that is not known. */
+    readonly ofBytes?: number;
     /** The store had lost it; made again from what the chain shows. */
     readonly recovered?: 'chain';
   };

@@ -18,7 +18,8 @@ interface Args {
 
 export function verifyReceiptCommand(): Command {
   const about = `Says what a signed receipt, offer or statement of a gateway shows, without any network. FILE: a PAYMENT-RESPONSE or
-PAYMENT-REQUIRED header or its JSON, the answer of /api/purchases, or one JWS. Ends with 1 unless everything in it verifies.`;
+PAYMENT-REQUIRED header or its JSON, the answer of /api/purchases, or one JWS. Ends with 1 unless all that is signed
+verifies and nothing in it says otherwise; members that nothing signs are named.`;
   return defineCommand('verify-receipt', about, 'acg verify-receipt receipt.txt --did did.json --answer report.json')
     .argument('<file>')
     .option('--answer <file>', 'the bytes that were delivered')
@@ -47,7 +48,7 @@ function findKeyOf({ did, jwks }: Args): FindKey | undefined {
   }
 }
 
-/** The lines that tell what a file shows, and whether everything in it verifies. */
+/** The lines that tell what a file shows, and whether all that is signed verifies. */
 export function judge(
   content: string,
   { findKey, answer }: { readonly findKey: FindKey | undefined; readonly answer: Uint8Array | undefined },
@@ -56,8 +57,9 @@ export function judge(
   try {
     const kept = readKept(content);
     const signed = kept.signed.map((text) => readSigned(text, findKey));
-    checkTogether(signed, kept);
+    const unsigned = checkTogether(signed, kept);
     for (const one of signed) lines.push(...linesOf(one));
+    for (const path of unsigned) lines.push(`not signed, and shows nothing: ${path}`);
     if (answer !== undefined) lines.push(answerLine(signed, answer));
     if (findKey !== undefined) return { lines, verified: true };
     lines.push('NOT VERIFIED: no signature was checked; give the keys of the merchant with --did or --jwks');

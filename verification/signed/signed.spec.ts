@@ -193,6 +193,24 @@ describe('acg verify-receipt', () => {
     'a refund beside a statement of none': () => ({
       content: purchase({ refund: { status: 'refunded', transaction: String(other.payment['transaction']) } }),
     }),
+    'another time of delivery beside a statement': () => ({
+      content: purchase({ deliveredAt: '2020-01-01T00:00:00.000Z' }),
+    }),
+    'another amount beside a statement': () => ({
+      content: purchase({ payment: { ...bought.payment, amount: '99.9' } }),
+    }),
+    'a failure beside a receipt': () => ({
+      content: JSON.stringify({ ...bought.payment, success: false, errorReason: 'insufficient_funds' }),
+    }),
+    'the resource of another offer': () => ({
+      content: JSON.stringify({
+        ...challenge,
+        resource: { url: String(payloadOf(bought.receipt)['resourceUrl']).replace('market_report', 'dearer_report') },
+      }),
+    }),
+    'an offer that is signed and not among what is offered': () => ({
+      content: JSON.stringify({ ...challenge, accepts: [] }),
+    }),
     'another price beside a signed offer': () => ({ content: offered({ amount: '1' }) }),
     'another payee beside a signed offer': () => ({ content: offered({ payTo: `0x${'1'.repeat(40)}` }) }),
     'another offer beside the signed one': () => ({
@@ -206,6 +224,31 @@ describe('acg verify-receipt', () => {
     }),
     'nothing that is signed': () => ({ content: JSON.stringify({ ...bought.payment, extensions: {} }) }),
   };
+  const NAMED: Readonly<Record<string, () => { readonly content: string; readonly path: string }>> = {
+    'the time of an offer': () => ({
+      content: offered({ maxTimeoutSeconds: 9 }),
+      path: 'accepts.0.maxTimeoutSeconds',
+    }),
+    'what moves first': () => ({
+      content: offered({ extra: { paymentFlow: 'authorization' } }),
+      path: 'accepts.0.extra.paymentFlow',
+    }),
+    'a member that was added deep inside': () => ({
+      content: purchase({ payment: { ...bought.payment, promise: { of: ['all'] } } }),
+      path: 'payment.promise.of.0',
+    }),
+    'the time of delivery beside a receipt alone': () => ({
+      content: JSON.stringify({ ...bought.payment, deliveredAt: '2020-01-01T00:00:00.000Z' }),
+      path: 'deliveredAt',
+    }),
+  };
+  for (const [title, unsigned] of Object.entries(NAMED))
+    it(`names what nothing signs: ${title}`, () => {
+      const { content, path } = unsigned();
+      const { lines, verified } = verdict({ content });
+      assert.equal(verified, true, lines.join('\n'));
+      assert.ok(lines.includes(`not signed, and shows nothing: ${path}`), lines.join('\n'));
+    });
   for (const [title, mutation] of Object.entries(MUTATIONS))
     it(`refuses ${title}`, () => {
       const { lines, verified } = verdict(mutation());

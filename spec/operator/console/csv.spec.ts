@@ -26,6 +26,8 @@ const FULL: Required<Receipt> = {
     refundDue: true,
     callId: 'call',
     deliveryUncertain: true,
+    sentBytes: 1,
+    ofBytes: 2,
     recovered: 'chain',
   } satisfies Required<NonNullable<Receipt['metadata']>>,
 };

@@ -126,11 +126,50 @@ describe('an answer that has begun to leave', () => {
     assert.deepEqual(await uncertain(), [[true, undefined]]);
   });
 
-  it('and was not sent completely, as its own process knows: nothing is uncertain', async () => {
+  it('and was left by its buyer: uncertain, with what left of it, and the receipts after it say the most', async () => {
     const paid = await pay();
     const own = recorder();
     await own.sending(paid.record);
-    await own.undelivered(paid.record, { ...facts(paid), ...FAILED });
+    await own.undelivered(paid.record, { ...facts(paid), ...FAILED, sent: { begun: true, bytes: 17, of: 17 } });
+    later(60_000);
+    const again = await pay();
+    await own.sending(again.record);
+    await own.undelivered(again.record, { ...facts(again), ...FAILED, sent: { begun: true, bytes: 5, of: 0 } });
+    const metadata = (await receipts()).map((one) => one.metadata);
+    assert.partialDeepStrictEqual(metadata, [{ deliveryUncertain: true, sentBytes: 17, ofBytes: 17 }]);
+    assert.deepEqual((await record())?.sendings, 2);
+  });
+
+  it('three times: the backend is not called again for it, and what is kept is given on', async () => {
+    const own = recorder();
+    const leaves = async (more = {}): Promise<void> => {
+      const paid = await pay();
+      await own.sending(paid.record);
+      await own.undelivered(paid.record, {
+        ...facts(paid),
+        ...FAILED,
+        sent: { begun: true, bytes: 1, of: 9 },
+        ...more,
+      });
+      later(60_000);
+    };
+    await leaves();
+    await leaves();
+    await leaves({ answer: keptAnswer() });
+    for (const _ of [1, 2]) await leaves({ keptBefore: true });
+    later(-300_000);
+    world.terms = { ...world.terms, payId: '2'.repeat(64), nonce: '0xother' };
+    for (const _ of [1, 2, 3]) await leaves();
+    const refused = await settleOnce();
+    assert.ok(refused.kind === 'spent' && refused.state === 'undelivered', refused.kind);
+  });
+
+  it('and of which nothing left, as its own process knows: nothing is uncertain, and no delivery is counted', async () => {
+    const paid = await pay();
+    const own = recorder();
+    await own.sending(paid.record);
+    await own.undelivered(paid.record, { ...facts(paid), ...FAILED, sent: { begun: false, bytes: 0, of: 9 } });
+    assert.equal((await record())?.sendings, 0);
     assert.deepEqual([(await record())?.sending, ...(await uncertain())], ['ended', [false, undefined]]);
     later(60_000);
     await pay();

@@ -37,11 +37,40 @@ describe('the answer of a payment that came to nothing', () => {
   });
 
   it('holds no connection, and needs no backend', async () => {
+    world.reachable = false;
     assert.ok((await settleAfter({ work: { answerOf } })).kind === 'paid');
     assert.equal(world.connections, 0);
+  });
+
+  it('is sold once: the next proof with the same token pays for another call', async () => {
+    assert.ok((await settleAfter({ work: { answerOf } })).kind === 'paid');
     world.terms = { ...world.terms, payId: freshTerms().payId };
-    world.reachable = false;
-    assert.equal((await settleAfter({ work: { answerOf } })).kind, 'paid');
+    const second = await settleAfter({ work: { answerOf } });
+    assert.ok(second.kind === 'paid');
+    assert.deepEqual([second.kept, worked()], [OTHER_ANSWER, 1]);
+  });
+
+  it('is sold once to two proofs at a time', async () => {
+    const other = { ...world.terms, payId: freshTerms().payId };
+    const both = await Promise.all([
+      settleAfter({ work: { answerOf } }),
+      settleAfter({ terms: other, work: { answerOf } }),
+    ]);
+    assert.ok(both.every(({ kind }) => kind === 'paid'));
+    assert.equal(worked(), 1);
+  });
+
+  it('is not sold by the old token to a third proof when the second came to nothing and passed it on', async () => {
+    const { settle } = world.peer.script;
+    world.peer.script.settle = async () => NO_MONEY;
+    await settleAfter({ work: { answerOf } });
+    const passedOn = world.terms.payId;
+    world.peer.script.settle = settle;
+    for (const named of [passedOn, answerOf]) {
+      world.terms = { ...world.terms, payId: freshTerms().payId };
+      assert.equal((await settleAfter({ work: { answerOf: named } })).kind, 'paid');
+    }
+    assert.equal(worked(), 1);
   });
 
   it('takes no place in the budget, and gives back that of the payment that came to nothing', async () => {

@@ -3,6 +3,7 @@
 import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
+import type { Sent } from '../../payments/ledger/payment-receipt.ts';
 import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
@@ -13,6 +14,9 @@ import { sendError, sendJson } from '../../server/http/respond.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
 const LAST_BYTES_MS = 60_000;
+
+/** Of an answer of which certainly no byte left. */
+export const NOTHING_SENT: Sent = { begun: false, bytes: 0, of: 0 };
 
 /** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
@@ -75,6 +79,7 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
   const { whole } = answer;
   if (whole !== undefined) return relayWhole(res, answer, whole, relaying);
   const { body } = answer;
+  const sent: Sending = { ...NOTHING_SENT };
   let broken: BackendError | undefined;
   body.once('error', (error: unknown) => {
     broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
@@ -84,13 +89,13 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
     if (res.req.method === 'HEAD') return endAtHead(res, body);
     // Before the pipe ends the answer.
     if (relaying.trailer !== undefined) body.once('end', () => addTrailer(res, relaying));
-    if (await sendThrough(res, body, relaying.sending)) return { kind: 'finished' };
+    if (await sendThrough(res, body, relaying.sending, sent)) return { kind: 'finished' };
   }
   await drain(body);
   // `aborted`: the gateway ended a free call whose caller left.
-  return broken === undefined || broken.reason === 'aborted'
-    ? { kind: 'client_gone' }
-    : { kind: 'broken', error: broken };
+  if (broken === undefined || broken.reason === 'aborted')
+    return { kind: 'client_gone', ...(relaying.sending === undefined ? {} : { sent }) };
+  return { kind: 'broken', error: broken, sent: { ...sent, of: Number(answer.headers['content-length'] ?? 0) } };
 }
 
 function headOf({ status, headers }: BackendAnswer, { paid, ranges, trailer }: Relaying): Record<string, string> {
@@ -115,7 +120,7 @@ async function relayWhole(
 ): Promise<Relayed> {
   const isHead = res.req.method === 'HEAD';
   if (relaying.sending !== undefined && !isHead && !res.destroyed) await relaying.sending();
-  if (res.destroyed) return { kind: 'client_gone' };
+  if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
   const head = headOf(answer, relaying);
   const { trailer } = relaying;
   if (trailer === undefined && !BODYLESS_STATUSES.has(answer.status)) head['content-length'] = String(bytes.byteLength);
@@ -126,7 +131,8 @@ async function relayWhole(
   }
   addTrailer(res, relaying);
   endWith(res, bytes);
-  return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
+  if (await isSent(res)) return { kind: 'finished' };
+  return { kind: 'client_gone', sent: { begun: true, bytes: bytes.byteLength, of: bytes.byteLength } };
 }
 
 /** Whether the operating system gets the last byte of an answer that has ended. */
@@ -153,10 +159,16 @@ function endAtHead(res: Response, body: BackendAnswer['body']): Relayed {
 
 /**
  * Resolves true when the operating system has the last byte. Not `pipeline`: that would destroy the
- * backend's answer together with the caller's connection.
+ * backend's answer together with the caller's connection. `sent` gets what leaves of a paid answer.
  */
-function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayOptions['sending']): Promise<boolean> {
+function sendThrough(
+  res: Response,
+  body: BackendAnswer['body'],
+  sending: RelayOptions['sending'],
+  sent: Sending,
+): Promise<boolean> {
   return new Promise((resolve) => {
+    let stop: (() => void) | undefined;
     // The timeout of the exchange covers its last byte; after that nothing else ends the connection
     // of a caller that stopped reading.
     const limitReading = (): void => {
@@ -166,6 +178,7 @@ function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayO
     res.once('finish', () => resolve(true));
     onceClosed(res, () => {
       body.unpipe(res);
+      stop?.();
       // A timer that starts after the close would not be cleared.
       body.off('end', limitReading);
       resolve(res.writableFinished);
@@ -173,17 +186,55 @@ function sendThrough(res: Response, body: BackendAnswer['body'], sending: RelayO
     body.once('error', () => res.destroy());
     body.once('end', limitReading);
     if (sending === undefined) body.pipe(res);
-    else pipeAfter(sending, body, res);
+    else stop = sendAfter(sending, body, res, sent);
   });
 }
 
+/** What of a paid answer was handed to the connection until now. */
+type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
+
 /**
  * The head leaves with the first bytes of the body, or with its end: both wait for `sending`. A
- * listener for `readable` keeps the body from flowing to any reader; the pipe takes over in the
- * same turn. A body that ended empty before emits `end` alone.
+ * listener for `readable` keeps the body from flowing to any reader; the listeners of the body take
+ * over in the same turn. A body that ended empty before emits `end` alone.
+ *
+ * The last chunk is held back until the end has come and the operating system has all before it,
+ * and goes out with the end: a caller that leaves earlier has not got the whole answer.
+ * @returns stops it
  */
-function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], res: Response): void {
+function sendAfter(
+  sending: () => Promise<void>,
+  body: BackendAnswer['body'],
+  res: Response,
+  sent: Sending,
+): () => void {
   let isAsked = false;
+  let held: Buffer | undefined;
+  const count = (chunk: Buffer): void => {
+    sent.of += chunk.byteLength;
+  };
+  const hand = (chunk: Buffer | undefined): void => {
+    sent.begun = true;
+    sent.bytes += chunk?.byteLength ?? 0;
+  };
+  const hold = (chunk: Buffer): void => {
+    const before = held;
+    held = chunk;
+    if (before === undefined) return;
+    hand(before);
+    if (res.write(before)) return;
+    body.pause();
+    res.once('drain', () => body.resume());
+  };
+  const end = (): void => {
+    const last = (error?: Error | null): void => {
+      if (error instanceof Error || res.destroyed) return;
+      hand(held);
+      res.end(held);
+    };
+    if (res.writableLength === 0) last();
+    else res.write('', last);
+  };
   const release = (): void => {
     body.off('readable', ask);
     body.off('end', ask);
@@ -193,11 +244,15 @@ function pipeAfter(sending: () => Promise<void>, body: BackendAnswer['body'], re
     isAsked = true;
     await sending();
     release();
-    if (!res.destroyed) body.pipe(res);
+    if (res.destroyed) return;
+    if (body.readableEnded) end();
+    else body.on('data', hold).once('end', end).resume();
   };
-  body.on('readable', ask);
-  body.on('end', ask);
-  onceClosed(res, release);
+  body.on('data', count).on('readable', ask).on('end', ask);
+  return () => {
+    release();
+    body.off('data', hold).off('end', end);
+  };
 }
 
 /** Reads on to the end or the failure of the answer, and discards it. */

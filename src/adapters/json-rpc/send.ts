@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import type { Relayed, RelayOptions } from '../../pipeline/call.ts';
 import { noteOutcome } from '../../server/http/access-record.ts';
 import { sendText } from '../../server/http/respond.ts';
-import { isSent } from '../http/response-writer.ts';
+import { isSent, NOTHING_SENT } from '../http/response-writer.ts';
 import { errorText, type RpcError, type RpcId } from './message.ts';
 
 const HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' } as const;
@@ -26,7 +26,9 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 /** Sends an answer once `sending` resolves; `finished`: the operating system has the last byte. */
 export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
   if (sending !== undefined && !res.destroyed) await sending();
-  if (res.destroyed) return { kind: 'client_gone' };
+  if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
   sendRpc(res, 200, text);
-  return (await isSent(res)) ? { kind: 'finished' } : { kind: 'client_gone' };
+  if (await isSent(res)) return { kind: 'finished' };
+  const bytes = Buffer.byteLength(text);
+  return { kind: 'client_gone', sent: { begun: true, bytes, of: bytes } };
 }

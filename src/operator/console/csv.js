@@ -22,7 +22,7 @@ const RECEIPT_COLUMNS = [
   ...['authorization.metadata.checkoutIssuer', 'authorization.metadata.checkoutId'],
   ...['metadata.backendErrorCode', 'metadata.resumedFrom', 'metadata.operation', 'metadata.channel', 'metadata.callId'],
   ...['metadata.answerKept', 'metadata.refundDue', 'metadata.deliveryUncertain'],
-  'metadata.recovered',
+  ...['metadata.recovered', 'metadata.sentBytes', 'metadata.ofBytes'],
 ];
 const PATHS = RECEIPT_COLUMNS.map((column) => column.split('.'));
 

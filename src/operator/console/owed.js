@@ -85,7 +85,7 @@ export function refundFacts({ receipt, standing, until }) {
     asset: payment.asset,
     transaction: payment.externalReference || 'unknown',
     ...(metadata?.deliveryUncertain === true
-      ? { 'may have arrived': 'the gateway died while the answer left: ask the payer first' }
+      ? { 'may have arrived': 'bytes of the answer left, or may have: ask the payer first' }
       : {}),
     'settled at': payment.settledAt,
     resource: receipt.resourceId,

@@ -24,6 +24,7 @@ import {
   REQUEST_MAY_BE_WRITTEN,
   REQUEST_NOT_WRITTEN,
   receiptOf,
+  type Sent,
 } from '../ledger/payment-receipt.ts';
 import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import { LEASE_MS, type Lease } from '../settlement/reservations.ts';
@@ -78,6 +79,8 @@ export interface Undelivered {
   readonly requestWritten: boolean;
   /** Whether the backend may be sent the request again. */
   readonly repeatable: boolean;
+  /** What of the answer left; absent where no byte was to leave, or where it is not known. */
+  readonly sent?: Sent | undefined;
 }
 
 export interface DeliveryFacts {
@@ -106,6 +109,8 @@ interface Begun {
   readonly mark: Promise<unknown>;
   /** An earlier attempt had the mark written. */
   readonly earlier: boolean;
+  /** With this one. */
+  readonly sendings: number;
 }
 
 /** What a delivery could not write. */
@@ -131,19 +136,27 @@ export function createDeliveryRecorder(
 ): DeliveryRecorder {
   const keepMs = typeof keepAnswerMs === 'number' ? () => keepAnswerMs : keepAnswerMs;
   const begun = new WeakMap<PaymentRecord, Begun>();
-  /** What a failed delivery writes about its own mark. The mark of an earlier attempt stays. */
-  const unmarked = async (record: PaymentRecord): Promise<PaymentFacts> => {
+  /**
+   * What a failed delivery writes about its own mark, which stays unless nothing left. The mark of
+   * an earlier attempt stays in any case.
+   */
+  const markEnd = async (record: PaymentRecord, sent: Sent | undefined): Promise<PaymentFacts> => {
     const own = begun.get(record);
     // Otherwise its repetition might come after what is written now.
     await own?.mark;
-    return own === undefined || own.earlier ? {} : { sending: 'ended' };
+    if (own === undefined) return {};
+    const { earlier, sendings } = own;
+    if (sent?.begun === false) return { sendings: sendings - 1, ...(earlier ? {} : { sending: 'ended' }) };
+    const most = sent === undefined || sent.bytes < (record.sentBytes ?? 0);
+    return { sending: 'begun', sendings, ...(most ? {} : { sentBytes: sent.bytes, ofBytes: sent.of }) };
   };
   /** Writes the mark, and again until the time is over. */
   const mark = (record: PaymentRecord, held: PaymentRecord, forMs: number): Promise<Advanced | Unwritten> => {
-    const command = { ...fencingToken(held), facts: { sending: 'begun' }, leaseMs: LEASE_MS } as const;
+    const sendings = (held.sendings ?? 0) + 1;
+    const command = { ...fencingToken(held), facts: { sending: 'begun', sendings }, leaseMs: LEASE_MS } as const;
     const written = persist(() => ledger.note(command), time, pausesFor(forMs, MARK_PAUSE_MS, time));
     const earlier = held.sending === 'begun';
-    begun.set(record, { record: held, mark: written, earlier });
+    begun.set(record, { record: held, mark: written, earlier, sendings });
     return written;
   };
   const close = async (
@@ -155,14 +168,17 @@ export function createDeliveryRecorder(
     const at = new Date();
     const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
     const settledAt = new Date(record.settledAt ?? at);
-    const receipt = receiptOf(record, {
-      settledAt,
-      at,
-      durationMs: facts.durationMs,
-      delivery,
-      callId: facts.callId,
-      ...resumed,
-    });
+    const receipt = receiptOf(
+      { ...record, ...change.facts },
+      {
+        settledAt,
+        at,
+        durationMs: facts.durationMs,
+        delivery,
+        callId: facts.callId,
+        ...resumed,
+      },
+    );
     const ended = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
     const command = { ...ended, ...fencingToken(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;
@@ -225,7 +241,7 @@ export function createDeliveryRecorder(
       const again = !isThere(facts) && facts.repeatable;
       return close(record, facts, delivery, {
         to: 'undelivered',
-        facts: { reason: progressOf(facts), ...(await unmarked(record)) },
+        facts: { reason: progressOf(facts), ...(await markEnd(record, facts.sent)) },
         againMs: again ? deliverAgainMs(record.tries) : forMs,
         ...kept,
       });

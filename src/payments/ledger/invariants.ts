@@ -63,6 +63,7 @@ const like =
   (value) =>
     typeof value === 'string' && pattern.test(value);
 const digest = like(SHA256_HEX);
+const optionalCount: Rule = (value) => value === undefined || count(value);
 const optionalDigest: Rule = (value) => value === undefined || digest(value);
 
 const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
@@ -87,6 +88,7 @@ const TERMS: Readonly<Record<keyof PaymentTerms, Rule>> = {
   backendRequest: text,
   keyDigest: optionalDigest,
   tokenDigest: optionalDigest,
+  proofDigest: optionalText,
   mandate: (value) => value === undefined || (typeof value === 'string' && readStoredMandate(value) !== undefined),
   settle: (value) => value === undefined || value === 'after',
 };
@@ -109,8 +111,12 @@ const RECORD: Readonly<Record<keyof PaymentRecord, Rule>> = {
   evidence: (value) => value === undefined || PAID.has(value) || WORTHLESS.has(value),
   recovered: (value) => value === undefined || value === 'chain',
   sending: (value) => value === undefined || value === 'begun' || value === 'ended',
+  sendings: optionalCount,
+  sentBytes: optionalCount,
+  ofBytes: optionalCount,
   refundTransaction: optionalText,
   answered: (value) => value === undefined || positive(value),
+  bought: optionalDigest,
 };
 
 /** What must be known in a state. The Redis scripts get it as an argument: the rule exists once. */
@@ -211,8 +217,9 @@ export function assertKeeping(keeping: Keeping | undefined): void {
  */
 export function assertFacts(
   to: PaymentState | undefined,
-  { evidence, transaction, reason, refundTransaction, answered }: PaymentFacts,
+  { evidence, transaction, reason, refundTransaction, answered, bought }: PaymentFacts,
 ): void {
+  if (bought !== undefined && to !== undefined) throw new LedgerCorruption(`${to} with the buyer of an answer`);
   if (!RECORD.answered(answered)) throw new LedgerCorruption('answered is malformed');
   if (answered === undefined ? to === 'worked' : to !== 'worked' && to !== 'settling')
     throw new LedgerCorruption(

@@ -68,6 +68,8 @@ export interface PaymentTerms {
    * beside a key, which counts alone; the terms of a call may bring both.
    */
   readonly tokenDigest?: string;
+  /** `proofDigest` of the proof that reserved it; absent from records of an earlier release. */
+  readonly proofDigest?: string;
   /**
    * The mandate of this purchase as text (`StoredMandate`). Its uses are reserved, committed and
    * released in the writes of this record; only what the first reservation brought counts.
@@ -118,15 +120,23 @@ export interface PaymentRecord extends PaymentTerms {
   /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  /** Deliveries of which bytes may have left. */
+  readonly sendings?: number;
+  /** The most bytes of an answer that left without its end, and how many that answer has. */
+  readonly sentBytes?: number;
+  /** 0: not known. */
+  readonly ofBytes?: number;
   /** The last transaction that was signed to send the money back, or the one that did. */
   readonly refundTransaction?: string;
   /** HTTP status of the backend's answer that was there before the settlement. */
   readonly answered?: number;
+  /** Of a refused one with an answer: the payId of the payment that buys it. */
+  readonly bought?: string;
 }
 
 /**
- * Of an answer to the buyer. `begun`: bytes of it may have left, and of a dead process nothing more
- * is known. `ended`: its process recorded that it was not sent completely.
+ * Of an answer to the buyer. `begun`: bytes of it may have left, and its end is not known to have.
+ * `ended`: its process recorded that none left.
  */
 type Sending = 'begun' | 'ended';
 
@@ -259,9 +269,14 @@ export interface PaymentFacts {
   readonly evidence?: Evidence;
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  readonly sendings?: number;
+  readonly sentBytes?: number;
+  readonly ofBytes?: number;
   readonly refundTransaction?: string;
   /** Comes with `worked` or `settling`, and the answer with it, and with no other command. */
   readonly answered?: number;
+  /** Comes with a note, and only a refused record takes it. */
+  readonly bought?: string;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;
 }

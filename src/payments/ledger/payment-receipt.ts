@@ -47,8 +47,19 @@ export interface Delivery {
   readonly digests?: ReceiptDigests | undefined;
 }
 
+/** What of an answer was handed to the connection: at least as much as left. */
+export interface Sent {
+  /** False: certainly nothing left, not even the head. */
+  readonly begun: boolean;
+  /** Of the body. */
+  readonly bytes: number;
+  /** Length of the body; 0: not known. */
+  readonly of: number;
+}
+
 /** What of a record goes into its receipt. */
-type SettledTerms = PaymentTerms & Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending'>;
+type SettledTerms = PaymentTerms &
+  Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending' | 'sentBytes' | 'ofBytes'>;
 
 /** The receipt of a settled payment: the same id from settlement to the last delivery attempt. */
 export function receiptOf(
@@ -74,7 +85,7 @@ export function receiptOf(
     ...(callId === undefined ? {} : { callId }),
     ...channelOf(terms.channel),
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
-    ...(isUncertain(terms, delivery) && refund?.status !== 'refunded' ? { deliveryUncertain: true as const } : {}),
+    ...(isUncertain(terms, delivery) && refund?.status !== 'refunded' ? uncertainDelivery(terms) : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
     ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
     ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
@@ -98,9 +109,16 @@ export function receiptOf(
   };
 }
 
-/** Whether an attempt died after bytes may have left, and no delivery has completed since. */
+/** Whether bytes may have left, and no delivery has completed since. */
 function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Delivery | undefined): boolean {
   return sending === 'begun' && delivery?.deliveredAt === undefined;
+}
+
+function uncertainDelivery({ sentBytes, ofBytes = 0 }: SettledTerms) {
+  return {
+    deliveryUncertain: true as const,
+    ...(sentBytes === undefined ? {} : { sentBytes, ...(ofBytes === 0 ? {} : { ofBytes }) }),
+  };
 }
 
 /**
@@ -108,7 +126,8 @@ function isUncertain({ sending }: Pick<SettledTerms, 'sending'>, delivery: Deliv
  * states yet. Goes with the first write of the attempt that took over.
  */
 export function uncertainReceipt(record: PaymentRecord): { readonly receipt?: Receipt } {
-  if (record.sending !== 'begun' || record.settledAt === undefined) return {};
+  const isStated = record.sentBytes !== undefined;
+  if (record.sending !== 'begun' || isStated || record.settledAt === undefined) return {};
   const delivery = {
     backendStatus: 0,
     deliveredAt: undefined,

@@ -110,7 +110,7 @@ export function note(record: PaymentRecord | undefined, command: Note, now: numb
   return written(record, command, notableIn(facts), (held) => ({
     ...held,
     ...known(facts),
-    ...leased(now, leaseMs, againMs),
+    ...(isFinal(held.state) ? { leaseUntil: 0, dueAt: 0 } : leased(now, leaseMs, againMs)),
     step: command.step,
     changedAt: now,
   }));

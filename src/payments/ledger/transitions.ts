@@ -71,8 +71,12 @@ export function isFinal(state: PaymentState): boolean {
 /** Nothing is under way in these states, so nothing is signed. */
 const IDLE_STATES: readonly PaymentState[] = ['reserved', 'worked', 'withdrawn'];
 
-/** Where facts may be noted. A `reserved` record may be deleted, so it must have no transaction. */
+/**
+ * Where facts may be noted: nothing but who buys its answer in a final state. A `reserved` record
+ * may be deleted, so it must have no transaction.
+ */
 export function notableIn(facts: PaymentFacts): readonly PaymentState[] {
+  if (facts.bought !== undefined) return ['refused'];
   const proves = facts.transaction !== undefined || facts.rawTransaction !== undefined;
   return proves ? OPEN_STATES.filter((state) => !IDLE_STATES.includes(state)) : OPEN_STATES;
 }

@@ -9,10 +9,11 @@ import type { Agreed, Offers } from '../x402/wire/offers.ts';
 import { UPFRONT } from '../x402/wire/payment-required.ts';
 import type { EchoedRequirements } from '../x402/wire/types.ts';
 
-/** The amount and the time of an offer: all else of it stays until the process ends. */
-type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds'>;
-/** What a proof accepts of them, and whether its money moves first. */
-type Accepted = Terms & Pick<EchoedRequirements, 'extra'>;
+/**
+ * The amount and the time of an offer, and in `extra` whether its money moves first: all else of it
+ * stays until the process ends.
+ */
+type Terms = Pick<EchoedRequirements, 'amount' | 'maxTimeoutSeconds' | 'extra'>;
 
 /** The offer that a proof accepts. `over`: it was made, and its time has passed. */
 interface AcceptedOffer {
@@ -43,9 +44,10 @@ export function createReplacedOffers(now: () => number = Date.now): ReplacedOffe
     replace(before, after) {
       const nowMs = now();
       const present = new Map([...after.values()].map((offer) => [offer.resourceUrl, offer]));
-      const ended = [...before.values()].filter(({ resourceUrl, requirements }) => {
+      const made = [...before.values()].flatMap((offer) => [offer, offer.upfront ?? []].flat());
+      const ended = made.filter(({ resourceUrl, requirements }) => {
         const offer = present.get(resourceUrl);
-        return offer === undefined || !sameTerms(offer.requirements, requirements);
+        return ![offer, offer?.upfront].some((now) => now !== undefined && sameTerms(now.requirements, requirements));
       });
       replaced = [
         ...replaced.filter(({ untilMs }) => untilMs >= nowMs),
@@ -74,11 +76,12 @@ interface Evidence {
 /**
  * The present offer, unless the proof accepts other terms that are shown to have been offered. A
  * token shows it on every process that has its key, also on one that never made the offer: prices
- * do not change on all replicas at once.
+ * do not change on all replicas at once. No token shows whether the money was to move first: only
+ * the process that offered it knows.
  */
 export function acceptedOffer(
   present: Agreed,
-  accepted: Accepted,
+  accepted: Terms,
   { token, replaced, assetDecimals, nowMs }: Evidence,
 ): AcceptedOffer {
   const { upfront } = present;
@@ -86,17 +89,25 @@ export function acceptedOffer(
   const { requirements, resourceUrl } = offer;
   if (sameTerms(requirements, accepted)) return { agreed: offer, over: false };
   const { amount, maxTimeoutSeconds } = accepted;
-  const until = token?.offeredUntilMs;
+  const until = sameFlow(requirements, accepted) ? token?.offeredUntilMs : undefined;
   const own = replaced.find(resourceUrl, accepted);
   if (until === undefined && own === undefined) return { agreed: offer, over: false };
+  const { leastSeconds } = own ?? offer;
   const agreed = {
     ...offer,
-    requirements: { ...requirements, amount, maxTimeoutSeconds },
+    requirements: { ...requirements, amount, maxTimeoutSeconds, extra: (own ?? offer).requirements.extra },
     amount: formatAmount(BigInt(amount), assetDecimals),
+    ...(leastSeconds === undefined ? {} : { leastSeconds }),
   };
   return { agreed, over: own === undefined && until !== undefined && nowMs >= until };
 }
 
 function sameTerms(one: Terms, other: Terms): boolean {
-  return one.amount === other.amount && one.maxTimeoutSeconds === other.maxTimeoutSeconds;
+  return one.amount === other.amount && one.maxTimeoutSeconds === other.maxTimeoutSeconds && sameFlow(one, other);
+}
+
+/** A client that leaves it out contradicts nothing. */
+function sameFlow(one: Pick<Terms, 'extra'>, other: Pick<Terms, 'extra'>): boolean {
+  const [flow = '', otherFlow = flow] = [one, other].map(({ extra }) => extra?.['paymentFlow']);
+  return flow === otherFlow;
 }

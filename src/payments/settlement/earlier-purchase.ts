@@ -9,11 +9,12 @@ import type { JsonObject } from '../../json/types.ts';
 import type { PaymentLedger, PaymentRecord, PaymentState } from '../ledger/ledger.ts';
 import { FORGOTTEN_IN, opens } from '../ledger/table.ts';
 import { tokenText } from '../pricing/buyer-token.ts';
+import { isProofOf } from '../x402/verify/verify.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import type { Agreed } from '../x402/wire/offers.ts';
 import { replayKeys } from '../x402/wire/payload-schema.ts';
 import { invokeUrl } from '../x402/wire/payment-required.ts';
-import type { PaymentRequirements } from '../x402/wire/types.ts';
+import type { PaymentRequirements, Proof } from '../x402/wire/types.ts';
 import {
   clearRequirements,
   keyDigest,
@@ -35,6 +36,8 @@ interface Unserved {
   readonly proof: CarriedProof;
   /** The caller's `Idempotency-Key`, as far as it can be read. */
   readonly idempotencyKey: string | undefined;
+  /** Also what is not paid: the call is served today, and may pay. */
+  readonly unpaid?: boolean;
 }
 
 /** What such a call has paid for. */
@@ -71,9 +74,9 @@ export function createFindEarlier(
   ledger: Pick<PaymentLedger, 'read'>,
   { chainId, asset, publicBaseUrl }: EarlierScope,
 ): FindEarlier {
-  return async ({ resourceId, input, callerHeaders = {}, proof, idempotencyKey }) => {
-    const record = await openedBy(ledger, { chainId, asset }, { proof, idempotencyKey });
-    if (record === undefined || record.resourceId !== resourceId || UNPAID.includes(record.state)) return undefined;
+  return async ({ resourceId, input, callerHeaders = {}, proof, idempotencyKey, unpaid = false }) => {
+    const { record } = (await openedBy(ledger, { chainId, asset }, { proof, idempotencyKey })) ?? {};
+    if (record?.resourceId !== resourceId || (!unpaid && UNPAID.includes(record.state))) return undefined;
     const method = METHODS.find(
       (one) => whatIsBought(resourceId, { method: one, callerHeaders }, input) === record.bind,
     );
@@ -94,7 +97,7 @@ async function openedBy(
   ledger: Pick<PaymentLedger, 'read'>,
   { chainId, asset }: Pick<EarlierScope, 'chainId' | 'asset'>,
   { proof, idempotencyKey }: Pick<Unserved, 'proof' | 'idempotencyKey'>,
-): Promise<PaymentRecord | undefined> {
+): Promise<{ readonly record: PaymentRecord; readonly proof: Pick<Proof, 'payId' | 'payload'> } | undefined> {
   const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
   if (decoded?.kind !== 'decoded') return undefined;
   let record: PaymentRecord | undefined;
@@ -107,7 +110,8 @@ async function openedBy(
     ...(key === undefined ? {} : { keyDigest: keyDigest(payId, key) }),
     ...(token === undefined ? {} : { tokenDigest: tokenDigest(payId, token) }),
   };
-  return opens(record, secrets) ? record : undefined;
+  if (!opens(record, secrets)) return undefined;
+  return { record, proof: { payId, payload: decoded.payload } };
 }
 
 /** A purchase that its buyer asks about. */
@@ -120,15 +124,19 @@ export type FindOwn = (asked: OwnPurchase) => Promise<PaymentRecord | undefined>
 
 /**
  * Finds the purchase of a proof for the buyer alone: the proof is public, so one that was bought
- * without a secret is shown to no caller. Every failure looks alike.
+ * without a secret is shown to no caller. The signature must be the one that paid, which is
+ * compared and not verified, so a wallet that is a contract need not be asked. Every failure looks
+ * alike.
  */
 export function createFindOwn(
   ledger: Pick<PaymentLedger, 'read'>,
   scope: Pick<EarlierScope, 'chainId' | 'asset'>,
 ): FindOwn {
   return async ({ receiptId, proof, idempotencyKey }) => {
-    const record = await openedBy(ledger, scope, { proof, idempotencyKey });
-    if (record === undefined || record.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;
+    const opened = await openedBy(ledger, scope, { proof, idempotencyKey });
+    const { record } = opened ?? {};
+    if (opened === undefined || record?.receiptId !== receiptId || UNPAID.includes(record.state)) return undefined;
+    if (record.proofDigest !== undefined && !isProofOf(record.proofDigest, opened.proof)) return undefined;
     return record.keyDigest === undefined && record.tokenDigest === undefined ? undefined : record;
   };
 }

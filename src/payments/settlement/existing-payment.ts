@@ -22,7 +22,7 @@ import {
 } from '../ledger/payment-receipt.ts';
 import { VALID_BEFORE_EXCESS_SECONDS } from '../x402/wire/window.ts';
 import { LEASE_MS } from './reservations.ts';
-import { deliverAgainMs, persist, windowLeftMs } from './retry-policy.ts';
+import { deliverAgainMs, MOST_SENDINGS, persist, windowLeftMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import type { SettlementRequest, SettlementResult, StepResult } from './settlement-request.ts';
 import type { LedgerContext } from './settlement-writes.ts';
@@ -102,8 +102,8 @@ function transactionOf({ transaction }: PaymentRecord): { readonly transaction?:
 
 /**
  * The money moved earlier and nothing was delivered: the call collects now, unless the backend
- * might do the work twice. `joined`: this call has just waited for a delivery that failed; if each
- * copy tried again, the backend would get them all.
+ * might do the work twice, or bytes of its answers have left too often. `joined`: this call has
+ * just waited for a delivery that failed; if each copy tried again, the backend would get them all.
  */
 export async function resumeDelivery(
   context: LedgerContext,
@@ -114,12 +114,14 @@ export async function resumeDelivery(
   const hasAnswer = record.reason === ANSWER_KEPT || record.answered !== undefined;
   const kept = hasAnswer ? await context.ledger.kept(record.payId) : undefined;
   if (kept !== undefined) return collect(context, record, {}, kept);
+  const mayRun =
+    (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) && (record.sendings ?? 0) < MOST_SENDINGS;
   if (joined && record.state === 'undelivered') {
     const parked = { leaseMs: 0, againMs: deliverAgainMs(record.tries), ...uncertainReceipt(record) };
     await context.ledger.note({ ...fencingToken(record), ...parked });
-    return { kind: 'failed', record, retryable: request.repeatable || record.reason === REQUEST_NOT_WRITTEN };
+    return { kind: 'failed', record, retryable: mayRun };
   }
-  if (request.repeatable || record.reason === REQUEST_NOT_WRITTEN) {
+  if (mayRun) {
     // Written before the request leaves, so that it cannot leave twice after a crash.
     return collect(context, record, { reason: REQUEST_MAY_BE_WRITTEN }, undefined);
   }

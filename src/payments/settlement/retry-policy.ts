@@ -18,6 +18,11 @@ export const BACKGROUND_TRIES = 6;
 export const MOST_TRIES = 100;
 /** But not before this, milliseconds after the settlement: a short outage may cause all tries. */
 export const SHORTEST_WINDOW_MS = 60 * 60 * 1_000;
+/**
+ * Deliveries of which bytes may leave, before the backend is not called again for them: each may
+ * have been read to its end. A kept answer is given as often as its buyer asks.
+ */
+export const MOST_SENDINGS = 3;
 
 /** Between the end of an authorization and the block that shows it, milliseconds. */
 const BLOCK_MS = 5_000;

@@ -259,11 +259,8 @@ class SettlementAttempt {
   /** Settles after the call: within the budget of unpaid work, and without a slot meanwhile. */
   async #workFirst(record: PaymentRecord, { network, answerOf }: WorkFirst): Promise<StepResult> {
     this.#answer = await this.#answerOfEarlier(record, answerOf);
-    if (this.#answer !== undefined) {
-      // Nothing is worked for what is there: it needs no place, and no backend.
-      this.#bought = answerOf;
-      return this.#begin(record);
-    }
+    // Nothing is worked for what is there: it needs no place, and no backend.
+    if (this.#answer !== undefined) return this.#begin(record);
     const { payId, payer, resourceId } = record;
     const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network });
     if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
@@ -300,12 +297,26 @@ class SettlementAttempt {
     return kept === undefined ? { kind: 'in_flight' } : this.#payForWork(kept, true);
   }
 
-  /** The answer of a payment that came to nothing, for the same purchase of the same payer. */
-  async #answerOfEarlier({ bind, payer }: PaymentRecord, payId: string | undefined): Promise<KeptAnswer | undefined> {
+  /**
+   * The answer of a payment that came to nothing, for the same purchase of the same payer, and for
+   * the first payment alone that asks for it. One that came to nothing too passes it on; one that
+   * left no record never had it.
+   */
+  async #answerOfEarlier(record: PaymentRecord, payId: string | undefined): Promise<KeptAnswer | undefined> {
     if (payId === undefined) return undefined;
     const earlier = await this.#ledger.read(payId);
-    const isTheirs = earlier?.state === 'refused' && earlier.bind === bind && earlier.payer === payer;
-    return isTheirs ? this.#ledger.kept(payId) : undefined;
+    if (earlier?.state !== 'refused' || earlier.bind !== record.bind || earlier.payer !== record.payer)
+      return undefined;
+    const { bought = record.payId } = earlier;
+    if (bought !== record.payId && (await this.#ledger.read(bought)) !== undefined)
+      return this.#answerOfEarlier(record, bought);
+    const kept = await this.#ledger.kept(payId);
+    if (kept === undefined) return undefined;
+    const facts = { bought: record.payId };
+    const noted = await this.#ledger.note({ ...fencingToken(earlier), unchanged: true, leaseMs: 0, facts });
+    if (noted.kind !== 'done') return undefined;
+    this.#bought = payId;
+    return kept;
   }
 
   /** Calls the backend over the connection that was held for it. */

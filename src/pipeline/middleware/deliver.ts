@@ -38,7 +38,7 @@ export function deliver(
       .catch((bug: unknown) => ({ kind: 'failed', bug }) as const);
     if (relayed.kind === 'broken') {
       const { reason, requestWritten } = relayed.error;
-      const failed = { reason, status: answer.status, requestWritten, cause: relayed.error };
+      const failed = { reason, status: answer.status, requestWritten, cause: relayed.error, sent: relayed.sent };
       // Where the head is out already, the caller learns it from the broken connection.
       throw await backendFailed({ ...call, stage: 'funded' }, deliveries, failed);
     }
@@ -76,7 +76,8 @@ export function deliver(
       // What is too large to be kept waits for its buyer.
       const repeatable = isRepeatable(call.resource.backend) && !tooLarge;
       const failure = FAILURES[relayed.kind];
-      await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable });
+      const sent = relayed.kind === 'client_gone' ? relayed.sent : undefined;
+      await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable, sent });
     }
     if (relayed.kind === 'failed') throw relayed.bug;
     if (relayed.kind === 'busy')

@@ -30,7 +30,7 @@ import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '.
 import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
-import { notCollected } from '../steps/collecting.ts';
+import { collectsNothing, type FindCollectable, notCollected } from '../steps/collecting.ts';
 import { type PaymentMandate, paymentMandate } from '../steps/payment-mandate.ts';
 import { requirePayment, type Selling } from '../steps/payment-required.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
@@ -58,15 +58,21 @@ export function settle(
   gate: SettlementGate,
   mandates?: MandateService,
   signer?: PurchaseSigner,
+  collect: FindCollectable = collectsNothing,
 ): RequestHandler {
   return async function settleMiddleware(req, res, next) {
-    const call = callAt(res, 'proven', 'funded');
-    if (call.stage === 'funded') {
+    const shown = callAt(res, 'proven', 'funded');
+    if (shown.stage === 'funded') {
       next();
       return;
     }
-    const purchase = purchaseOf(req, call, gate, mandates);
-    const result = await settleExclusively(settler, purchase);
+    let purchase = purchaseOf(req, shown, gate, mandates);
+    let result = await settleExclusively(settler, purchase);
+    if (shown.collecting === undefined && isAnothers(result)) {
+      purchase = purchaseOf(req, await asItWasBought(collect, shown, unsettled(result)), gate, mandates);
+      result = await settleExclusively(settler, purchase);
+    }
+    const { call } = purchase;
     if (result.kind === 'paid') {
       fund(res, purchase, result);
       next();
@@ -90,6 +96,21 @@ export function settle(
   };
 }
 
+/** Whether the proof has a record of another purchase than the one that was asked for. */
+function isAnothers(result: SettlementResult): result is Extract<SettlementResult, { kind: 'conflict' | 'spent' }> {
+  return result.kind === 'conflict' || (result.kind === 'spent' && result.state === 'used');
+}
+
+/**
+ * The same call with the method that its operation had when it was reserved, which is part of what
+ * a proof bought. @throws GatewayError `otherwise`, where the purchase is another one
+ */
+async function asItWasBought(collect: FindCollectable, call: ProvenCall, otherwise: GatewayError): Promise<ProvenCall> {
+  const { collecting: _paidOrNot, ...found } = await collect(call, otherwise);
+  const resource = { ...found.resource, authorization: call.resource.authorization };
+  return { ...call, ...found, stage: 'proven', resource, idempotencyKey: call.idempotencyKey };
+}
+
 function purchaseOf(
   req: Request,
   call: ProvenCall,
@@ -97,11 +118,12 @@ function purchaseOf(
   mandates: MandateService | undefined,
 ): PaidPurchase {
   const mandate = paymentMandate(call, mandates);
+  const proof = proofDigest(call.payment);
   const request: SettlementRequest = {
-    terms: { ...paymentTerms(call, call.agreed), ...mandate.terms },
+    terms: { ...paymentTerms(call, call.agreed), ...mandate.terms, proofDigest: proof },
     token: newToken(call),
     refusal: mandate.refusal,
-    proof: proofDigest(call.payment),
+    proof,
     left: call.left,
     journal: mandate.journal,
     repeatable: isRepeatable(call.resource.backend),
@@ -227,7 +249,8 @@ const SPENT = {
   used: 'This payment proof belongs to another call. If that call was not delivered, send it again as it was.',
   delivered:
     'This payment proof has bought its answer, which was delivered. To buy again, call without a proof and pay anew.',
-  undelivered: 'This payment was taken and its answer not delivered; this operation cannot be repeated safely.',
+  undelivered:
+    'This payment was taken and its answer not delivered as a whole. The operation is not run again for it: it cannot be repeated safely, or was sent in part too often.',
   refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
   refunding: 'This payment was taken and its answer not delivered in time; the merchant is sending it back.',
   refunded: 'This payment was taken, its answer not delivered in time, and the merchant has sent it back.',

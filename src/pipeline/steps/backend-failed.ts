@@ -5,7 +5,7 @@
 
 import { TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
-import type { DeliveryRecorder } from '../../payments/delivery/delivery-recorder.ts';
+import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
 import type { WorkFailure } from '../../payments/settlement/settlement-request.ts';
@@ -19,6 +19,12 @@ import type { FundedCall, ProvenCall } from '../call.ts';
 export const MANDATE_USED =
   'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
+const TOO_LARGE_ANYWHERE = { why: 'its answer is too large to be sent, so ask the merchant.' };
+const TOO_LARGE_HERE = {
+  why: 'its answer is too large for this protocol. Send the same call with the same payment over HTTP, or ask the merchant.',
+};
+const NOT_REPEATED = 'this operation cannot be repeated safely, so ask the merchant.';
+
 /**
  * Records the failure and returns the error for the caller. After a settlement it is always
  * BACKEND_ERROR, and retryable exactly when the same proof can collect later.
@@ -26,10 +32,10 @@ export const MANDATE_USED =
 export async function backendFailed(
   call: FundedCall,
   deliveries: DeliveryRecorder,
-  failed: WorkFailure,
+  failed: WorkFailure & Pick<Undelivered, 'sent'>,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
-  const { requestWritten, cause } = failed;
+  const { requestWritten, cause, sent } = failed;
   const paid = funding.kind === 'paid';
   const { code, details, durationMs } = recordFailure(call, failed, paid);
   if (!paid) {
@@ -42,7 +48,9 @@ export async function backendFailed(
     return new GatewayError(code, { retryable, details, cause });
   }
   const { record, lease } = funding;
-  const repeatable = isRepeatable(resource.backend);
+  // A repetition would be too large again, and cost another execution.
+  const tooLarge = failed.reason === TOO_LARGE;
+  const repeatable = isRepeatable(resource.backend) && !tooLarge;
   await deliveries.undelivered(record, {
     requestId: call.requestId,
     callId: call.callId,
@@ -54,8 +62,11 @@ export async function backendFailed(
     requestWritten,
     repeatable,
     answer: undefined,
+    sent,
   });
-  return undeliveredError(record, { retryable: repeatable || !requestWritten, details, cause });
+  const elsewhere = call.responseWriter.maxAnswerBytes < resource.backend.maxResponseBytes;
+  const why = tooLarge ? (elsewhere ? TOO_LARGE_HERE : TOO_LARGE_ANYWHERE) : {};
+  return undeliveredError(record, { retryable: repeatable || !requestWritten, ...why, details, cause });
 }
 
 /**
@@ -65,9 +76,15 @@ export async function backendFailed(
 export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayError {
   const { code, details } = recordFailure(call, failed, false);
   call.journal.flush();
-  const message = 'The merchant backend did not deliver, and no payment was taken. The same payment can be sent again.';
   // A repetition would be worked in vain again where the answer is too large.
-  const retryable = mayPass(failed.status) && failed.reason !== TOO_LARGE;
+  const tooLarge = failed.reason === TOO_LARGE;
+  const retryable = mayPass(failed.status) && !tooLarge;
+  const next = retryable
+    ? ' The same payment can be sent again.'
+    : tooLarge
+      ? ' Its answer is too large to be kept.'
+      : '';
+  const message = `The merchant backend did not deliver, and no payment was taken.${next}`;
   return new GatewayError(code, { message, retryable, details, cause: failed.cause });
 }
 
@@ -91,11 +108,14 @@ export function undeliveredError(
   record: PaymentRecord,
   {
     retryable,
+    why = NOT_REPEATED,
     details,
     headers = {},
     cause,
   }: {
     readonly retryable: boolean;
+    /** Why it is not. */
+    readonly why?: string;
     readonly details: ErrorDetails;
     readonly headers?: Readonly<Record<string, string>>;
     readonly cause?: unknown;
@@ -105,9 +125,7 @@ export function undeliveredError(
   const until = new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
   const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
   return new GatewayError('BACKEND_ERROR', {
-    message: retryable
-      ? `${what} send the same call with the same payment until ${until}.`
-      : `${what} this operation cannot be repeated safely, so ask the merchant.`,
+    message: retryable ? `${what} send the same call with the same payment until ${until}.` : `${what} ${why}`,
     retryable,
     details: {
       ...details,

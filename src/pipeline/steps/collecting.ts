@@ -1,6 +1,7 @@
 /**
  * Lets a call that today's configuration refuses collect what it paid for under an earlier one
- * (contract 4.3, row "undelivered"). `resolve` and `validate` use it before they refuse.
+ * (contract 4.3, row "undelivered"). `resolve` and `validate` use it before they refuse, `settle`
+ * where the operation of the purchase has another method by now.
  */
 
 import type { NextFunction, Response } from 'express';
@@ -12,7 +13,14 @@ import type { FindEarlier } from '../../payments/settlement/earlier-purchase.ts'
 import type { Catalogue } from '../../resources/catalogue.ts';
 import { withoutReserved } from '../../resources/prepare.ts';
 import type { Resource } from '../../resources/resource.ts';
-import { advanceCall, type Collecting, type PreparedCall, type ReceivedCall, type ResolvedCall } from '../call.ts';
+import {
+  advanceCall,
+  type Collecting,
+  type PreparedCall,
+  type ProvenCall,
+  type ReceivedCall,
+  type ResolvedCall,
+} from '../call.ts';
 import { throwStorageError } from './storage-error.ts';
 
 /**
@@ -21,7 +29,10 @@ import { throwStorageError } from './storage-error.ts';
  * @throws GatewayError `otherwise`; STORAGE_ERROR when the store does not answer, because a buyer
  * must not learn that a paid purchase is unknown
  */
-export type FindCollectable = (call: ReceivedCall | ResolvedCall, otherwise: GatewayError) => Promise<PreparedCall>;
+export type FindCollectable = (
+  call: ReceivedCall | ResolvedCall | ProvenCall,
+  otherwise: GatewayError,
+) => Promise<PreparedCall>;
 
 /** How the backend is called for a resource that was removed, together with its own headers. */
 export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxResponseBytes' | 'headers'>;
@@ -54,7 +65,9 @@ export function createCollect(
     const input = withoutReserved(call.input);
     const idempotencyKey = typeof call.idempotencyKey === 'string' ? call.idempotencyKey : undefined;
     const callerHeaders = call.inPlace?.callerHeaders ?? {};
-    const found = await find({ resourceId, input, callerHeaders, proof, idempotencyKey }).catch(throwStorageError);
+    const unpaid = call.stage === 'proven';
+    const asked = { resourceId, input, callerHeaders, proof, idempotencyKey, unpaid };
+    const found = await find(asked).catch(throwStorageError);
     // One channel does not show what another one sold; the backend's own address is HTTP, and is
     // gone with the resource.
     if (found === undefined || (call.stage === 'received' && !sameProtocol(found.record.channel, channel)))
@@ -70,7 +83,7 @@ export function createCollect(
       units: BigInt(record.units),
     } as const;
     const journal =
-      call.stage === 'resolved'
+      call.stage !== 'received'
         ? call.journal
         : openJournal({ requestId, callId, resourceId, adapter: protocolOf(channel) }, events);
     if (call.stage === 'received') journal.record('resource.requested');

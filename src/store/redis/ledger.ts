@@ -209,9 +209,12 @@ function changeOfState({ to, dropReceipt }: Advance): Change {
 }
 
 function changeInPlace({ facts = {} }: Note): Change {
+  const isRefused = facts.bought !== undefined;
   return {
     from: notableIn(facts),
-    final: false,
+    final: isRefused,
+    // Listed anew: the list is in the order of the last changes.
+    ...(isRefused ? { unpaid: MOST_UNPAID } : {}),
     failedDelivery: false,
     stampSettled: false,
     required: [],

@@ -16,6 +16,9 @@ const NUMBERS: ReadonlySet<string> = new Set([
   'changedAt',
   'settledAt',
   'answered',
+  'sendings',
+  'sentBytes',
+  'ofBytes',
 ]);
 
 /** A hash as scripts answer it: field, value, field, value. @throws LedgerCorruption */

@@ -112,9 +112,10 @@ async function simulated(
   }
 }
 
-/** Undefined for a wrapper of garbage, or around nothing. */
-function innerSignature(wrapped: Hex): Hex | undefined {
+/** Undefined for what is no wrapper (ERC-6492), for one of garbage, or around nothing. */
+export function innerSignature(wrapped: Hex): Hex | undefined {
   try {
+    if (!isErc6492Signature(wrapped)) return undefined;
     const { signature } = parseErc6492Signature(wrapped);
     return signature === '0x' ? undefined : signature;
   } catch {

@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { WalletSignatures } from '../chain/wallet-signature.ts';
-import { bytesHex } from '../evm/abi-words.ts';
+import { innerSignature, type WalletSignatures } from '../chain/wallet-signature.ts';
+import { bytesHex, lowerHex } from '../evm/abi-words.ts';
 import { isPublishedAccount } from '../evm/published-keys.ts';
 import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
 import { authorizationDigest, domainSeparator } from '../evm/typed-data.ts';
@@ -264,7 +264,7 @@ function isLong(signature: string): boolean {
  * signature in canonical spelling. A copy with another signature or window is another proof, so
  * what is known of one holds for no other.
  */
-export function proofDigest({ payId, payload }: Proof): string {
+export function proofDigest({ payId, payload }: Pick<Proof, 'payId' | 'payload'>): string {
   const { signature, authorization } = payload.payload;
   const { to, value, validAfter, validBefore } = authorization;
   const spelled = readAccountSignature(signature)?.canonical ?? signature.toLowerCase();
@@ -272,4 +272,14 @@ export function proofDigest({ payId, payload }: Proof): string {
     .update([payId, to.toLowerCase(), value, validAfter, validBefore, spelled].join('|'))
     .digest('base64url')
     .slice(0, DIGEST_CHARACTERS);
+}
+
+/**
+ * Whether a proof as it was sent is the one of a digest, which has the signature of a deployed
+ * wallet without the wrapper that its client may send.
+ */
+export function isProofOf(digest: string, { payId, payload }: Pick<Proof, 'payId' | 'payload'>): boolean {
+  const inner = innerSignature(lowerHex(payload.payload.signature));
+  const unwrapped = { ...payload, payload: { ...payload.payload, signature: inner ?? payload.payload.signature } };
+  return [payload, unwrapped].some((one) => proofDigest({ payId, payload: one }) === digest);
 }
