@@ -49,6 +49,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
     ...sealingWarnings(config),
+    ...probeWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }
@@ -99,6 +100,16 @@ function facilitatorWarnings(
 /** Over a network and not encrypted. */
 function isInClear(url: string): boolean {
   return url.toLowerCase().startsWith('http:') && !isLoopbackUrl(url);
+}
+
+/** Warns where nothing that is safe to ask shows whether the backend answers. */
+function probeWarnings({ backend, resources }: GatewayConfig): readonly string[] {
+  const after = resources.filter(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
+  if (after.length === 0 || backend.probePath !== undefined) return [];
+  return [
+    `backend.probe: missing, and ${after.map(({ id }) => id).join(', ')} settle after the call, where a call that hangs shows nothing about the backend; ` +
+      'while it hangs up to three buyers of each resource pay before sales stop; set { path } of a GET that costs nothing',
+  ];
 }
 
 /** Warns of payment data that is stored unencrypted. A store in memory leaves no file. */

@@ -241,7 +241,8 @@ class SettlementAttempt {
     if (verdict.kind === 'refused')
       return this.#refuse(record, verdict.reason, rememberedRefusal(this.#request, record, verdict.reason));
     passed('verified', record.payId);
-    if (this.#answer === undefined && !(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
+    if (this.#answer === undefined && !(await this.#holdsBackend(record)))
+      return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed during the verification. From the next write on another process may
     // settle this.
     if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
@@ -424,7 +425,7 @@ class SettlementAttempt {
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
     if (verdict.kind === 'refused') return notBegun(verdict.reason);
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
-    if (record.answered === undefined && !(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
+    if (record.answered === undefined && !(await this.#holdsBackend(record))) return this.#putBack(record, NOT_REACHED);
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
@@ -448,8 +449,8 @@ class SettlementAttempt {
   }
 
   /** Holds a connection to the backend for what may be paid now. False: nothing may be paid. */
-  async #holdsBackend(): Promise<boolean> {
-    this.#held = await this.#request.reserveBackend();
+  async #holdsBackend(record: PaymentRecord): Promise<boolean> {
+    this.#held = await this.#request.reserveBackend(record);
     return this.#held !== undefined;
   }
 
@@ -545,7 +546,7 @@ class SettlementAttempt {
     if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
-    if (record.answered === undefined && !(await this.#holdsBackend()))
+    if (record.answered === undefined && !(await this.#holdsBackend(record)))
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
     return this.#slots.within(
       record.payer,
