@@ -57,8 +57,8 @@ describe('a connection that is held for a call', () => {
     };
   };
   /** A call whose money has moved and that is not answered. */
-  const unanswered = async (sale: Sale = saleOf()): Promise<void> => {
-    assert.deepEqual(await send(await held(sale), POST, { timeoutMs: 50, sale }), lost('timeout'));
+  const unanswered = async (sale: Sale = saleOf(), timeoutMs = 50): Promise<void> => {
+    assert.deepEqual(await send(await held(sale), POST, { timeoutMs, sale }), lost('timeout'));
   };
   const openBySilence = async (): Promise<void> => {
     script = silent;
@@ -302,8 +302,8 @@ describe('a connection that is held for a call', () => {
     it('counts nothing of a call while others of its resource are answered', async () => {
       await watch();
       script = silent;
-      const hung = Array.from({ length: 4 }, async () => unanswered());
-      await pause(25);
+      const hung = Array.from({ length: 4 }, async () => unanswered(undefined, 700));
+      while (backend.requests.length < 4) await pause(1);
       script = answering;
       const sale = saleOf();
       assert.equal((await send(await held(sale), POST, { sale })).kind, 'answer');

@@ -115,6 +115,11 @@ type StatusOutcome =
   /** The backend did not deliver; the caller learns the status, nothing else. */
   | { readonly kind: 'fail' };
 
+/** The class of a status that fails a call, as `details.reason` and lists state it. */
+export function statusClass(status: number): string {
+  return status >= 500 ? 'backend_5xx' : 'backend_4xx';
+}
+
 /** How a backend answers preconditions and ranges, beside 206. */
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
 

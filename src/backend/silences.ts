@@ -7,7 +7,7 @@ export const SILENT_PAYERS = 3;
 /** So many unanswered payments of one payer stop its own next ones for a while. */
 const SILENT_PAYMENTS = 3;
 /** How long a payer without an answer leaves the place in doubt to others, milliseconds. */
-export const OTHERS_FIRST_MS = 5_000;
+const OTHERS_FIRST_MS = 5_000;
 /** Payers that a resource remembers; each has paid. */
 const MOST_PAYERS = 64;
 

@@ -104,11 +104,11 @@ function isInClear(url: string): boolean {
 
 /** Warns where nothing that is safe to ask shows whether the backend answers. */
 function probeWarnings({ backend, resources }: GatewayConfig): readonly string[] {
-  const after = resources.filter(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
-  if (after.length === 0 || backend.probePath !== undefined) return [];
+  const settlesAfter = resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
+  if (!settlesAfter || backend.probePath !== undefined) return [];
   return [
-    `backend.probe: missing, and ${after.map(({ id }) => id).join(', ')} settle after the call, where a call that hangs shows nothing about the backend; ` +
-      'while it hangs up to three buyers of each resource pay before sales stop; set { path } of a GET that costs nothing',
+    'backend.probe: missing, and resources settle after their calls, whose silences show nothing of the backend; while it ' +
+      'hangs, buyers of the others pay before their sales stop: set { path } of a GET that costs nothing',
   ];
 }
 
