@@ -6,6 +6,7 @@ import {
   type BackendFailure,
   type BackendRequest,
   type ExchangeLimits,
+  type Sale,
 } from '../../src/backend/exchange.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
@@ -22,6 +23,13 @@ export type Got =
 export const GET: BackendRequest = { method: 'GET', path: '/reports/rome?year=2026', headers: {}, body: undefined };
 export const POST: BackendRequest = { method: 'POST', path: '/orders', headers: {}, body: Buffer.from('{"n":1}') };
 export const LIMITS: ExchangeLimits = { timeoutMs: 2_000, maxResponseBytes: 65_536 };
+
+let sales = 0;
+/** A sale of one resource to a payer of its own, unless given. */
+export const saleOf = (changes: Partial<Sale> = {}): Sale => {
+  sales += 1;
+  return { payId: `pay ${sales}`, payer: `0xab${sales}`, resourceId: 'one', ...changes };
+};
 
 /** Answers every request with 200. */
 export const answering: Script = (socket) => answer(socket);

@@ -4,9 +4,9 @@ import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WatchedBackend, watchBackend } from '../../src/backend/backend-connection.ts';
-import { SILENCES_TO_OPEN } from '../../src/backend/circuit-breaker.ts';
-import type { BackendRequest, ExchangeLimits, HeldConnection } from '../../src/backend/exchange.ts';
-import { answering, call, GET, type Got, lost, notSent, POST, silent } from './call.ts';
+import type { BackendRequest, ExchangeLimits, HeldConnection, Sale } from '../../src/backend/exchange.ts';
+import { SILENT_PAYERS } from '../../src/backend/silences.ts';
+import { answering, call, GET, type Got, lost, notSent, POST, saleOf, silent } from './call.ts';
 import { answer, type RawBackend, rawBackend, type Script } from './raw-backend.ts';
 
 describe('a connection that is held for a call', () => {
@@ -38,8 +38,8 @@ describe('a connection that is held for a call', () => {
     const opened = backend.accepted() + 1;
     while (origin === backend.origin && (backend.accepted() < opened || backend.open() > 0)) await pause(1);
   };
-  const held = async (): Promise<HeldConnection> => {
-    const got = await watched.reserve();
+  const held = async (sale: Sale = saleOf()): Promise<HeldConnection> => {
+    const got = await watched.reserve(sale);
     assert.ok(got !== undefined, JSON.stringify(watched.facts()));
     return got;
   };
@@ -56,10 +56,16 @@ describe('a connection that is held for a call', () => {
       backend = await rawBackend((socket, request) => script(socket, request), port);
     };
   };
+  /** A call whose money has moved and that is not answered. */
+  const unanswered = async (sale: Sale = saleOf(), timeoutMs = 50): Promise<void> => {
+    assert.deepEqual(await send(await held(sale), POST, { timeoutMs, sale }), lost('timeout'));
+  };
   const openBySilence = async (): Promise<void> => {
     script = silent;
-    for (let i = 0; i < SILENCES_TO_OPEN; i += 1)
-      assert.equal((await send(await held(), POST, { timeoutMs: 50 })).kind, 'failed');
+    for (const resourceId of ['one', 'one', 'two']) {
+      assert.equal(watched.facts().state, 'closed');
+      await unanswered(saleOf({ resourceId }));
+    }
     assert.equal(watched.facts().state, 'open');
   };
 
@@ -109,8 +115,8 @@ describe('a connection that is held for a call', () => {
   it('is refused while the backend is away, to which only trials connect', async () => {
     await watch();
     const back = await away();
-    assert.equal(await watched.reserve(), undefined);
-    assert.equal(await watched.reserve(), undefined);
+    assert.equal(await watched.reserve(saleOf()), undefined);
+    assert.equal(await watched.reserve(saleOf()), undefined);
     assert.deepEqual(watched.facts().refused, { breaker: 1, connect: 1, sockets: 0 });
     assert.deepEqual(changes, ['refused']);
     await back();
@@ -130,7 +136,7 @@ describe('a connection that is held for a call', () => {
     });
     while (changes.length === 0) await pause(1);
     assert.deepEqual(changes, ['refused']);
-    assert.equal(await watched.reserve(), undefined);
+    assert.equal(await watched.reserve(saleOf()), undefined);
     await back();
     while (watched.facts().state !== 'closed') await pause(5);
     (await held()).release();
@@ -145,8 +151,8 @@ describe('a connection that is held for a call', () => {
     assert.ok(address !== null && typeof address === 'object');
     await watch({ origin: `http://127.0.0.1:${address.port}` });
     // How soon a close is seen depends on the machine; this backend only ever causes silences.
-    while (watched.facts().state !== 'open') (await watched.reserve())?.release();
-    assert.equal(await watched.reserve(), undefined);
+    while (watched.facts().state !== 'open') (await watched.reserve(saleOf()))?.release();
+    assert.equal(await watched.reserve(saleOf()), undefined);
     assert.deepEqual(changes, ['silent']);
   });
 
@@ -210,7 +216,7 @@ describe('a connection that is held for a call', () => {
   it('takes one of the sockets, of which at most half are held', async () => {
     await watch({ maxSockets: 4 });
     const ones = [await held(), await held()];
-    assert.equal(await watched.reserve(), undefined);
+    assert.equal(await watched.reserve(saleOf()), undefined);
     assert.deepEqual(watched.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
     // Two of four are held and one is for trials: free calls share the last one.
     const waiting: Socket[] = [];
@@ -231,27 +237,102 @@ describe('a connection that is held for a call', () => {
     script = silent;
     const running = call(watched, POST, { timeoutMs: 4_000 });
     while (backend.requests.length === 0) await pause(1);
-    assert.equal(await watched.reserve(), undefined);
+    assert.equal(await watched.reserve(saleOf()), undefined);
     assert.deepEqual(watched.facts().refused, { breaker: 0, connect: 0, sockets: 1 });
     backend.closeAll();
     await running;
   });
 
   describe('of a backend that takes requests and does not answer', () => {
-    it('is refused after the third in a row; then one at a time, until the first answer', async () => {
+    it('is refused after three payers of two resources; then one at a time, until the first answer', async () => {
       await watch();
       await openBySilence();
-      assert.equal(await watched.reserve(), undefined);
+      assert.equal(await watched.reserve(saleOf()), undefined);
       while (watched.facts().state !== 'probation') await pause(1);
-      const one = await held();
-      assert.equal(await watched.reserve(), undefined, 'one at a time');
-      assert.equal((await send(one, POST, { timeoutMs: 50 })).kind, 'failed');
+      const sale = saleOf();
+      const one = await held(sale);
+      assert.equal(await watched.reserve(saleOf()), undefined, 'one at a time');
+      assert.equal((await send(one, POST, { timeoutMs: 50, sale })).kind, 'failed');
       assert.equal(watched.facts().state, 'open');
       script = (socket) => answer(socket, 'late', 'HTTP/1.1 503 Service Unavailable');
       while (watched.facts().state !== 'probation') await pause(1);
-      assert.equal((await send(await held())).kind, 'answer');
+      assert.equal(await watched.reserve(sale), undefined, 'the payer that got no answer leaves the place to others');
+      const other = saleOf();
+      assert.equal((await send(await held(other), POST, { sale: other })).kind, 'answer');
       assert.equal(watched.facts().state, 'closed');
       for (const later of [await held(), await held()]) later.release();
+    });
+
+    it('on trust a call that is not paid yet is granted and takes no place', async () => {
+      await watch();
+      await openBySilence();
+      while (watched.facts().state !== 'probation') await pause(1);
+      const unpaid = [await held(saleOf({ settle: 'after' })), await held(saleOf({ settle: 'after' }))];
+      const sold = await held();
+      for (const one of [...unpaid, sold]) one.release();
+    });
+
+    it('stops the sales of a resource after three payers, then has one call at a time, and others are sold', async () => {
+      await watch();
+      script = silent;
+      const sales = [saleOf(), saleOf(), saleOf()];
+      for (const sale of sales) await unanswered(sale);
+      const [first] = sales;
+      assert.equal(watched.facts().state, 'closed');
+      assert.equal(await watched.reserve(saleOf({ payer: first?.payer.toUpperCase() ?? '' })), undefined);
+      const one = await held();
+      assert.equal(await watched.reserve(saleOf()), undefined, 'one at a time');
+      (await held(saleOf({ resourceId: 'two' }))).release();
+      script = answering;
+      const sale = saleOf();
+      assert.equal((await send(one, POST, { sale })).kind, 'answer');
+      for (const later of [await held(), await held(first)]) later.release();
+    });
+
+    it('counts three payments of one payer against that payer alone, and one payment once', async () => {
+      await watch();
+      script = silent;
+      const payment = saleOf();
+      for (let again = 0; again < 2 * SILENT_PAYERS; again += 1) await unanswered(payment);
+      for (const payId of ['second', 'third']) await unanswered({ ...payment, payId });
+      assert.equal(await watched.reserve({ ...payment, payId: 'fourth' }), undefined);
+      for (const later of [await held(), await held()]) later.release();
+    });
+
+    it('counts nothing of a call while others of its resource are answered', async () => {
+      await watch();
+      script = silent;
+      const hung = Array.from({ length: 4 }, async () => unanswered(undefined, 700));
+      while (backend.requests.length < 4) await pause(1);
+      script = answering;
+      const sale = saleOf();
+      assert.equal((await send(await held(sale), POST, { sale })).kind, 'answer');
+      await Promise.all(hung);
+      for (const later of [await held(), await held()]) later.release();
+    });
+
+    it('is granted when only calls that are settled after it were not answered, however many', async () => {
+      await watch();
+      script = silent;
+      for (let n = 0; n < 2 * SILENT_PAYERS; n += 1) {
+        const sale = saleOf({ resourceId: `resource ${n}`, settle: 'after' });
+        assert.equal((await send(await held(sale), GET, { timeoutMs: 20 })).kind, 'failed');
+      }
+      assert.equal(watched.facts().state, 'closed');
+      (await held()).release();
+    });
+
+    it('leaves half of the sockets to calls that are paid first', async () => {
+      await watch({ maxSockets: 4 });
+      script = silent;
+      const running = Array.from({ length: 2 }, async () =>
+        send(await held(saleOf({ settle: 'after' })), POST, { timeoutMs: 300 }),
+      );
+      while (backend.requests.length < 2) await pause(1);
+      assert.equal(await watched.reserve(saleOf({ settle: 'after' })), undefined);
+      (await held()).release();
+      await Promise.all(running);
+      (await held(saleOf({ settle: 'after' }))).release();
     });
 
     it('does not write a request that is not written yet: a POST stays collectable', async () => {
@@ -260,14 +341,14 @@ describe('a connection that is held for a call', () => {
       await openBySilence();
       const got = await send(settling, POST, { timeoutMs: 150 });
       assert.deepEqual(got, notSent('unreachable'));
-      assert.equal(backend.requests.length, SILENCES_TO_OPEN);
+      assert.equal(backend.requests.length, SILENT_PAYERS);
     });
 
     it('is granted when only free calls were not answered, which any caller can cause', async () => {
       await watch();
       script = silent;
       const { signal } = new AbortController();
-      for (let i = 0; i < 2 * SILENCES_TO_OPEN; i += 1) await call(watched, GET, { timeoutMs: 20, signal });
+      for (let i = 0; i < 2 * SILENT_PAYERS; i += 1) await call(watched, GET, { timeoutMs: 20, signal });
       assert.equal(watched.facts().state, 'closed');
       (await held()).release();
     });
@@ -279,7 +360,7 @@ describe('a connection that is held for a call', () => {
     it('is refused when the probe is not answered, before anything is lost', async () => {
       script = silent;
       await watch({ probe: '/alive' });
-      assert.equal(await watched.reserve(), undefined);
+      assert.equal(await watched.reserve(saleOf()), undefined);
       assert.deepEqual(changes, ['silent']);
       assert.match(backend.requests[0]?.head ?? '', /^authorization: configured$/im);
     });
@@ -298,7 +379,7 @@ describe('a connection that is held for a call', () => {
     it('is granted again as soon as the probe is answered, without probation', async () => {
       script = silent;
       await watch({ probe: '/alive' });
-      await watched.reserve();
+      await watched.reserve(saleOf());
       script = answering;
       while (watched.facts().state === 'open') await pause(5);
       assert.equal(watched.facts().state, 'closed');
@@ -332,7 +413,7 @@ describe('exchanges that are interrupted', () => {
   };
 
   it('fail at once: those that run, those that wait for a socket, and those that hold a connection', async () => {
-    const held = (await watched.reserve()) ?? assert.fail('no connection');
+    const held = (await watched.reserve(saleOf())) ?? assert.fail('no connection');
     const running = [call(watched, POST), call(watched, POST)];
     await arrived(2);
     const waiting = [call(watched, POST), call(watched, POST)];
@@ -354,7 +435,7 @@ describe('exchanges that are interrupted', () => {
     await pause(80);
     watched.resume();
     script = answering;
-    const held = (await watched.reserve()) ?? assert.fail('no connection');
+    const held = (await watched.reserve(saleOf())) ?? assert.fail('no connection');
     const later = await Promise.all([call(held, POST), call(watched, POST), call(watched, GET), call(watched, GET)]);
     assert.deepEqual(
       later.map(({ kind }) => kind),

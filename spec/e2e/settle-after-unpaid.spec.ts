@@ -40,13 +40,19 @@ interface Failing {
   readonly answer: Answering;
   readonly status: number;
   readonly code: 'BACKEND_ERROR' | 'BACKEND_TIMEOUT';
-  readonly reason?: string;
+  readonly reason: string;
 }
 
 /** How a backend may fail a call, and what its buyer learns. */
 const FAILURES: Readonly<Record<string, Failing>> = {
-  'answers 500': { answer: (_, response) => answerJson(response, 500, {}), status: 502, code: 'BACKEND_ERROR' },
-  'answers 404': { answer: (_, response) => answerJson(response, 404, {}), status: 502, code: 'BACKEND_ERROR' },
+  'answers 500': {
+    answer: (_, response) => answerJson(response, 500, {}),
+    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'backend_5xx' },
+  },
+  'answers 404': {
+    answer: (_, response) => answerJson(response, 404, {}),
+    ...{ status: 502, code: 'BACKEND_ERROR', reason: 'backend_4xx' },
+  },
   'does not answer in time': { answer: () => undefined, status: 504, code: 'BACKEND_TIMEOUT', reason: 'timeout' },
   'sends its caller elsewhere': {
     answer: (_, response) => void response.writeHead(302, { location: '/' }).end(),
@@ -121,7 +127,7 @@ describe('a call that is settled after the backend answered, and that is not pai
     return receipts.length;
   };
   /** How many answers were made and not paid for, as the metric counts them. */
-  const counted = async (cause: 'refused' | 'too_large'): Promise<number> => {
+  const counted = async (cause: 'refused' | 'failed' | 'too_large'): Promise<number> => {
     const text = await readMetrics(gateway.managementUrl);
     return Number(new RegExp(`acg_unpaid_work_total\\{cause="${cause}"\\} (\\d+)`).exec(text)?.[1]);
   };
@@ -194,11 +200,12 @@ describe('a call that is settled after the backend answered, and that is not pai
   for (const [what, { answer: failing, status, code, reason }] of Object.entries(FAILURES))
     it(`the backend ${what}: no money moves, and the same proof buys later`, async () => {
       const proof = await proofFor(gateway, buyer, ID, CITY);
-      const [funds, earned, tooLarge] = [await buyer.balance(), await income(), await counted('too_large')];
+      const cause = reason === 'response_too_large' ? 'too_large' : 'failed';
+      const [funds, earned, worked] = [await buyer.balance(), await income(), await counted(cause)];
       answer = failing;
       const failed = await buyWith(proof);
       const { details } = failure(failed, status, code);
-      if (reason !== undefined) assert.equal(details.reason, reason);
+      assert.deepEqual([details.reason, 'status' in details], [reason, false], 'of a status its class alone is told');
       assert.equal(failed.payment, undefined);
       assert.deepEqual([await buyer.balance(), await income()], [funds, earned]);
       const events = await eventsUntil(gateway, failed.requestId, 'backend.failed');
@@ -208,7 +215,11 @@ describe('a call that is settled after the backend answered, and that is not pai
       );
       assert.equal(await receiptsOf(failed.requestId), 0);
       assert.equal(await gateway.store.ledger.read(payIdOf(proof)), undefined);
-      assert.equal(await counted('too_large'), tooLarge + (reason === 'response_too_large' ? 1 : 0));
+      assert.equal(await counted(cause), worked + 1);
+      const { unpaid } = (await (await gateway.operator('/api/receipts/unpaid?limit=1')).json()) as {
+        readonly unpaid: readonly object[];
+      };
+      assert.partialDeepStrictEqual(unpaid, [{ replayKey: payIdOf(proof), requestId: failed.requestId, reason }]);
 
       answer = GOOD;
       const bought = await buyWith(proof);

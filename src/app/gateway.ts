@@ -245,7 +245,11 @@ function agentsRoutes(generation: Generation, process: Process, monitor: Monitor
   if (routeOf !== undefined) mountSaleInPlace(app, adapters, steps);
   app.use(refuseEncodedSlash(checkouts?.mountPath));
   mountPublicRoutes(app, config, catalogue, () => monitor.adapterHealth());
-  const unpaid = async (limit: number) => (await store.ledger.unpaid(limit)).map(unpaidWork);
+  const unpaid = async (limit: number) => {
+    const [refused, failed = []] = await Promise.all([store.ledger.unpaid(limit), process.payments?.failedWork(limit)]);
+    const rows = [...refused.map(unpaidWork), ...failed];
+    return rows.sort((a, b) => b.at.localeCompare(a.at)).slice(0, limit);
+  };
   const sources = { ...store, unpaid, stream: stream.route, written: writeQueues.flush };
   const operators = operatorRoutes(server.adminTokens, sources, ingressGuards.guesses);
   app.use(belowPath(['/api/receipts', '/api/events'], operators));

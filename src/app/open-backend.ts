@@ -2,6 +2,7 @@
 
 import { MAX_BACKEND_SOCKETS, type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
+import type { ReserveBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { partOf } from '../part-of.ts';
 import type { Fence } from '../sidecar/fence.ts';
@@ -60,7 +61,7 @@ export function openBackend(
     read: () => backend.facts().held,
   });
   // A call that was verified when the backend began to restart waits here, before its money moves.
-  const reserve = async () => ((await fence.pass()) ? backend.reserve() : undefined);
+  const reserve: ReserveBackend = async (sale) => ((await fence.pass()) ? backend.reserve(sale) : undefined);
   return { ...backend, reserve, reachable };
 }
 

@@ -16,6 +16,7 @@ import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/deliv
 import type { PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
+import type { UnpaidRow } from '../payments/ledger/unpaid.ts';
 import {
   type BuyerTokens,
   createBuyerTokens,
@@ -30,7 +31,7 @@ import { createReconciler, type Reconciler } from '../payments/settlement/reconc
 import { createLeases } from '../payments/settlement/reservations.ts';
 import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
 import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
-import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
+import { createUnpaidWork, type SharedWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import { whyElsewhere } from '../payments/x402/wire/elsewhere.ts';
@@ -70,6 +71,8 @@ interface PaymentParts {
   /** Undefined when nothing has a price. */
   readonly rail: X402Rail | undefined;
   readonly ledger: PaymentLedger;
+  /** The budget of unpaid work of all processes; undefined: this is the only one. */
+  readonly work: SharedWork | undefined;
   readonly events: EventSink;
   readonly backend: Pick<WatchedBackend, 'exchange' | 'reserve'>;
   readonly deliveries: DeliveryRecorder;
@@ -108,6 +111,8 @@ export interface OpenedPayments {
   sale(parts: SaleParts): Payments | undefined;
   /** The offers of one configuration take the place of those of another. */
   replaceOffers(before: Offers, after: Offers): void;
+  /** Work for which there was nothing to pay. */
+  failedWork(limit: number): Promise<readonly UnpaidRow[]>;
   /** No new background work; resolves when what runs is done, or after `atMostMs`. */
   stopReconciling(atMostMs: number): Promise<void>;
   /** Gives up the leases of this process, so that no other one waits for their end. */
@@ -123,7 +128,8 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   showRail(metrics, rail);
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
-  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork);
+  const shared = parts.work && { work: parts.work, processes };
+  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork, undefined, shared);
   const settler = createSettler({
     ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
     get payToExclusive() {
@@ -170,6 +176,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
       };
     },
     replaceOffers: (before, after) => replaced.replace(before, after),
+    failedWork: (limit) => unpaidWork.failed(limit),
     stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
     releaseLeases: () => leases.releaseAll(),
   };
@@ -248,13 +255,17 @@ function countUnclaimed(log: Log, metrics: Metrics): NonNullable<SettlementParts
 }
 
 function countUnpaid(log: Log, metrics: Metrics): NonNullable<SettlementParts['onUnpaid']> {
-  const unpaid = { refused: 0, too_large: 0, unkept: 0 };
-  const causes: Readonly<Record<string, keyof typeof unpaid>> = { [TOO_LARGE]: 'too_large', [UNKEPT]: 'unkept' };
+  const unpaid = { refused: 0, failed: 0, too_large: 0, unkept: 0 };
+  const failed = ['backend_4xx', 'backend_5xx', 'redirect_not_followed', 'timeout', 'transport'];
+  const causes: Readonly<Record<string, keyof typeof unpaid>> = {
+    ...Object.fromEntries(failed.map((reason) => [reason, 'failed'])),
+    ...{ [TOO_LARGE]: 'too_large', [UNKEPT]: 'unkept' },
+  };
   metrics.counter({
     name: 'acg_unpaid_work_total',
     help:
-      'Answers of the backend that were not paid for, of resources with settle: after. refused: the payment came to nothing; ' +
-      'GET /api/receipts/unpaid lists them. too_large: the answer was too large to be kept, so nothing was taken for it. ' +
+      'Calls that the backend worked for and that were not paid, of resources with settle: after; GET /api/receipts/unpaid lists ' +
+      'them. refused: the payment came to nothing. failed: the backend gave no answer to sell. too_large: the answer was too large to be kept, so nothing was taken for it. ' +
       'unkept: the store did not confirm that it keeps the answer, so nothing was taken for it.',
     label: 'cause',
     read: () => unpaid,

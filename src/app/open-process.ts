@@ -110,7 +110,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const backend = openBackend(now, fence, log, metrics);
   const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
   const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
-  const payments = openPayments({ ...shared, now, rail: parts.rail });
+  const payments = openPayments({ ...shared, now, rail: parts.rail, work: parts.store.work });
   const stream = openEventStream({
     feed: store.feed,
     gate: lifecycle,

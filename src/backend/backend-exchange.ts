@@ -65,6 +65,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   #delimitedByClose = false;
   /** Whether any byte of the request may have reached the backend, in any attempt. */
   #written = false;
+  #writtenAt = 0;
   #onReusedSocket = false;
   #answered = false;
   #retried = false;
@@ -117,8 +118,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
 
   readonly #abort = (): void => this.fail('aborted');
   readonly #late = (): void => {
-    if (this.#unanswered && this.#deadline.running === 'backend')
-      this.#deps.health.silent(new Unanswered('no answer in time'));
+    if (this.#deadline.running === 'backend') this.#unanswered(new Unanswered('no answer in time'));
     if (this.#isHeld && !this.#written) this.fail('unreachable', this.#refusedWith);
     else this.fail('timeout');
   };
@@ -142,11 +142,13 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   }
 
   /**
-   * Whether it is a paid request that the backend may have and has not answered. Free ones do not
-   * count: any caller could make many of them end like that.
+   * Reports a request that the backend may have and has not answered, where money has moved for it:
+   * any caller could make many others end like that.
    */
-  get #unanswered(): boolean {
-    return this.#written && !this.#answered && this.endsAlone;
+  #unanswered(cause: Unanswered): void {
+    const { sale } = this.#limits;
+    if (sale !== undefined && this.#written && !this.#answered)
+      this.#deps.health.unanswered(cause, sale, this.#writtenAt);
   }
 
   /** Whether it goes on without its caller, as all that is paid. */
@@ -174,6 +176,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     if (this.#ended) throw new Error('the exchange has already ended');
     this.#controller = controller;
     this.#written = true;
+    this.#writtenAt = performance.now();
     this.#onReusedSocket = this.socket?.begin() ?? false;
   }
 
@@ -185,7 +188,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
     const length = headers['content-length'];
     const empty = status === 204 || status === 304;
-    this.#deps.health.answered();
+    this.#deps.health.answered(this.#limits.sale);
     // Interim answers are ignored; the library itself refuses 101 and an unasked 100.
     if (status < 200) return;
     if (!empty && Number(length ?? 0) > this.#limits.maxResponseBytes) {
@@ -231,8 +234,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
         return;
       }
     }
-    if (this.#unanswered && !this.#onReusedSocket && !CLOSED_CODES.has(code))
-      this.#deps.health.silent(new Unanswered('no answer', error));
+    if (!this.#onReusedSocket && !CLOSED_CODES.has(code)) this.#unanswered(new Unanswered('no answer', error));
     this.fail(connected ? 'transport' : 'unreachable', error);
   }
 
@@ -250,7 +252,7 @@ export class BackendExchange extends SocketUser implements Dispatcher.DispatchHa
     this.#controller = undefined;
     // A new connection is no stale socket: the backend closes what it reads, or it died and may
     // come back.
-    if (!this.#onReusedSocket) this.#deps.health.silent(new Unanswered('no answer', error));
+    if (!this.#onReusedSocket) this.#unanswered(new Unanswered('no answer', error));
     // A backend that is about to end still accepts: a paid request is sent when that is over.
     if (this.#isHeld) this.#attemptAgain();
     else this.#send();

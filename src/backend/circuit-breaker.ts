@@ -2,8 +2,10 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Connection, ConnectLate } from './backend-socket.ts';
+import type { Sale } from './exchange.ts';
+import { Silences } from './silences.ts';
 
-/** So many exchanges in a row without a byte of an answer open the breaker. */
+/** So many connections in a row that are not accepted, or closed at once, open the breaker. */
 export const SILENCES_TO_OPEN = 3;
 /** How long the breaker stays open, milliseconds; failed trials double it up to the longest. */
 export const FIRST_PERIOD_MS = 250;
@@ -38,19 +40,25 @@ export type ReachListener = (
 
 /** Takes reports of the exchanges with one backend. */
 export interface Health {
-  /** A head of an answer came, with any status. */
-  answered(): void;
+  /** A head of an answer came, with any status. `sale`: for this payment. */
+  answered(sale?: Sale): void;
   /** No connection could be opened. */
   unreachable(cause: unknown): void;
-  /** A request was written, and its connection or its time ended without a byte of an answer. */
+  /** A connection was not accepted in time, or closed at once. */
   silent(cause: unknown): void;
+  /**
+   * The request of a call whose money has moved was written at `writtenAt`, and its connection or
+   * its time ended without a byte of an answer.
+   */
+  unanswered(cause: unknown, sale: Sale, writtenAt: number): void;
 }
 
 /**
  * The circuit breaker of one backend origin: it counts refusals and silences, so that no money is
  * taken for calls that are known to fail. One refusal opens it, because a refused connection is
- * certain; one call without an answer may be an accident, so it takes three in a row. Any answer
- * closes it, a 5xx too. While it is open a trial runs at the end of each period, never a paid call.
+ * certain; calls without an answer open it as `Silences` says, and only those whose money has
+ * moved, because any caller can make others. Any answer closes it, a 5xx too. While it is open a
+ * trial runs at the end of each period, never a paid call.
  */
 export class CircuitBreaker implements Health {
   readonly #trial: Trial;
@@ -59,6 +67,7 @@ export class CircuitBreaker implements Health {
   #state: BreakerState = 'closed';
   #trouble: BackendTrouble = 'refused';
   #silences = 0;
+  readonly #unanswered = new Silences();
   #doublings = 0;
   #answeredAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
@@ -92,8 +101,9 @@ export class CircuitBreaker implements Health {
     return this.#state === 'open' && this.#trouble === 'silent';
   }
 
-  answered(): void {
+  answered(sale?: Sale): void {
     this.#answeredAt = performance.now();
+    if (sale !== undefined) this.#unanswered.answered(sale, this.#answeredAt);
     this.#silences = 0;
     this.#doublings = 0;
     if (this.#state !== 'closed') this.#change('closed');
@@ -113,6 +123,23 @@ export class CircuitBreaker implements Health {
   silent(cause: unknown): void {
     this.#silences += 1;
     if (this.#silences >= SILENCES_TO_OPEN) this.#open('silent', cause);
+  }
+
+  unanswered(cause: unknown, sale: Sale, writtenAt: number): void {
+    this.#unanswered.add(sale, writtenAt, performance.now());
+    if (this.#state === 'probation' || this.#unanswered.ofBackend(this.#answeredAt)) this.#open('silent', cause);
+  }
+
+  /**
+   * Whether money may be taken for a sale. On probation one call at a time has it. `running`: paid
+   * calls under way, of its resource and in all.
+   */
+  allows(sale: Sale, running: { readonly resource: number; readonly all: number }): boolean {
+    if (this.#state === 'open') return false;
+    // It takes no place on trust: no money is at risk, and its answer is as good as any.
+    if (sale.settle === 'after') return true;
+    const onTrust = this.#state === 'probation';
+    return !(onTrust && running.all > 0) && this.#unanswered.allows(sale, running.resource, onTrust);
   }
 
   /**
@@ -194,7 +221,12 @@ export class Unanswered extends Error {
 }
 
 /** For a backend whose state is not watched. */
-export const UNWATCHED: Health = { answered: () => {}, unreachable: () => {}, silent: () => {} };
+export const UNWATCHED: Health = {
+  answered: () => {},
+  unreachable: () => {},
+  silent: () => {},
+  unanswered: () => {},
+};
 
 /** A GET that may be sent to the backend at any time. */
 type HeaderFields = Readonly<Record<string, string>>;

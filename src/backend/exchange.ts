@@ -13,6 +13,15 @@ export interface BackendRequest {
   readonly body: Uint8Array | undefined;
 }
 
+/** A payment of a call, as the circuit breaker counts it; each record of the ledger is one. */
+export interface Sale {
+  readonly payId: string;
+  readonly payer: string;
+  readonly resourceId: string;
+  /** The backend works before the money moves, so a call that it does not answer costs nothing. */
+  readonly settle?: 'after';
+}
+
 /** Bounds of one exchange. */
 export interface ExchangeLimits {
   /** From connect to last byte, milliseconds, without the time that the reader holds it back. */
@@ -23,6 +32,8 @@ export interface ExchangeLimits {
   readonly readerHoldMs?: number;
   /** Ends the exchange early (a free call whose client left). */
   readonly signal?: Cancellation;
+  /** The payment whose money has moved for it; absent where none has. */
+  readonly sale?: Sale;
 }
 
 /** What ends work early: an AbortSignal, or what costs less and has as much of it as is used. */
@@ -63,7 +74,7 @@ export interface HeldConnection {
 }
 
 /** Opens a connection for one call. Undefined: the backend cannot be reached now. Never rejects. */
-export type ReserveBackend = () => Promise<HeldConnection | undefined>;
+export type ReserveBackend = (sale: Sale) => Promise<HeldConnection | undefined>;
 
 /**
  * Why no usable answer came: `unreachable` no connection (nothing was written), `timeout` the total
@@ -103,6 +114,11 @@ type StatusOutcome =
   | { readonly kind: 'redirect' }
   /** The backend did not deliver; the caller learns the status, nothing else. */
   | { readonly kind: 'fail' };
+
+/** The class of a status that fails a call, as `details.reason` and lists state it. */
+export function statusClass(status: number): string {
+  return status >= 500 ? 'backend_5xx' : 'backend_4xx';
+}
 
 /** How a backend answers preconditions and ranges, beside 206. */
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);

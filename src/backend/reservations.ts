@@ -4,7 +4,7 @@ import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
-import type { Exchange, HeldConnection, ReserveBackend } from './exchange.ts';
+import type { Exchange, HeldConnection, ReserveBackend, Sale } from './exchange.ts';
 import type { SlowReaders } from './slow-readers.ts';
 
 /** How long a call waits for a socket, milliseconds; connecting has a deadline of its own. */
@@ -17,8 +17,9 @@ const REOPEN_MS = 50;
 const FRESH_ANSWER_MS = 1_000;
 
 /**
- * Why a call got no connection. `breaker`: the backend is known to be away. `connect`: it could not
- * be opened, or did not stay open. `sockets`: all are in use, or half of them are held already.
+ * Why a call got no connection. `breaker`: the backend is known to be away, or its resource or
+ * payer got no answers. `connect`: it could not be opened, or did not stay open. `sockets`: all are
+ * in use, or half of them are held already, or by calls that are not paid yet.
  */
 export type ReserveRefusal = 'breaker' | 'connect' | 'sockets';
 
@@ -53,12 +54,19 @@ export function createReservations(parts: ReservationParts): Reservations {
   const { sockets, pool, breaker } = parts;
   const refused = { breaker: 0, connect: 0, sockets: 0 };
   let held = 0;
-  /** Calls that hold one or use it. */
-  let calls = 0;
+  /** Calls that hold one or use it, by the resource whose money they risk. */
+  const running = new Map<string, number>();
+  const ALL = '';
+  const UNPAID = ' ';
+  const namesOf = ({ settle, resourceId }: Sale) => (settle === 'after' ? [UNPAID] : [ALL, resourceId]);
+  const runningOf = (name: string): number => running.get(name) ?? 0;
+  const count = (sale: Sale, by: 1 | -1): void => {
+    for (const name of namesOf(sale)) running.set(name, runningOf(name) + by);
+  };
 
-  const isReachable = async (): Promise<boolean> => {
+  const isAllowed = async (sale: Sale): Promise<boolean> => {
     if (parts.canProbe && breaker.state === 'closed' && breaker.sinceAnswerMs > FRESH_ANSWER_MS) await breaker.tryNow();
-    return breaker.state === 'closed' || (breaker.state === 'probation' && calls === 0);
+    return breaker.allows(sale, { resource: runningOf(sale.resourceId), all: runningOf(ALL) });
   };
   const socketTurn = (): Promise<boolean> =>
     new Promise((resolve) => {
@@ -94,7 +102,7 @@ export function createReservations(parts: ReservationParts): Reservations {
     }
     return false;
   };
-  const hold = (connection: Connection): HeldConnection => {
+  const hold = (connection: Connection, sale: Sale): HeldConnection => {
     let reopening: NodeJS.Timeout | undefined;
     const reopen = (): void => {
       reopening = setTimeout(
@@ -112,9 +120,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       clearTimeout(reopening);
       connection.off('disconnect', reopen);
     };
-    const ended = (): void => {
-      calls -= 1;
-    };
+    const ended = (): void => count(sale, -1);
     return {
       exchange(request, limits) {
         unhold();
@@ -130,22 +136,22 @@ export function createReservations(parts: ReservationParts): Reservations {
       },
     };
   };
-  const tryToReserve = async (): Promise<HeldConnection | ReserveRefusal> => {
-    if (!(await isReachable())) return 'breaker';
-    if (held >= parts.mostHeld) return 'sockets';
+  const tryToReserve = async (sale: Sale): Promise<HeldConnection | ReserveRefusal> => {
+    if (!(await isAllowed(sale))) return 'breaker';
+    if (held >= parts.mostHeld || (sale.settle === 'after' && runningOf(UNPAID) >= parts.mostHeld)) return 'sockets';
     held += 1;
-    calls += 1;
+    count(sale, 1);
     const connection = (await socketTurn()) ? pool.take() : undefined;
-    if (connection !== undefined && (await opened(connection))) return hold(connection);
+    if (connection !== undefined && (await opened(connection))) return hold(connection, sale);
     held -= 1;
-    calls -= 1;
+    count(sale, -1);
     if (connection === undefined) return 'sockets';
     giveBack(connection);
     return 'connect';
   };
   return {
-    async reserve() {
-      const got = await tryToReserve();
+    async reserve(sale) {
+      const got = await tryToReserve(sale);
       if (typeof got !== 'string') return got;
       refused[got] += 1;
       return undefined;

@@ -49,6 +49,7 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
     ...sealingWarnings(config),
+    ...probeWarnings(config),
     ...(noSkill ? ['protocols.a2a: enabled, but no resource has a2a under expose; the agent card has no skill'] : []),
   ];
 }
@@ -99,6 +100,16 @@ function facilitatorWarnings(
 /** Over a network and not encrypted. */
 function isInClear(url: string): boolean {
   return url.toLowerCase().startsWith('http:') && !isLoopbackUrl(url);
+}
+
+/** Warns where nothing that is safe to ask shows whether the backend answers. */
+function probeWarnings({ backend, resources }: GatewayConfig): readonly string[] {
+  const settlesAfter = resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after');
+  if (!settlesAfter || backend.probePath !== undefined) return [];
+  return [
+    'backend.probe: missing, and resources settle after their calls, whose silences show nothing of the backend; while it ' +
+      'hangs, buyers of the others pay before their sales stop: set { path } of a GET that costs nothing',
+  ];
 }
 
 /** Warns of payment data that is stored unencrypted. A store in memory leaves no file. */

@@ -147,11 +147,14 @@ describe('a backend that fails before the money', () => {
   const world = worldOfEachTest();
   const { settleAfter, record, types, receipts } = world;
 
-  it('costs nothing: no record, no receipt, and the same proof begins anew', async () => {
+  it('costs its buyer nothing: no record, no receipt, and the same proof begins anew; it is unpaid work', async () => {
     world.backend.script.answer = async () => BROKEN;
     assert.deepEqual(await settleAfter(), { kind: 'unworked', failure: { status: 500, requestWritten: true } });
     assert.deepEqual([await record(), await types(), await receipts(), world.held.size], [undefined, [], [], 0]);
-    assert.deepEqual([world.peer.names(), world.unpaid, world.connections], [['verify'], [], 0]);
+    assert.deepEqual([world.peer.names(), world.connections], [['verify'], 0]);
+    const { payId, resourceId, payer } = world.terms;
+    assert.deepEqual(world.unpaid, [{ payId, resourceId, payer, reason: 'backend_5xx' }]);
+    assert.partialDeepStrictEqual(await world.unpaidWork.failed(10), [{ replayKey: payId, backendStatus: 500 }]);
     world.backend.script.answer = async () => ({ kind: 'answer', answer: ANSWER });
     assert.equal((await settleAfter()).kind, 'paid');
     assert.equal(world.backend.called.length, 2);
@@ -168,19 +171,22 @@ describe('a backend that fails before the money', () => {
     assert.deepEqual([await record(), world.peer.names()], [undefined, ['verify']]);
   });
 
-  it('gives its place back, unless it worked', async () => {
-    world.unpaidLimits = { ...world.unpaidLimits, perResource: 1 };
-    world.backend.script.answer = async () => BROKEN;
+  it('gives its place back where it certainly has no request, and keeps it otherwise', async () => {
+    world.unpaidLimits = { ...world.unpaidLimits, perResource: 2 };
+    const failure = { status: 0, reason: 'transport', requestWritten: false };
+    world.backend.script.answer = async () => ({ kind: 'failed', failure });
     await settleAfter();
     await settleAfter();
-    world.backend.script.answer = async () => TOO_LARGE;
-    assert.equal((await settleAfter()).kind, 'unworked');
+    for (const failed of [BROKEN, TOO_LARGE]) {
+      world.backend.script.answer = async () => failed;
+      assert.equal((await settleAfter()).kind, 'unworked');
+    }
     assert.deepEqual(refusalIn(await settleAfter()), {
       reason: 'invalid_payment_requirements',
       phase: 'verify',
       recorded: false,
     });
-    assert.equal(world.backend.called.length, 3);
+    assert.equal(world.backend.called.length, 4);
   });
 
   it('that throws a bug takes nothing either', async () => {

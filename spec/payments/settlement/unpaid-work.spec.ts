@@ -29,7 +29,8 @@ describe('the budget of unpaid work', () => {
   const callOf = (changes: Partial<WorkFor> = {}): WorkFor => {
     calls += 1;
     const n = calls;
-    return { payId: `pay ${n}`, payer: `0x${n}`, resourceId: `resource ${n}`, network: `network ${n}`, ...changes };
+    const call = { payId: `pay ${n}`, payer: `0x${n}`, resourceId: `resource ${n}`, network: `network ${n}` };
+    return { ...call, atMostMs: 60_000, ...changes };
   };
   const enter = (changes?: Partial<WorkFor>) => work.enter(callOf(changes));
   const placed = async (changes?: Partial<WorkFor>): Promise<Place> => {

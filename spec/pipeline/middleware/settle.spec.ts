@@ -190,7 +190,10 @@ describe('a call that is settled after the backend answered', () => {
   it('unworked: the failure of the backend, and that no payment was taken', async () => {
     const failure = { status: 503, requestWritten: true };
     const { went, error, written } = await settled({ kind: 'unworked', failure }, after());
-    assert.deepEqual([went, error?.code, error?.details, written], [false, 'BACKEND_ERROR', { status: 503 }, []]);
+    assert.deepEqual(
+      [went, error?.code, error?.details, written],
+      [false, 'BACKEND_ERROR', { reason: 'backend_5xx' }, []],
+    );
     assert.match(error?.message ?? '', /no payment was taken/);
   });
 

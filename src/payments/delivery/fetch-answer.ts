@@ -6,20 +6,26 @@ import {
   type BackendRequest,
   classify,
   type Exchange,
+  type Sale,
   wireReason,
 } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
 import type { Worked } from '../settlement/settlement-request.ts';
 
-/** Sends a request once. An answer that is too large to be kept is a failure. */
+/**
+ * Sends a request once. An answer that is too large to be kept is a failure. `sale`: the payment
+ * whose money has moved for it.
+ */
 export async function fetchAnswer(
   exchange: Exchange,
   request: BackendRequest,
   { timeoutMs, maxResponseBytes }: { readonly timeoutMs: number; readonly maxResponseBytes: number },
+  sale?: Sale,
 ): Promise<Worked> {
   try {
-    const limits = { timeoutMs, maxResponseBytes: Math.min(maxResponseBytes, MAX_KEPT_BYTES) };
+    const most = Math.min(maxResponseBytes, MAX_KEPT_BYTES);
+    const limits = { timeoutMs, maxResponseBytes: most, ...(sale === undefined ? {} : { sale }) };
     const answer = await exchange(request, limits);
     const outcome = classify(answer.status, []);
     if (outcome.kind === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };

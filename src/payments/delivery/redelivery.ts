@@ -91,5 +91,5 @@ async function fetchAgain(record: Paid['record'], resource: Deliverable, exchang
     receiptId,
     idempotencyKey: backendIdempotencyKey(payId),
   });
-  return fetchAnswer(exchange, { ...request, headers }, resource);
+  return fetchAnswer(exchange, { ...request, headers }, resource, record);
 }

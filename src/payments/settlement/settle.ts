@@ -6,7 +6,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { type HeldConnection, TOO_LARGE } from '../../backend/exchange.ts';
+import { type HeldConnection, statusClass } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -17,6 +17,7 @@ import {
   type Refusal,
 } from '../ledger/ledger.ts';
 import { ANSWER_KEPT } from '../ledger/payment-receipt.ts';
+import { failedWork } from '../ledger/unpaid.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
@@ -46,13 +47,13 @@ import {
 import { createSettlementSlots, type SettlementSlots } from './slots.ts';
 import { claimOfLost, markFor, type PayeeParts } from './store-loss.ts';
 import { readForChain, readStoredProof, UNREADABLE, unreadable } from './stored-purchase.ts';
-import type { UnpaidWork } from './unpaid-work.ts';
+import type { Place, UnpaidWork } from './unpaid-work.ts';
 
 /**
  * All deadlines of a settlement without the backend's, milliseconds: chain 3 s, budget of unpaid
- * work 3 s, slot 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s.
+ * work 6 s, slot 3 s, verify 6.5 s, settle 60 s, the slowest reader 130 s.
  */
-const SETTLEMENT_BOUND_MS = 208_000;
+const SETTLEMENT_BOUND_MS = 211_000;
 
 /** The reason of a proof that the present offer does not allow (contract 1.3). */
 const SOLD_OTHERWISE = 'invalid_payment_requirements';
@@ -70,8 +71,8 @@ const NOT_REACHED = {
 export const UNKEPT = 'storage_error';
 
 /**
- * Work that was not paid for. `reason`: as a 402 states it, or why its answer was not kept:
- * `response_too_large` or `storage_error`.
+ * Work that was not paid for. `reason`: as a 402 states it, or why there was nothing to pay:
+ * `storage_error`, or how the backend failed.
  */
 export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId' | 'payer'> {
   readonly reason: string;
@@ -125,8 +126,8 @@ class SettlementAttempt {
   #answer: KeptAnswer | undefined;
   /** The earlier payment that this answer was made for, which came to nothing. */
   #bought: string | undefined;
-  /** Whether the backend worked in this attempt, for the budget. */
-  #worked = false;
+  /** What the backend did in this attempt, for the budget. `reason`: why nothing can be sold. */
+  #worked: { readonly status: number; readonly reason?: string } | undefined;
 
   constructor(
     { ledger, leases, unpaidWork, onUnpaid, time = REAL_TIME, ...payee }: SettlementParts,
@@ -242,7 +243,8 @@ class SettlementAttempt {
     if (verdict.kind === 'refused')
       return this.#refuse(record, verdict.reason, rememberedRefusal(this.#request, record, verdict.reason));
     passed('verified', record.payId);
-    if (this.#answer === undefined && !(await this.#holdsBackend())) return this.#giveUp(record, () => NOT_REACHED);
+    if (this.#answer === undefined && !(await this.#holdsBackend(record)))
+      return this.#giveUp(record, () => NOT_REACHED);
     // The gate may have closed during the verification. From the next write on another process may
     // settle this.
     if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
@@ -262,16 +264,24 @@ class SettlementAttempt {
     // Nothing is worked for what is there: it needs no place, and no backend.
     if (this.#answer !== undefined) return this.#begin(record);
     const { payId, payer, resourceId } = record;
-    const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network });
+    const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
+    const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
     if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
     if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
     let result: StepResult | undefined;
     try {
       result = await this.#begin(record);
     } finally {
-      place.leave(this.#worked && result?.kind !== 'paid' ? 'unpaid' : 'settled');
+      place.leave(result?.kind === 'paid' ? 'settled' : this.#costOf(record, result));
     }
     return result;
+  }
+
+  /** How a call that was not paid leaves its place. Without an answer nothing can pay for it. */
+  #costOf(record: PaymentRecord, result: StepResult | undefined): Parameters<Place['leave']>[0] {
+    if (this.#worked === undefined) return 'settled';
+    const { status, reason = result === undefined ? UNKEPT : undefined } = this.#worked;
+    return reason === undefined ? 'unpaid' : failedWork(record, status, reason);
   }
 
   /**
@@ -326,9 +336,12 @@ class SettlementAttempt {
     if (held === undefined || work === undefined) throw new Error('a call without connection or request');
     passed('working', record.payId);
     const worked = await work.call(record, held);
-    const tooLarge = worked.kind === 'failed' && worked.failure.reason === TOO_LARGE;
-    this.#worked = worked.kind === 'answer' || tooLarge;
-    if (tooLarge) this.#workedInVain(record, TOO_LARGE);
+    if (worked.kind === 'answer') this.#worked = { status: worked.answer.status };
+    else if (worked.failure.requestWritten) {
+      const { status, reason = statusClass(status) } = worked.failure;
+      this.#worked = { status, reason };
+      this.#workedInVain(record, reason);
+    }
     return worked;
   }
 
@@ -451,7 +464,7 @@ class SettlementAttempt {
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
     if (verdict.kind === 'refused') return notBegun(verdict.reason);
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
-    if (record.answered === undefined && !(await this.#holdsBackend())) return this.#putBack(record, NOT_REACHED);
+    if (record.answered === undefined && !(await this.#holdsBackend(record))) return this.#putBack(record, NOT_REACHED);
     if (!request.gateOpen()) return this.#putBack(record, { kind: 'gate_closed' });
     if (!this.#buyerIsHere()) return this.#putBack(record, { kind: 'gone' });
     return beginSettling(this.#context, request, record, { verified: true }, (settling) =>
@@ -475,8 +488,8 @@ class SettlementAttempt {
   }
 
   /** Holds a connection to the backend for what may be paid now. False: nothing may be paid. */
-  async #holdsBackend(): Promise<boolean> {
-    this.#held = await this.#request.reserveBackend();
+  async #holdsBackend(record: PaymentRecord): Promise<boolean> {
+    this.#held = await this.#request.reserveBackend(record);
     return this.#held !== undefined;
   }
 
@@ -576,7 +589,7 @@ class SettlementAttempt {
     if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
-    if (record.answered === undefined && !(await this.#holdsBackend()))
+    if (record.answered === undefined && !(await this.#holdsBackend(record)))
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
     return this.#slots.within(
       record.payer,

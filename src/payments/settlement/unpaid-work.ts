@@ -3,13 +3,21 @@
  * unpaid: places for such calls, which one that ends unpaid keeps for a while.
  */
 
+import { randomUUID } from 'node:crypto';
 import { REAL_TIME, type Time } from '../../time/time.ts';
+import type { UnpaidRow } from '../ledger/unpaid.ts';
 import { Counts } from './counts.ts';
 import { PAYER_WAITERS, SLOT_WAIT_MS } from './slots.ts';
 import { createTurns } from './turns.ts';
 
 /** Calls that may wait where fewer may run: a few wait for whatever budget. */
 const LEAST_WAITERS = 8;
+/** Between two tries for a place that other processes have, milliseconds. */
+const SHARED_PAUSE_MS = 100;
+/** Longest time without asking the store whether its budget is still spent, milliseconds. */
+const SPENT_MS = 10_000;
+/** The holder that counts every call. */
+const ALL = 'all';
 
 /** The budget, in calls that are under way or ended unpaid within the window. */
 export interface UnpaidWorkLimits {
@@ -26,12 +34,43 @@ export interface WorkFor {
   readonly payer: string;
   readonly resourceId: string;
   readonly network: string;
+  /** Longest time that the call may take, milliseconds. */
+  readonly atMostMs: number;
+}
+
+/**
+ * The budget that the processes of one store share. A place names its call, and ends by itself: a
+ * process may die with it. All but the last holder keep what ended unpaid.
+ */
+export interface SharedWork {
+  /**
+   * Takes a place of each holder for `forMs`. Else the first that is full; `spentForMs`: until its
+   * unpaid work leaves a place, 0 where that may come free at any time. @throws StoreError
+   */
+  take(
+    name: string,
+    bounds: readonly (readonly [holder: string, most: number])[],
+    forMs: number,
+  ): Promise<{ readonly holder: string; readonly spentForMs: number } | undefined>;
+  /** Gives a place back; `unpaid` counts it for so long, under another name. @throws StoreError */
+  leave(
+    name: string,
+    holders: readonly string[],
+    unpaid?: { readonly name: string; readonly forMs: number },
+  ): Promise<void>;
+  /** What ended unpaid counts no more. @throws StoreError */
+  free(unpaid: string, holders: readonly string[]): Promise<void>;
+  /** Names of what ended unpaid, the latest first. @throws StoreError */
+  listed(holder: string, limit: number): Promise<readonly string[]>;
 }
 
 /** A place in the budget, to be left once. */
-interface Place {
-  /** `unpaid`: the backend worked for nothing, so it stays taken for the window. */
-  leave(how: 'settled' | 'unpaid'): void;
+export interface Place {
+  /**
+   * `unpaid`: the backend worked for nothing as yet, so it stays taken for the window. A row: there
+   * is nothing to pay for, so it stays taken whatever becomes of the payment.
+   */
+  leave(how: 'settled' | 'unpaid' | UnpaidRow): void;
 }
 
 /**
@@ -49,12 +88,34 @@ export interface UnpaidWork {
   exhausted(resourceId: string, network: string): boolean;
   /** The buyer paid after all, by another attempt. */
   paid(payId: string): void;
+  /** Work of the window for which there was nothing to pay, the latest first. */
+  failed(limit: number): Promise<readonly UnpaidRow[]>;
+}
+
+/** What this process has of the budget that it shares with others. */
+interface SharedParts {
+  readonly work: SharedWork;
+  /** Those that divide the limits of one gateway. */
+  readonly processes: number;
+}
+
+interface Spent {
+  readonly holders: readonly string[];
+  readonly until: number;
+  readonly row?: UnpaidRow;
 }
 
 /** `limits`: of this process, asked for each call, because a reload changes them. */
-export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME): UnpaidWork {
+export function createUnpaidWork(
+  limits: () => UnpaidWorkLimits,
+  time: Time = REAL_TIME,
+  shared?: SharedParts,
+): UnpaidWork {
   const running = new Counts();
-  const unpaid = new Map<string, { readonly holders: readonly string[]; readonly until: number }>();
+  /** By payment, or by call where there is nothing to pay for. */
+  const unpaid = new Map<string, Spent>();
+  /** Holders whose budget is spent by all processes together, and until when that is believed. */
+  const spentByAll = new Map<string, number>();
   const unpaidOf = new Counts();
   const turns = createTurns(SLOT_WAIT_MS, time);
 
@@ -63,7 +124,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     return [
       [`resource ${resourceId}`, perResource],
       [`network ${network}`, perNetwork],
-      ['all', all],
+      [ALL, all],
     ];
   };
   const forget = (payId: string): boolean => {
@@ -72,11 +133,12 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
   };
   const forgetOld = (): void => {
     for (const [payId, { until }] of unpaid) if (until <= time.now()) forget(payId);
+    for (const [holder, until] of spentByAll) if (until <= time.now()) spentByAll.delete(holder);
   };
   const isSpent = (call: Pick<WorkFor, 'resourceId' | 'network'>): boolean => {
-    if (unpaid.size === 0) return false;
+    if (unpaid.size + spentByAll.size === 0) return false;
     forgetOld();
-    return limitsOf(call).some(([holder, limit]) => unpaidOf.of(holder) >= limit);
+    return limitsOf(call).some(([holder, limit]) => unpaidOf.of(holder) >= limit || spentByAll.has(holder));
   };
   const take = (call: WorkFor): Place | undefined => {
     forgetOld();
@@ -89,14 +151,37 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     return {
       leave(how) {
         running.add(counted, -1);
-        if (how === 'unpaid') {
-          forget(call.payId);
-          unpaid.set(call.payId, { holders, until: time.now() + limits().windowMs });
+        if (how !== 'settled') {
+          const name = how === 'unpaid' ? call.payId : randomUUID();
+          forget(name);
+          const spent = { holders, until: time.now() + limits().windowMs };
+          unpaid.set(name, how === 'unpaid' ? spent : { ...spent, row: how });
           unpaidOf.add(holders, 1);
         }
         turns.wake();
       },
     };
+  };
+  /** The same place in the store, which calls of other processes may have. */
+  const takeShared = async (call: WorkFor, own: Place, { work, processes }: SharedParts) => {
+    const bounds = limitsOf(call).map(([holder, limit]) => [holder, limit * processes] as const);
+    const holders = [...bounds.map(([holder]) => holder), payerOf(call)];
+    const name = randomUUID();
+    for (const giveUpAt = time.now() + SLOT_WAIT_MS; ; await time.sleep(SHARED_PAUSE_MS)) {
+      const full = await work.take(name, [...bounds, [payerOf(call), 1]], call.atMostMs);
+      if (full === undefined) break;
+      const { holder, spentForMs } = full;
+      if (spentForMs > 0) spentByAll.set(holder, time.now() + Math.min(spentForMs, SPENT_MS));
+      if (spentForMs > 0 || time.now() >= giveUpAt) return spentForMs > 0 ? 'exhausted' : 'crowded';
+    }
+    const leave: Place['leave'] = (how) => {
+      own.leave(how);
+      const kept = how === 'unpaid' ? call.payId : JSON.stringify(how);
+      const left = how === 'settled' ? undefined : { name: kept, forMs: limits().windowMs };
+      // What the store does not take ends by itself.
+      void work.leave(name, holders, left).catch(() => undefined);
+    };
+    return { leave };
   };
   return {
     async enter(call) {
@@ -104,11 +189,35 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
       const most = limitsOf(call).map(([holder, limit]) => [holder, Math.max(limit, LEAST_WAITERS)] as const);
       const waiting = [[payerOf(call), PAYER_WAITERS] as const, ...most];
       const place = take(call) ?? (await turns.wait(waiting, () => take(call)));
-      return place ?? (isSpent(call) ? 'exhausted' : 'crowded');
+      if (place === undefined) return isSpent(call) ? 'exhausted' : 'crowded';
+      if (shared === undefined) return place;
+      let taken: Awaited<ReturnType<typeof takeShared>> = 'crowded';
+      try {
+        taken = await takeShared(call, place, shared);
+      } finally {
+        if (typeof taken === 'string') place.leave('settled');
+      }
+      return taken;
     },
     exhausted: (resourceId, network) => isSpent({ resourceId, network }),
     paid(payId) {
-      if (forget(payId)) turns.wake();
+      const holders = unpaid.get(payId)?.holders;
+      if (holders === undefined) return;
+      void shared?.work.free(payId, holders).catch(() => undefined);
+      forget(payId);
+      turns.wake();
+    },
+    async failed(limit) {
+      if (shared !== undefined) {
+        // Those that may still be paid are there by the name of their payment.
+        const names = (await shared.work.listed(ALL, limit)).filter((name) => name.startsWith('{'));
+        return names.map((name) => JSON.parse(name) as UnpaidRow);
+      }
+      forgetOld();
+      return [...unpaid.values()]
+        .flatMap(({ row }) => row ?? [])
+        .slice(-limit)
+        .reverse();
     },
   };
 }

@@ -20,7 +20,10 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     const { timeoutMs, maxResponseBytes, relayStatuses } = call.resource.backend;
     const paid = call.funding.kind === 'paid' ? call.funding : undefined;
     const atMost = Math.min(maxResponseBytes, call.responseWriter.maxAnswerBytes);
-    const limits = { timeoutMs, maxResponseBytes: atMost, ...(paid === undefined ? { signal: call.left } : {}) };
+    const limits = {
+      ...{ timeoutMs, maxResponseBytes: atMost },
+      ...(paid === undefined ? { signal: call.left } : { sale: paid.record }),
+    };
     if (paid !== undefined) passed('forwarding', paid.record.payId);
     const send = paid?.held?.exchange ?? exchange;
     try {

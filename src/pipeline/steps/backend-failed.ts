@@ -3,7 +3,7 @@
  * whether the same call may be sent again. `forward` and `deliver` use it, `settle` for copies.
  */
 
-import { TOO_LARGE, wireReason } from '../../backend/exchange.ts';
+import { statusClass, TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
@@ -76,16 +76,15 @@ export async function backendFailed(
 export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayError {
   const { code, details } = recordFailure(call, failed, false);
   call.journal.flush();
-  // A repetition would be worked in vain again where the answer is too large.
-  const tooLarge = failed.reason === TOO_LARGE;
-  const retryable = mayPass(failed.status) && !tooLarge;
-  const next = retryable
-    ? ' The same payment can be sent again.'
-    : tooLarge
-      ? ' Its answer is too large to be kept.'
-      : '';
-  const message = `The merchant backend did not deliver, and no payment was taken.${next}`;
-  return new GatewayError(code, { message, retryable, details, cause: failed.cause });
+  const { status, ...told } = details;
+  const reason = status === undefined || 'reason' in told ? {} : { reason: statusClass(status) };
+  // A repetition would be worked in vain again where the answer is too large. Of a status its class
+  // alone is told: that a thing is not there may be what is sold.
+  const retryable = failed.reason !== TOO_LARGE && (failed.status === 0 || failed.status >= 500);
+  const taken = 'The merchant backend did not deliver, and no payment was taken.';
+  const tooLarge = failed.reason === TOO_LARGE ? ' Its answer is too large to be kept.' : '';
+  const message = `${taken}${retryable ? ' The same payment can be sent again.' : tooLarge}`;
+  return new GatewayError(code, { message, retryable, details: { ...told, ...reason }, cause: failed.cause });
 }
 
 /** Records `backend.failed`; what the caller learns of it, in the words of contract 1.2. */

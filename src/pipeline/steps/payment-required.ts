@@ -20,7 +20,10 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['invalid_x402_version', 'x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE'],
   ['invalid_scheme', 'scheme must be exact'],
   ['invalid_network', 'it is for another network than the one in accepts'],
-  ['invalid_payment_requirements', 'accepted must be the entry of accepts that is offered now, unchanged'],
+  [
+    'invalid_payment_requirements',
+    'accepted must be the entry of accepts that is offered now, unchanged; where that pays before the call, too many calls ended unpaid of late',
+  ],
   ['invalid_exact_evm_payload_recipient_mismatch', 'authorization.to must be the payTo of the offer'],
   ['invalid_exact_evm_payload_authorization_value_mismatch', 'authorization.value must be the amount of the offer'],
   [

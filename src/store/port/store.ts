@@ -8,6 +8,7 @@ import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
 import type { RelayerLeases } from '../../payments/relayer-leases.ts';
 import type { TaskClaims } from '../../payments/settlement/task-claims.ts';
+import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import type { ReceiptLogStore } from '../../receipts/log/log-store.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
 import type { StorageConfig } from './settings.ts';
@@ -35,6 +36,8 @@ export interface Store {
   readonly secrets: SharedSecrets;
   /** Which process sends from which relayer account; absent where one process has the store. */
   readonly relayers?: RelayerLeases;
+  /** The budget of unpaid work of all processes; absent where one process has the store. */
+  readonly work?: SharedWork;
   /** Counts the payments that stand open. @throws StoreError */
   census(): Promise<PaymentCensus>;
   /** Writes and reads back: a PING does not notice a read-only replica or a full disk. */

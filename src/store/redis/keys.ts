@@ -70,6 +70,10 @@ export interface RedisKeys {
   readonly checkoutOwner: (session: string) => string;
   /** String: the process that sends from one relayer account, with an expiry of its own. */
   readonly relayer: (account: string) => string;
+  /** Sorted set: calls under way of one holder of unpaid work, by the end of their place. */
+  readonly working: (holder: string) => string;
+  /** Sorted set: the same of work that ended unpaid, milliseconds. */
+  readonly workedUnpaid: (holder: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -124,6 +128,8 @@ export function redisKeys(merchantId: string): RedisKeys {
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     checkoutOwner: (session) => `${tag}:acp:own:${session}`,
     relayer: (account) => `${tag}:relayer:${account}`,
+    working: (holder) => `${tag}:work:run:${holder}`,
+    workedUnpaid: (holder) => `${tag}:work:unpaid:${holder}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
     trial: (name) => `${tag}:trial:${name}`,

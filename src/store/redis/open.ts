@@ -22,6 +22,7 @@ import { type RedisReceipts, redisReceipts } from './receipts.ts';
 import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
+import { redisSharedWork } from './shared-work.ts';
 import { redisTaskClaims } from './task-claims.ts';
 
 /**
@@ -79,6 +80,7 @@ export async function openRedisStore(
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),
     relayers: redisRelayerLeases(redis, keys),
+    work: redisSharedWork(redis, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
     tidy: () => receipts.tidy(),
