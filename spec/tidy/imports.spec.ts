@@ -181,7 +181,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sidecar: ['problems', 'server/http'],
   'operator/console': ['errors', 'resources', 'server/http'],
   'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http'],
-  'server/listener': ['errors', 'linked-list', 'server/http', 'server/load-shedding', 'time'],
+  'server/listener': ['errors', 'linked-list', 'server/http', 'server/load-shedding', 'server/rate-limit', 'time'],
   'adapters/acp': [
     'adapters/acp/validation',
     'backend',

@@ -54,18 +54,16 @@ export async function openAgents(
     hooks,
   );
   opened.push(() => gateway.close());
-  const connections = ({ limits, processes }: GatewayConfig): number =>
-    partOf(connectionsFor(limits.maxInFlight * processes), processes);
+  let followed = config;
   const agents = createListener({
     app: gateway.agents,
     closing: () => gateway.lifecycle.draining(),
     onRefused: refusalLog(log),
     loadShedder: gateway.loadShedder,
     relay: gateway.relay,
-    maxConnections: connections(config),
+    maxConnections: () => partOf(connectionsFor(followed.limits.maxInFlight * followed.processes), followed.processes),
+    sharesClients: () => followed.server.trustProxy === 0,
   });
-  // A connection too many is closed, as in a single process: the primary would offer it again.
-  Object.assign(agents.server, { dropMaxConnection: true });
   opened.push(() => agents.destroy());
   const address = { ...config.server };
   return {
@@ -80,7 +78,7 @@ export async function openAgents(
     },
     listenAgain: () => listenAt(agents, 'server', address),
     follow(next) {
-      agents.server.maxConnections = connections(next);
+      followed = next;
     },
   };
 }

@@ -21,7 +21,7 @@ export interface BareListener {
 /** Opens one on loopback. `middleware` follows `checkFraming`; what passes it is answered 200. */
 export async function openBareListener(
   middleware: readonly RequestHandler[],
-  bounds: Omit<ListenerParts, 'app' | 'onRefused'> = {},
+  bounds: Omit<ListenerParts, 'app' | 'onRefused'> & Partial<Pick<ListenerParts, 'onRefused'>> = {},
 ): Promise<BareListener> {
   const served: string[] = [];
   const app = plainExpress();

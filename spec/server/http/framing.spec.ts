@@ -120,8 +120,6 @@ describe('requests that two parsers could read differently', () => {
   it('what is pipelined behind a last answer is not served: it could not be answered', async () => {
     const call = `${invoke('free_echo', [LENGTH, CLOSE])}{}`;
     const LAST: Readonly<Record<string, string>> = {
-      'of an unknown route': `${start('POST /nowhere HTTP/1.1', LENGTH)}{}`,
-      'of an unknown type': `${start('POST /api/resources/cities/invoke HTTP/1.1', 'Content-Type: text/plain', LENGTH)}{}`,
       'of a body where none may be': `${get(LENGTH)}{}`,
       'of trailers': `${invoke('cities', [CHUNKED])}2\r\n{}\r\n0\r\nX-A: 1\r\n\r\n`,
     };

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
+import type { Response } from 'express';
 import { openBareListener } from './bare-listener.ts';
-import { closeOf, dial, exchange, head } from './raw.ts';
+import { closeOf, dial, exchange, head, received } from './raw.ts';
 
 const CALL = head(['GET /call HTTP/1.1', 'Host: shop']);
 const HEALTH = head(['GET /health HTTP/1.1', 'Host: shop', 'Connection: close']);
@@ -18,28 +19,27 @@ const UNWATCHED = {
 
 describe('a tunnel that is not opened', () => {
   for (const [what, bytes] of Object.entries(UNWATCHED).slice(0, 2))
-    it(`${what} behind running calls ends them: none counts as running for ever`, {
-      timeout: PATIENCE_MS,
-    }, async () => {
+    it(`${what} behind running calls is refused behind their answers`, { timeout: PATIENCE_MS }, async () => {
+      const running: Response[] = [];
       const calls = new EventEmitter();
-      let running = 0;
       const listener = await openBareListener([
         function hold(_req, res) {
-          running += 1;
-          res.once('close', () => {
-            running -= 1;
-            if (running === 0) calls.emit('over');
-          });
-          if (running === 3) calls.emit('begun');
+          running.push(res);
+          calls.emit('begun');
         },
       ]);
       const socket = await dial(listener.url);
-      const [begun, over] = [once(calls, 'begun'), once(calls, 'over')];
-      socket.write(CALL.repeat(3));
-      await begun;
-      socket.write(bytes);
-      await over;
+      const text = received(socket);
+      let begun = once(calls, 'begun');
+      socket.write(CALL.repeat(3) + bytes);
+      for (let answered = 0; answered < 3; answered += 1) {
+        await begun;
+        assert.equal(running.length, answered + 1, 'one request at a time');
+        begun = once(calls, 'begun');
+        running.at(-1)?.end();
+      }
       await closeOf(socket);
+      assert.deepEqual(text().match(/HTTP\/1\.1 \d+/g), [...Array(3).fill('HTTP/1.1 200'), 'HTTP/1.1 400']);
       listener.close();
     });
 
@@ -47,7 +47,7 @@ describe('a tunnel that is not opened', () => {
     it(`${what}: the connection ends, although its caller does not close it`, {
       timeout: PATIENCE_MS,
     }, async () => {
-      const listener = await openBareListener([], { maxConnections: 1 });
+      const listener = await openBareListener([], { maxConnections: () => 1 });
       const { hostname, port } = new URL(listener.url);
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
       socket.on('error', () => undefined).resume();

@@ -39,7 +39,7 @@ describe('a call that waits before Express sees it', () => {
     }
   });
 
-  it('is answered before its connection ends, where what follows it is no request', async () => {
+  it('is answered before what follows it, which is no request and ends the connection', async () => {
     const listener = await openWaiting();
     const socket = await dial(listener.url);
     try {
@@ -48,7 +48,10 @@ describe('a call that waits before Express sees it', () => {
       socket.write(CALL + NO_REQUEST);
       (await listener.begin)();
       await ended;
-      assert.deepEqual([listener.served, text().match(/HTTP\/1\.1 \d+/g)], [['POST /call'], ['HTTP/1.1 200']]);
+      assert.deepEqual(
+        [listener.served, text().match(/HTTP\/1\.1 \d+/g)],
+        [['POST /call'], ['HTTP/1.1 200', 'HTTP/1.1 400']],
+      );
     } finally {
       listener.close();
     }

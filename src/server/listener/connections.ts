@@ -5,11 +5,12 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Express } from 'express';
 import { GatewayError } from '../../errors.ts';
-import { LinkedList } from '../../linked-list.ts';
 import type { Standstill } from '../../time/stand-still.ts';
 import { answerOnSocket, LINGER_MS } from '../http/bare-socket.ts';
 import { hasBody } from '../http/framing.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
+import { connectionOf } from './connection.ts';
+import type { CutReason } from './room.ts';
 
 /** Node's timeout of a request with its interval of checks, milliseconds: both may be delayed. */
 const REQUEST_MS = 32_000;
@@ -22,30 +23,44 @@ const REASONS: Readonly<Record<string, string>> = {
   [TIMED_OUT]: 'request_timeout',
 };
 
-/** Called for bytes that never became a request. */
+/** Called for bytes that never became a request, and for a connection that was closed unasked. */
 export type RefusalListener = (refusal: GatewayError, requestId: string) => void;
 
 /**
  * Makes answers end their connections in order: with `Connection: close` while the process drains,
  * and when the request's body was not read to its end, because its rest would be taken for the next
- * request. It is decided when the head of the last answer of a connection is written, so pipelined
- * requests are answered too. A body that is relayed goes on beside its answer.
+ * request. It is decided when the head of an answer is written. A body that is relayed goes on
+ * beside its answer. What the operating system does not take of an answer is counted.
  */
-export function leaveInOrder(app: Express, connections: Connections, closing: () => boolean): void {
-  const { writeHead } = http.ServerResponse.prototype;
+export function leaveInOrder(app: Express, closing: () => boolean): void {
+  const { writeHead, end } = http.ServerResponse.prototype;
   Object.defineProperty(app.response, 'writeHead', {
     value: function writeHeadInOrder(this: http.ServerResponse, ...head: Parameters<typeof writeHead>) {
       const unread = bodyUnread(this.req);
       const relayed = isBodyRelayed(this.req);
-      if ((unread && !relayed) || (closing() && connections.isLast(this))) this.shouldKeepAlive = false;
-      if (unread && !relayed) abandon(this);
-      if (unread && relayed && !this.shouldKeepAlive) linger(this);
+      if ((unread && !relayed) || closing()) this.shouldKeepAlive = false;
       // A relayed answer brings a Connection of its own, which Node would obey in place of this.
       if (this.hasHeader('connection')) this.setHeader('connection', this.shouldKeepAlive ? 'keep-alive' : 'close');
-      if (!this.shouldKeepAlive) connections.ends(this);
+      if (!this.shouldKeepAlive) endAfter(this, unread, relayed);
       return writeHead.apply(this, head);
     },
   });
+  Object.defineProperty(app.response, 'end', {
+    value: function endCounted(this: http.ServerResponse, ...rest: Parameters<typeof end>) {
+      const ended = end.apply(this, rest);
+      if (this.socket !== null && this.socket.writableLength > 0) connectionOf(this.socket)?.waits();
+      return ended;
+    },
+  });
+}
+
+/** This is the last answer of its connection. */
+function endAfter(res: http.ServerResponse, unread: boolean, relayed: boolean): void {
+  const connection = connectionOf(res.req.socket);
+  if (unread && !relayed) abandon(res);
+  else if (unread || connection?.isFollowed === true) linger(res);
+  if (unread && !relayed) connection?.stops();
+  else connection?.ends();
 }
 
 function bodyUnread(req: http.IncomingMessage): boolean {
@@ -74,11 +89,8 @@ function linger(res: http.ServerResponse): void {
   res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
-/** The running answers of each connection, so that a fault of its bytes reaches the right one. */
-export class Connections {
-  readonly #running = new WeakMap<Duplex, LinkedList<http.ServerResponse>>();
-  readonly #faulty = new WeakSet<Duplex>();
-  readonly #ending = new WeakSet<Duplex>();
+/** Answers bytes that are no request, and ends their connections. */
+export class Faults {
   readonly #onRefused: RefusalListener;
   readonly #standstill: Pick<Standstill, 'within'>;
 
@@ -88,98 +100,46 @@ export class Connections {
   }
 
   /**
-   * Notes a request that is to be answered. False: the last answer of its connection is out, and a
-   * request behind it must not be served (RFC 9112, 9.6), because its answer could not be sent.
-   */
-  began(req: http.IncomingMessage, res: http.ServerResponse): boolean {
-    if (!this.goesOn(req)) return false;
-    const known = this.#running.get(req.socket);
-    const running = known ?? new LinkedList();
-    if (known === undefined) this.#running.set(req.socket, running);
-    const place = running.add(res);
-    res.once('close', () => running.remove(place));
-    return true;
-  }
-
-  /** Whether a request may still be served: the last answer of its connection is not out. */
-  goesOn({ socket }: http.IncomingMessage): boolean {
-    return !this.#ending.has(socket);
-  }
-
-  /** Notes that this is the last answer of its connection. */
-  ends(res: http.ServerResponse): void {
-    this.#ending.add(res.req.socket);
-  }
-
-  /** Whether no other answer follows on the same connection. */
-  isLast(res: http.ServerResponse): boolean {
-    const last = this.#running.get(res.req.socket)?.last;
-    return last === undefined || last.member === res;
-  }
-
-  /**
-   * Handles bytes that the parser cannot read. Answers that run are finished, and the connection
+   * Handles bytes that the parser cannot read. An answer that runs is finished, and the connection
    * ends. A request whose own body is broken gets its error from the body reader, under its own id.
-   * Only a connection without running answers is answered here.
+   * Only a connection without a running answer is answered here.
    */
   fault(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const running = this.#runningOn(socket);
+    const connection = connectionOf(socket);
+    const running = connection?.running;
     // After a standstill Node's timers end before it reads what came in time: the delay is the
     // gateway's, and the same request may succeed.
     const late =
       error.code === TIMED_OUT && this.#standstill.within(REQUEST_MS) ? requestDuringStandstill(error) : undefined;
-    if (running.length === 0) {
+    if (running === undefined) {
       if (late === undefined) this.refuse(socket, REASONS[error.code ?? ''] ?? 'malformed_request', error);
       else this.#answer(socket, late);
       return;
     }
-    if (this.#faulty.has(socket)) return;
-    this.#faulty.add(socket);
+    if (connection?.stops() !== true) return;
     socket.pause();
-    const last = running.at(-1);
-    if (last !== undefined && !last.headersSent) last.shouldKeepAlive = false;
-    last?.once('finish', () => socket.end());
-    last?.once('close', () => socket.destroy());
-    for (const { req } of running)
-      if (!req.complete && req.listenerCount('error') > 0) req.emit('error', late ?? error);
+    if (!running.headersSent) running.shouldKeepAlive = false;
+    running.once('finish', () => socket.end());
+    running.once('close', () => socket.destroy());
+    const { req } = running;
+    if (!req.complete && req.listenerCount('error') > 0) req.emit('error', late ?? error);
   }
 
-  /**
-   * Handles a CONNECT. Node has detached its connection: an error without a listener would end the
-   * process, and running answers learn neither of room for more nor that the caller left. So they
-   * end here, or they would count as running for ever.
-   */
+  /** Refuses a CONNECT. Node no longer watches its connection: an error would end the process. */
   tunnel({ socket }: http.IncomingMessage, tunnel: Duplex): void {
     for (const end of [socket, tunnel]) end.on('error', () => socket.destroy());
-    const running = this.#runningOn(socket);
-    if (running.length === 0) {
-      this.refuse(socket, 'no_tunnel');
-      return;
-    }
-    socket.destroy();
-    for (const res of running) res.destroy();
-  }
-
-  /**
-   * Whether an upgrade may go on. Its bytes would mix with those of answers that still run, so both
-   * end there; and nothing is served behind the last answer of a connection.
-   */
-  mayUpgrade({ socket }: http.IncomingMessage, tunnel: Duplex): boolean {
-    tunnel.on('error', () => tunnel.destroy());
-    const running = this.#runningOn(socket);
-    if (running.length === 0 && !this.#ending.has(socket)) return true;
-    socket.destroy();
-    for (const res of running) res.destroy();
-    return false;
-  }
-
-  #runningOn(socket: Duplex): http.ServerResponse[] {
-    return [...(this.#running.get(socket) ?? [])].map(({ member }) => member);
+    connectionOf(socket)?.upgraded();
+    this.refuse(socket, 'no_tunnel');
   }
 
   /** Ends a request whose body did not come in time, as Node does where it watches bodies. */
   timeOut(socket: Duplex): void {
     this.fault(Object.assign(new Error('Request timeout'), { code: TIMED_OUT }), socket);
+  }
+
+  /** Reports a connection that was closed. */
+  cut(reason: CutReason): void {
+    this.#onRefused(new GatewayError('GATEWAY_BUSY', { details: { reason } }), `req_${randomUUID()}`);
   }
 
   /** Answers on the bare socket with the one envelope, and ends it. */
@@ -200,7 +160,7 @@ export class Connections {
   #answer(socket: Duplex, refusal: GatewayError): void {
     const requestId = `req_${randomUUID()}`;
     // The rest of the request may still come, and what was refused must not be served.
-    this.#ending.add(socket);
+    connectionOf(socket)?.stops();
     this.#onRefused(refusal, requestId);
     answerOnSocket(socket, refusal, requestId);
   }

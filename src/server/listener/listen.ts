@@ -9,7 +9,9 @@ import { hasBody } from '../http/framing.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
 import { originForm } from '../http/target.ts';
 import type { LoadShedder } from '../load-shedding/load-shedder.ts';
-import { Connections, leaveInOrder, type RefusalListener } from './connections.ts';
+import { connectionOf } from './connection.ts';
+import { Faults, leaveInOrder, type RefusalListener } from './connections.ts';
+import { Room } from './room.ts';
 
 /** Socket bounds of contract 3. Two proofs of 8 KiB must fit into the head. */
 const LIMITS = {
@@ -18,6 +20,8 @@ const LIMITS = {
   requestTimeout: 30_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 2_000,
+  // What waits on a connection in each direction, bytes, with one piece that goes beyond it.
+  highWaterMark: 16_384,
   // Node's own refusal of a request without Host has no envelope; that of `checkFraming` has one.
   requireHostHeader: false,
 } as const;
@@ -27,7 +31,7 @@ const LIMITS = {
  * backend have deadlines of 5, 60 and 120 s.
  */
 export const SILENT_MS = 300_000;
-/** Most connections of a listener: further ones are closed to keep memory for running calls. */
+/** Most connections of a listener. */
 export const MAX_CONNECTIONS = 4_096;
 
 /** Connections for so many calls at a time: one for each, and one for each caller between calls. */
@@ -62,7 +66,9 @@ export interface ListenerParts {
   readonly onRefused: RefusalListener;
   /** Answers what is refused before Express sees it. */
   readonly loadShedder?: LoadShedder;
-  readonly maxConnections?: number;
+  /** Most connections, and whether clients are told apart by their addresses; asked for each. */
+  readonly maxConnections?: () => number;
+  readonly sharesClients?: () => boolean;
   readonly silentMs?: number;
   /** Where requests are relayed: their bodies may take longer than those that are read here. */
   readonly relay?: RelayParts | undefined;
@@ -81,20 +87,19 @@ export function createListener(parts: ListenerParts): Listener {
   const { app, closing = () => false, onRefused, loadShedder = () => 'goes_on', relay } = parts;
   const { requestTimeout = LIMITS.requestTimeout, silentMs = SILENT_MS } = parts;
   const standstill = new Standstill();
-  const connections = new Connections(onRefused, standstill);
-  leaveInOrder(app, connections, closing);
-  const begin: http.RequestListener = (req, res) => {
-    if (connections.goesOn(req)) app(req, res);
-  };
+  const faults = new Faults(onRefused, standstill);
+  const { maxConnections = () => MAX_CONNECTIONS, sharesClients = () => true } = parts;
+  const room = new Room({ most: maxConnections, sharesClients, onCut: (reason) => faults.cut(reason) });
+  leaveInOrder(app, closing);
   const answer: http.RequestListener = (req, res) => {
     useOriginForm(req);
-    if (relay !== undefined && hasBody(req.headers)) boundBody(req, requestTimeout, connections);
-    // A refusal with no other answer before it is out at once: noting it would be a tenth of its
-    // cost.
-    const first = res.socket?.writable === true;
-    const fate = first ? loadShedder(req, res, begin) : 'goes_on';
-    if (fate === 'refused' || !connections.began(req, res)) return;
-    if (fate === 'goes_on' && (first || loadShedder(req, res, begin) === 'goes_on')) app(req, res);
+    if (relay !== undefined && hasBody(req.headers)) boundBody(req, requestTimeout, faults);
+    const connection = connectionOf(req.socket);
+    if (connection !== undefined) {
+      connection.began(res);
+      room.used(connection);
+    }
+    if (loadShedder(req, res, app) === 'goes_on') app(req, res);
   };
   const server = http.createServer(
     {
@@ -114,18 +119,21 @@ export function createListener(parts: ListenerParts): Listener {
   );
   // All of them are seen, and `framing.ts` counts them; the size of the head is bounded above.
   server.maxHeadersCount = 0;
-  server.maxConnections = parts.maxConnections ?? MAX_CONNECTIONS;
   server.timeout = relay === undefined ? silentMs : Math.max(silentMs, 2 * relay.idleTimeoutMs);
   // The body reader decides when to invite the body, so an unwanted one is never sent.
   server.on('checkContinue', answer);
   server.on('checkExpectation', answer);
-  server.on('clientError', (error, socket) => connections.fault(error, socket));
-  server.on('connect', (req, tunnel) => connections.tunnel(req, tunnel));
+  // Behind Node's own listener, which makes the parser of the connection.
+  server.on('connection', (socket) => room.enter(socket));
+  server.on('clientError', (error, socket) => faults.fault(error, socket));
+  server.on('connect', (req, tunnel) => faults.tunnel(req, tunnel));
   const upgrade = relay?.upgrade;
   if (upgrade !== undefined)
     server.on('upgrade', (req, socket, head) => {
       useOriginForm(req);
-      if (connections.mayUpgrade(req, socket)) upgrade(req, socket, head);
+      socket.on('error', () => socket.destroy());
+      connectionOf(req.socket)?.upgraded();
+      upgrade(req, socket, head);
     });
   return {
     server,
@@ -151,9 +159,9 @@ export function createListener(parts: ListenerParts): Listener {
 }
 
 /** Ends a body that takes too long, unless it is relayed. */
-function boundBody(req: http.IncomingMessage, requestTimeout: number, connections: Connections): void {
+function boundBody(req: http.IncomingMessage, requestTimeout: number, faults: Faults): void {
   const timer = setTimeout(() => {
-    if (!req.complete && !req.destroyed && !isBodyRelayed(req)) connections.timeOut(req.socket);
+    if (!req.complete && !req.destroyed && !isBodyRelayed(req)) faults.timeOut(req.socket);
   }, requestTimeout).unref();
   req.once('close', () => clearTimeout(timer));
 }

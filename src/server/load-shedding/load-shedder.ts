@@ -139,7 +139,7 @@ class Waiting implements WaitingCall {
     this.#channel = channel;
     this.#begin = begin;
     this.#parts = parts;
-    this.bytes = bytesOf(req, res);
+    this.bytes = bytesOf(req);
     this.kind = channel !== undefined ? 'message' : parts.carriesProof(req) ? 'proof' : 'plain';
   }
 
@@ -156,12 +156,9 @@ class Waiting implements WaitingCall {
   }
 }
 
-/**
- * What a request takes in memory while it waits: its head, and its body as far as it came. Behind
- * another one of its connection it counts as large, because one connection can send hundreds.
- */
-function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage, res: ServerResponse): number {
-  if (res.socket === null || headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
+/** What a request takes in memory while it waits: its head, and its body as far as it came. */
+function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
   let bytes = url.length + Number(headers['content-length'] ?? 0);
   for (const text of rawHeaders) bytes += text.length;
   return bytes;

@@ -1,0 +1,223 @@
+/** One connection: lets the parser have one request at a time, and keeps what follows as bytes. */
+
+import type http from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Place } from '../../linked-list.ts';
+import { onceClosed } from '../http/once-closed.ts';
+import { isBodyRelayed } from '../http/relayed-body.ts';
+
+/** The last bytes of every head and of every chunked body, behind the end of another line. */
+const EMPTY_LINE = '\n\r\n';
+
+/** On the socket itself: each request looks for it. */
+const CONNECTION = Symbol('its connection');
+
+interface Noted extends Duplex {
+  [CONNECTION]?: Connection;
+}
+
+/** Notes the connection of a socket. */
+export function noteConnection(socket: Noted, connection: Connection): void {
+  socket[CONNECTION] = connection;
+}
+
+/** The connection of a socket; undefined: it is of another server. */
+export function connectionOf(socket: Noted): Connection | undefined {
+  return socket[CONNECTION];
+}
+
+/** What a connection tells its listener. */
+interface ConnectionParts {
+  readonly socket: Socket;
+  /** The network of the client; undefined: no shares are taken. */
+  readonly client: string | undefined;
+  /** Bytes of it wait here: `bytes` has changed. */
+  readonly onWaiting: (connection: Connection) => void;
+}
+
+/**
+ * Stands between a socket and Node's parser, which makes a request and a response of everything
+ * that it is given: 64 KiB of heads are some thousand of them before the first one is answered.
+ * Here the parser gets pieces that end where a message may end, and no piece behind a request
+ * until that one is answered. Meanwhile the socket keeps the rest and reads no more.
+ */
+export class Connection {
+  readonly socket: Socket;
+  /** Has the connection as a part of its share. */
+  client: string | undefined;
+  /** Its place among the connections of the listener. */
+  place: Place<Connection> | undefined;
+  /** What the listener has counted of `bytes`. */
+  counted = 0;
+  readonly #onWaiting: (connection: Connection) => void;
+  readonly #parse: (piece: Buffer) => void;
+  /** The answer of the request that came last. */
+  #answer: http.ServerResponse | undefined;
+  /** Bytes missing of a body of declared length, and those that came of an unfinished request. */
+  #missing = 0;
+  #came = 0;
+  /** The last two bytes of the last piece, and where its first empty line ended. */
+  #tail = '';
+  #headEnd = 0;
+  /** What came with the piece that the parser has now. */
+  #behind: Buffer | undefined;
+  #waits = false;
+  #reads: 'all' | 'body' | 'nothing' | 'upgraded' = 'all';
+
+  constructor({ socket, client, onWaiting }: ConnectionParts) {
+    this.socket = socket;
+    this.client = client;
+    this.#onWaiting = onWaiting;
+    // Node's own listener gives everything to the parser. With one of another's it does not let the
+    // parser read from the operating system either.
+    const [parse] = socket.listeners('data') as ((piece: Buffer) => void)[];
+    if (parse === undefined) throw new Error('this is no connection of a server of HTTP');
+    this.#parse = parse;
+    socket.off('data', parse);
+    socket.on('data', this.#read);
+  }
+
+  /** The answer that runs, or undefined between two requests. */
+  get running(): http.ServerResponse | undefined {
+    return this.#answer?.closed === false ? this.#answer : undefined;
+  }
+
+  /** Whether closing it ends no request. */
+  get isIdle(): boolean {
+    return this.#reads !== 'upgraded' && this.#mayBegin && this.socket.readableLength === 0;
+  }
+
+  /** Bytes in memory for its client: unread and unfinished requests, unsent answers. */
+  get bytes(): number {
+    const { readableLength, writableLength } = this.socket;
+    const req = this.#answer?.req;
+    const isRelayed = req?.complete === false && isBodyRelayed(req);
+    return readableLength + writableLength + (isRelayed ? 0 : this.#came);
+  }
+
+  /** Notes the request that the parser has just made of a head. */
+  began(res: http.ServerResponse): void {
+    this.#answer = res;
+    this.#came = 0;
+    const { headers } = res.req;
+    this.#missing = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : 0;
+  }
+
+  /** Whether more has come than has been read. */
+  get isFollowed(): boolean {
+    return this.socket.readableLength > 0 || (this.#behind?.length ?? 0) > 0;
+  }
+
+  /** Notes that the socket does not take all of an answer at once. */
+  waits(): void {
+    this.#onWaiting(this);
+  }
+
+  /** Its last answer is on its way: a request behind it is not read (RFC 9112, 9.6). */
+  ends(): void {
+    if (this.#reads === 'all') this.#reads = 'body';
+  }
+
+  /** Reads nothing more. False: it did not. */
+  stops(): boolean {
+    const did = this.#reads !== 'nothing';
+    this.#reads = 'nothing';
+    return did;
+  }
+
+  /** Leaves the socket to another protocol, with the bytes that it already has. */
+  upgraded(): void {
+    this.#reads = 'upgraded';
+    this.socket.off('data', this.#read);
+    if (this.#behind !== undefined && this.#behind.length > 0) this.socket.unshift(this.#behind);
+  }
+
+  readonly #read = (bytes: Buffer): void => {
+    let rest = bytes;
+    while (rest.length > 0 && !this.socket.destroyed && this.#reads !== 'upgraded') {
+      if (!this.#mayRead) {
+        this.#keep(rest);
+        return;
+      }
+      const end = this.#endOfPiece(rest);
+      const piece = end === rest.length ? rest : rest.subarray(0, end);
+      rest = rest.subarray(end);
+      this.#behind = rest;
+      this.#give(piece);
+    }
+    this.#behind = undefined;
+    if (this.#came > 0) this.#onWaiting(this);
+  };
+
+  /** Gives a piece to the parser, which calls `began` where a head ends in it. */
+  #give(piece: Buffer): void {
+    const last = this.#answer;
+    const inBody = last?.req.complete === false;
+    this.#parse(piece);
+    const began = this.#answer !== last;
+    const given = began ? piece.length - this.#headEnd : piece.length;
+    const ofBody = Math.min(this.#missing, given);
+    this.#missing -= ofBody;
+    // Behind the end of a request the piece has a part of the next head.
+    if ((began || inBody) && this.#answer?.req.complete === true) this.#came = given - ofBody;
+    else this.#came += given;
+  }
+
+  /** Whether the last request is whole and answered. */
+  get #mayBegin(): boolean {
+    return this.#answer === undefined || (this.#answer.closed && this.#answer.req.complete);
+  }
+
+  get #mayRead(): boolean {
+    if (this.#reads === 'all') return this.#answer?.req.complete !== true || this.#answer.closed;
+    return this.#reads === 'body' && this.#answer?.req.complete === false;
+  }
+
+  /**
+   * No head ends without an empty line, and no body whose length is not declared. So where there is
+   * no more than one, no second request begins.
+   */
+  #endOfPiece(bytes: Buffer): number {
+    if (this.#missing > 0) return Math.min(this.#missing, bytes.length);
+    this.#headEnd = this.#endOfLines(bytes);
+    let end = this.#headEnd;
+    if (bytes.indexOf(EMPTY_LINE, end, 'latin1') === -1) end = bytes.length;
+    // Empty lines in front of a head belong to none: thousands of them are one piece.
+    while (bytes[end] === 0x0d || bytes[end] === 0x0a) end += 1;
+    this.#tail = (this.#tail + bytes.toString('latin1', Math.max(0, end - 2), end)).slice(-2);
+    return end;
+  }
+
+  /** The end of the first empty line, of which the last piece may have the beginning. */
+  #endOfLines(bytes: Buffer): number {
+    const seam = this.#tail + bytes.toString('latin1', 0, 2);
+    const across = seam.indexOf(EMPTY_LINE);
+    if (across !== -1) return across + EMPTY_LINE.length - this.#tail.length;
+    const at = bytes.indexOf(EMPTY_LINE, 0, 'latin1');
+    return at === -1 ? bytes.length : at + EMPTY_LINE.length;
+  }
+
+  /** Gives bytes back to the socket until they may be read. */
+  #keep(bytes: Buffer): void {
+    this.socket.pause();
+    // What follows the last answer is read by nothing.
+    if (this.#reads !== 'all') return;
+    this.socket.unshift(ownCopy(bytes));
+    this.#onWaiting(this);
+    if (this.#waits || this.#answer === undefined) return;
+    this.#waits = true;
+    // One in each turn of the event loop, so that other connections have theirs.
+    onceClosed(this.#answer, () =>
+      setImmediate(() => {
+        this.#waits = false;
+        this.socket.resume();
+      }),
+    );
+  }
+}
+
+/** A few bytes would keep all that were read together with them. */
+function ownCopy(bytes: Buffer): Buffer {
+  return 2 * bytes.length < bytes.buffer.byteLength ? Buffer.from(new Uint8Array(bytes).buffer) : bytes;
+}
