@@ -27,8 +27,8 @@ import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
 import { createFindEarlier, createFindOwn, type FindOwn } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
-import { createLeases } from '../payments/settlement/reservations.ts';
-import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
+import { createLeases, type Leases } from '../payments/settlement/reservations.ts';
+import { createSettler, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
 import type { StoreLossPolicy } from '../payments/settlement/store-loss.ts';
 import { storedMethod } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork } from '../payments/settlement/unpaid-work.ts';
@@ -137,7 +137,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
     read: () => unproven.count,
   });
   const replaced = createReplacedOffers();
-  const reconciler = openReconciler(parts, settler);
+  const reconciler = openReconciler(parts, settler, leases);
   const accepting = settlementGate(parts);
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
@@ -254,7 +254,7 @@ function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | '
   return () => lifecycle.accepting() && fence.backendStays();
 }
 
-function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSettler>): Reconciler {
+function openReconciler(parts: PaymentParts, settler: Settler, { running }: Pick<Leases, 'running'>): Reconciler {
   const { now, ledger, backend, events, deliveries, log, metrics } = parts;
   const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable => {
     const config = now();
@@ -268,6 +268,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
     begin: () => parts.lifecycle.begin(),
     ledger,
     settler,
+    running,
     gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
     deliverable: deliverableOf,

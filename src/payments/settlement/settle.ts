@@ -79,7 +79,7 @@ export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId'
 /** What a settlement works with. */
 export interface SettlementParts extends StoreLossParts {
   readonly ledger: PaymentLedger;
-  readonly leases: Leases;
+  readonly leases: Pick<Leases, 'hold'>;
   /** The budget of calls that are settled after the backend answered. */
   readonly unpaidWork: Pick<UnpaidWork, 'enter' | 'paid'>;
   readonly time?: Time;
@@ -112,7 +112,7 @@ class SettlementAttempt {
   readonly #ledger: PaymentLedger;
   readonly #context: LedgerContext;
   readonly #rail: PaymentRail;
-  readonly #leases: Leases;
+  readonly #leases: SettlementParts['leases'];
   readonly #unpaidWork: SettlementParts['unpaidWork'];
   readonly #storeLoss: StoreLossParts;
   readonly #onUnpaid: SettlementParts['onUnpaid'];
