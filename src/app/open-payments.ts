@@ -50,6 +50,7 @@ import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable } from '../resources/repeatable.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
+import type { NoteProof } from '../server/load-shedding/proof-standing.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
@@ -71,6 +72,8 @@ interface PaymentParts {
   readonly deliveries: DeliveryRecorder;
   readonly lifecycle: Lifecycle;
   readonly fence: Pick<Fence, 'backendStays'>;
+  /** Gets what became of each proof, for the order of those that wait. */
+  readonly noteProof: NoteProof;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -147,12 +150,13 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
-      const gate = { accepting, reserveBackend: backend.reserve, networkOf };
+      const { noteProof } = parts;
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
       return {
         selling,
         middleware: {
-          verify: trackInFlight(lifecycle, verify(selling, verifier, networkOf, mandateService)),
+          verify: trackInFlight(lifecycle, verify(selling, verifier, { networkOf, noteProof }, mandateService)),
           settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer)),
         },
         collect: createCollect(createFindEarlier(ledger, scope), catalogue, parts.events, removedBackend(config)),
