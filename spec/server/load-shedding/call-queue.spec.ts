@@ -156,6 +156,19 @@ describe('calls that wait', () => {
     assert.equal(stage.queue.admits('plain'), false);
   });
 
+  it('begin one in ten milliseconds where their last proof bought nothing, and hold up no other', () => {
+    const stage = new Stage();
+    const failed = { client: 'f', standing: 'failed' } as const;
+    for (const name of ['1', '2', '3']) stage.enter(name, 'proof', failed);
+    stage.endTurns(3);
+    stage.enter('a', 'proof');
+    stage.endTurns(2);
+    assert.deepEqual(stage.happened(), ['1 began', 'a began']);
+    stage.now = 10;
+    stage.endTurns(3);
+    assert.deepEqual([stage.happened(), stage.queue.waiting()], [['2 began'], 1]);
+  });
+
   it('are forgotten when their callers leave', () => {
     const stage = new Stage();
     stage.enter('a', 'plain', { gone: true });

@@ -28,6 +28,11 @@ export const SMALL_BYTES = 10_240;
 export const MAX_WAIT_MS = 1_000;
 /** Most calls that begin at the end of one turn. */
 const LOOKS = 64;
+/**
+ * Between two begins of calls whose last proof bought nothing, milliseconds: what a forged proof
+ * costs comes after its begin, so no turn bounds it.
+ */
+const FAILED_EVERY_MS = 10;
 /** Most calls that are refused at a time because they waited too long: thousands are 100 ms. */
 const REFUSALS = 64;
 
@@ -96,6 +101,8 @@ export class CallQueue {
   #looks = 0;
   /** Whether more of what waited too long is refused at the end of the turn. */
   #refusing = false;
+  /** When a call began whose last proof bought nothing. */
+  #failedAt = Number.NEGATIVE_INFINITY;
   /** The kind that had its turn. */
   #last = 0;
   #endWork: (() => void) | undefined;
@@ -189,11 +196,8 @@ export class CallQueue {
     this.#looks -= 1;
     // Where no more may be in flight the next look follows the end of a call.
     if (this.#ready() === 0) return;
-    const room = this.#turns.hasRoomForWaiting();
-    if (room) {
-      this.#beginNext();
-      this.#countWork();
-    }
+    const room = this.#turns.hasRoomForWaiting() && this.#beginNext();
+    this.#countWork();
     const next = Math.min(room ? this.#looks + 2 : Math.max(this.#looks, 1), this.#ready(), LOOKS);
     while (this.#looks < next) this.#look();
   };
@@ -205,17 +209,22 @@ export class CallQueue {
     return slotless < this.#waiting && this.#allowed() ? this.#waiting : slotless;
   }
 
-  #beginNext(): void {
+  /** False: what waits must wait on. */
+  #beginNext(): boolean {
+    const now = this.#now();
+    const failed = now - this.#failedAt >= FAILED_EVERY_MS;
     for (let tried = 0; tried < this.#kinds.length; tried += 1) {
       this.#last = (this.#last + 1) % this.#kinds.length;
       const kind = this.#kinds[this.#last];
       if (kind === undefined || kind.lines.size === 0 || (kind.takesSlot && !this.#allowed())) continue;
-      for (let next = kind.lines.takeNext(); next !== undefined; next = kind.lines.takeNext()) {
+      for (let next = kind.lines.takeNext(failed); next !== undefined; next = kind.lines.takeNext(failed)) {
         this.#waiting -= 1;
         if (next.gone()) continue;
+        if (next.standing === 'failed') this.#failedAt = now;
         next.begin();
-        return;
+        return true;
       }
     }
+    return false;
   }
 }

@@ -80,11 +80,12 @@ export class WaitingLines<Call extends Lined> {
     return oldest === undefined || oldest.since > since ? undefined : this.#take(oldest);
   }
 
-  /** Takes out the call whose turn it is. */
-  takeNext(): Call | undefined {
+  /** Takes out the call whose turn it is. `failed`: whether it may be one of that standing. */
+  takeNext(failed = true): Call | undefined {
     this.#begins += 1;
     for (const standing of this.#begins % OTHER_EVERY === 0 ? OTHER_ORDER : ORDER) {
       const lines = this.#lines[standing];
+      if (standing === 'failed' && !failed) continue;
       for (const [client, line] of lines) {
         const next = line.first?.member;
         if (next === undefined) continue;
