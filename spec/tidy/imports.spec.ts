@@ -180,7 +180,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   passthrough: ['errors', 'linked-list', 'resources', 'server/http'],
   sidecar: ['problems', 'server/http'],
   'operator/console': ['errors', 'resources', 'server/http'],
-  'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http'],
+  'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http', 'server/rate-limit', 'time'],
   'server/listener': ['errors', 'linked-list', 'server/http', 'server/load-shedding', 'server/rate-limit', 'time'],
   'adapters/acp': [
     'adapters/acp/validation',

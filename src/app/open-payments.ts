@@ -28,8 +28,8 @@ import { createReplacedOffers } from '../payments/settlement/accepted-offer.ts';
 import { createFindEarlier, createFindOwn, type FindOwn } from '../payments/settlement/earlier-purchase.ts';
 import { joining } from '../payments/settlement/join.ts';
 import { createReconciler, type Reconciler } from '../payments/settlement/reconciler.ts';
-import { createLeases } from '../payments/settlement/reservations.ts';
-import { createSettler, type SettlementParts, UNKEPT } from '../payments/settlement/settle.ts';
+import { createLeases, type Leases } from '../payments/settlement/reservations.ts';
+import { createSettler, type SettlementParts, type Settler, UNKEPT } from '../payments/settlement/settle.ts';
 import { readStoredProof, storedMethod, unreadable } from '../payments/settlement/stored-purchase.ts';
 import { createUnpaidWork, type SharedWork } from '../payments/settlement/unpaid-work.ts';
 import { createProofVerifier, createUnprovenSignatures } from '../payments/settlement/verifier.ts';
@@ -51,6 +51,7 @@ import type { Catalogue } from '../resources/catalogue.ts';
 import { isRepeatable } from '../resources/repeatable.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
+import type { NoteProof } from '../server/load-shedding/proof-standing.ts';
 import { type ClientOf, wideNetwork } from '../server/rate-limit/client-address.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
@@ -78,6 +79,8 @@ interface PaymentParts {
   readonly deliveries: DeliveryRecorder;
   readonly lifecycle: Lifecycle;
   readonly fence: Pick<Fence, 'backendStays'>;
+  /** Gets what became of each proof, for the order of those that wait. */
+  readonly noteProof: NoteProof;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -151,7 +154,7 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   });
   void listOthers(ledger, x402, log);
   const replaced = createReplacedOffers();
-  const reconciler = openReconciler(parts, settler);
+  const reconciler = openReconciler(parts, settler, leases);
   const accepting = settlementGate(parts);
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
@@ -161,14 +164,15 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
       const selling = createSelling(offers, (req, id) => !unpaidWork.exhausted(id, networkOf(req)));
-      const gate = { accepting, reserveBackend: backend.reserve, networkOf };
+      const { noteProof } = parts;
+      const gate = { accepting, reserveBackend: backend.reserve, networkOf, noteProof };
       const scope = { chainId: x402.chainId, asset: x402.asset, publicBaseUrl: config.merchant.publicBaseUrl };
       const find = createFindEarlier(ledger, scope);
       const collect = createCollect(find, catalogue, parts.events, removedBackend(config));
       return {
         selling,
         middleware: {
-          verify: trackInFlight(lifecycle, verify(selling, verifier, networkOf, mandateService)),
+          verify: trackInFlight(lifecycle, verify(selling, verifier, { networkOf, noteProof }, mandateService)),
           settle: trackInFlight(lifecycle, settle(selling, joined, gate, mandateService, signer, collect)),
         },
         collect,
@@ -281,7 +285,7 @@ function settlementGate({ lifecycle, fence }: Pick<PaymentParts, 'lifecycle' | '
   return () => lifecycle.accepting() && fence.backendStays();
 }
 
-function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSettler>): Reconciler {
+function openReconciler(parts: PaymentParts, settler: Settler, { running }: Pick<Leases, 'running'>): Reconciler {
   const { now, ledger, backend, events, deliveries, log, metrics } = parts;
   const deliverableOf = ({ resourceId, backendRequest }: PaymentRecord): Deliverable => {
     const config = now();
@@ -295,6 +299,7 @@ function openReconciler(parts: PaymentParts, settler: ReturnType<typeof createSe
     begin: () => parts.lifecycle.begin(),
     ledger,
     settler,
+    running,
     gateOpen: settlementGate(parts),
     journalOf: (record) => journalOf(record, events),
     isOurs: (record) => isOurs(record, now().merchant),

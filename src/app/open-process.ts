@@ -15,6 +15,8 @@ import { idPrefixes } from '../server/http/request-id.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import { ProofStanding } from '../server/load-shedding/proof-standing.ts';
+import { clientNetwork, wideNetwork } from '../server/rate-limit/client-address.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createFence, MOST_HELD } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
@@ -109,8 +111,15 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const ingress = openIngressCounts(now, log, metrics);
   const backend = openBackend(now, fence, log, metrics);
   const deliveries = openDeliveryRecorder(now, ledger, log, metrics);
+  const proofs = new ProofStanding(wideNetwork((req) => clientNetwork(now().server.trustProxy)(req)));
   const shared = { lifecycle, fence, ledger, events, deliveries, backend, log, metrics };
-  const payments = openPayments({ ...shared, now, rail: parts.rail, work: parts.store.work });
+  const payments = openPayments({
+    ...shared,
+    now,
+    rail: parts.rail,
+    work: parts.store.work,
+    noteProof: proofs.note,
+  });
   const stream = openEventStream({
     feed: store.feed,
     gate: lifecycle,
@@ -127,6 +136,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     mounts,
     lifecycle,
     carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,
+    proofs,
     routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),

@@ -23,6 +23,8 @@ export interface Bench {
   exchanges: number;
   /** What was to be delivered. */
   readonly delivered: string[];
+  /** Payments that attempts of the process work on. */
+  running: ReadonlySet<string>;
   readonly warnings: { readonly payId?: string; readonly err: unknown }[];
   open(through?: PaymentLedger, random?: number): Reconciler;
   /** Lets the loop's time go on; the store's clock stands. */
@@ -45,6 +47,7 @@ export function reconcilerBench(world: ReturnType<typeof worldOfEachTest>): Benc
     exchanges: 0,
     delivered: [],
     warnings: [],
+    running: new Set(),
     open: (through = world.ledger, random = 0) =>
       createReconciler({
         ledger: through,
@@ -67,6 +70,7 @@ export function reconcilerBench(world: ReturnType<typeof worldOfEachTest>): Benc
           await fetchForBuyer(paid, resource, journal, exchange, world.recorder(through));
         },
         gateOpen: () => world.gateOpen,
+        running: () => bench.running,
         reserveBackend: async () => {
           const connection = await world.reserveBackend();
           return connection === undefined ? undefined : { ...connection, exchange };

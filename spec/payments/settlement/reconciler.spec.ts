@@ -34,6 +34,17 @@ describe('the reconciler finishes what attempts left behind', () => {
     assert.deepEqual([await record(), await types(), world.peer.names()], [undefined, [], []]);
   });
 
+  it('an attempt of this process whose lease ended is not dead: its record stays with it', async () => {
+    await world.ledger.reserve({ terms: world.terms, owner: 'slow', leaseMs: LEASE_MS });
+    later(LEASE_MS);
+    bench.running = new Set([world.terms.payId]);
+    await round();
+    assert.equal(await state(), 'reserved');
+    bench.running = new Set();
+    await round();
+    assert.equal(await record(), undefined);
+  });
+
   it('a reservation that was taken over meanwhile is not', async () => {
     await world.ledger.reserve({ terms: world.terms, owner: 'dead', leaseMs: LEASE_MS });
     later(LEASE_MS);

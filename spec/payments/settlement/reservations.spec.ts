@@ -91,6 +91,40 @@ describe('leases', () => {
     assert.equal(time.sleepers(), 0, 'nothing runs any more');
   });
 
+  it('of an attempt that runs is known here after it ended, until it is dropped or its bound', async () => {
+    const refusing = createLeases(broken({ renew: async () => false }), time);
+    const first = await reserve('first');
+    const lease = refusing.hold(first, 10_000);
+    await pass(5_000);
+    assert.deepEqual([...refusing.running()], [first.payId]);
+    await pass(6_000);
+    assert.deepEqual([...refusing.running()], [], 'a bug keeps no record from the reconciler');
+    lease.drop();
+    refusing.hold(first, 10_000).drop();
+    assert.deepEqual([...refusing.running()], []);
+  });
+
+  it('is longer where the timer of its renewals is late, and not without bound', async () => {
+    const asked: number[] = [];
+    const late = { now: () => time.now(), sleep: async (ms: number) => time.sleep(ms + lateMs) };
+    let lateMs = 0;
+    const shared = createLeases(
+      broken({
+        async renew(_claim, leaseMs) {
+          asked.push(leaseMs);
+          return true;
+        },
+      }),
+      late,
+    );
+    shared.hold(await reserve('first'), HOUR_MS);
+    for (const ms of [0, 200, 60_000]) {
+      lateMs = ms;
+      await time.pass(2 * 60_000);
+    }
+    assert.deepEqual([asked[0], asked.includes(LEASE_MS + 2_000), Math.max(...asked)], [LEASE_MS, true, 30_000]);
+  });
+
   it('is not renewed after it was dropped', async () => {
     const lease = leases.hold(await reserve('first'), HOUR_MS);
     await pass(3_000);

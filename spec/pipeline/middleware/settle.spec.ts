@@ -37,7 +37,10 @@ async function settled(result: SettlementResult | Error, call = proven(), sellin
       return result;
     },
   };
-  const gate = { accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' };
+  const gate = {
+    ...{ accepting: () => true, reserveBackend: async () => undefined, networkOf: () => 'network' },
+    noteProof: () => undefined,
+  };
   const middleware = settle(selling, settler, gate, scriptedMandates(ACCEPTED).mandates);
   const { went, error } = await passed(middleware, call.res);
   return { went, error, request: requests[0], call: call.call(), written: call.written };

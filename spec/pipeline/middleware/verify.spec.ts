@@ -26,7 +26,7 @@ async function verified(verdict: Verdict | Error, call = callAt('prepared'), sel
     },
   };
   const { went, error } = await passed(
-    verify(selling, verifier, () => 'network'),
+    verify(selling, verifier, { networkOf: () => 'network', noteProof: () => undefined }),
     call.res,
   );
   return { went, error, call: call.call<ProvenCall>(), written: call.written };

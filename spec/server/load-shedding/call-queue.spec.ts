@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  type CallKind,
-  CallQueue,
-  MAX_WAIT_MS,
-  SMALL_BYTES,
-  waitingBounds,
-} from '../../../src/server/load-shedding/call-queue.ts';
+import { type CallKind, CallQueue, MAX_WAIT_MS, waitingBounds } from '../../../src/server/load-shedding/call-queue.ts';
+import type { Standing } from '../../../src/server/load-shedding/waiting-lines.ts';
 
 const MOST = { calls: 1_000, large: 3 };
 
@@ -33,12 +28,17 @@ class Stage {
     atEnd: (callback) => this.#atEnd.push(callback),
   });
 
-  enter(name: string, kind: CallKind = 'plain', { bytes = 500, gone = false } = {}): boolean {
+  enter(
+    name: string,
+    kind: CallKind = 'plain',
+    { large = false, gone = false, client = name, standing = 'usual' as Standing } = {},
+  ): boolean {
     const note = (what: string) => () => {
       this.workingAtBegin = this.working;
       this.log.push(`${name} ${what}`);
     };
-    return this.queue.enter({ kind, bytes, gone: () => gone, begin: note('began'), refuse: note('refused') });
+    const ends = { begin: note('began'), refuse: note('refused') };
+    return this.queue.enter({ kind, client, standing, large, gone: () => gone, ...ends });
   }
 
   endTurn(): void {
@@ -58,7 +58,7 @@ class Stage {
 }
 
 describe('a call', () => {
-  it('begins at once while there is room', () => assert.equal(new Stage().queue.admits(), true));
+  it('begins at once while there is room', () => assert.equal(new Stage().queue.admits('plain'), true));
 
   for (const [title, without] of [
     ['in flight', { allowed: false }],
@@ -67,7 +67,7 @@ describe('a call', () => {
     it(`waits while there is no room ${title}`, () => {
       const stage = new Stage();
       Object.assign(stage, without);
-      assert.equal(stage.queue.admits(), false);
+      assert.equal(stage.queue.admits('plain'), false);
       assert.equal(stage.enter('a'), true);
       stage.endTurn();
       assert.deepEqual(stage.happened(), []);
@@ -76,9 +76,9 @@ describe('a call', () => {
   it('does not pass those that wait', () => {
     const stage = new Stage();
     stage.enter('a');
-    assert.equal(stage.queue.admits(), false);
+    assert.equal(stage.queue.admits('plain'), false);
     stage.endTurn();
-    assert.equal(stage.queue.admits(), true);
+    assert.equal(stage.queue.admits('plain'), true);
   });
 });
 
@@ -143,6 +143,32 @@ describe('calls that wait', () => {
     assert.deepEqual(began, ['a', '1', 'x', '2', 'y', '3', '4']);
   });
 
+  it('begin without a slot where they are no calls, while all slots are taken', () => {
+    const stage = new Stage();
+    stage.allowed = false;
+    stage.enter('a');
+    stage.enter('d', 'other');
+    stage.enter('h', 'probe');
+    assert.equal(stage.queue.admits('other'), false, 'behind those that wait');
+    stage.endTurns(3);
+    assert.deepEqual(stage.happened().toSorted(), ['d began', 'h began']);
+    assert.equal(stage.queue.admits('other'), true);
+    assert.equal(stage.queue.admits('plain'), false);
+  });
+
+  it('begin one in ten milliseconds where their last proof bought nothing, and hold up no other', () => {
+    const stage = new Stage();
+    const failed = { client: 'f', standing: 'failed' } as const;
+    for (const name of ['1', '2', '3']) stage.enter(name, 'proof', failed);
+    stage.endTurns(3);
+    stage.enter('a', 'proof');
+    stage.endTurns(2);
+    assert.deepEqual(stage.happened(), ['1 began', 'a began']);
+    stage.now = 10;
+    stage.endTurns(3);
+    assert.deepEqual([stage.happened(), stage.queue.waiting()], [['2 began'], 1]);
+  });
+
   it('are forgotten when their callers leave', () => {
     const stage = new Stage();
     stage.enter('a', 'plain', { gone: true });
@@ -197,11 +223,11 @@ describe('calls that wait', () => {
   it('are few where they are large; another kind has its own room', () => {
     const stage = new Stage();
     stage.allowed = false;
-    const large = { bytes: SMALL_BYTES + 1 };
+    const large = { large: true };
     for (let call = 0; call < MOST.large; call += 1) assert.equal(stage.enter(`${call}`, 'plain', large), true);
     assert.equal(stage.enter('one more', 'plain', large), false);
     assert.equal(stage.enter('p', 'proof', large), true);
-    assert.equal(stage.enter('small', 'plain', { bytes: SMALL_BYTES }), true);
+    assert.equal(stage.enter('small'), true);
     stage.now = MAX_WAIT_MS;
     stage.queue.tick();
     assert.equal(stage.enter('later', 'plain', large), true);

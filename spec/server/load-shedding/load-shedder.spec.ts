@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
-import { SMALL_BYTES, type WaitingCall } from '../../../src/server/load-shedding/call-queue.ts';
+import { type CallKind, SMALL_BYTES, type WaitingCall } from '../../../src/server/load-shedding/call-queue.ts';
 import { createLoadShedder, type Fate } from '../../../src/server/load-shedding/load-shedder.ts';
 
 interface Asked {
   readonly fate: Fate;
   /** The call that waits; undefined where none was asked to. */
   readonly waiting: WaitingCall | undefined;
-  /** Whether the process was asked if it has room. */
-  readonly decided: boolean;
+  /** For what the process was asked if it has room. */
+  readonly decided: CallKind | undefined;
   readonly begun: number;
 }
 
@@ -20,12 +20,12 @@ function ask(
   { admits = false, headers = {}, full = false }: Readonly<Record<string, unknown>> = {},
 ): Asked {
   let waiting: WaitingCall | undefined;
-  let decided = false;
+  let decided: CallKind | undefined;
   let begun = 0;
   const loadShedder = createLoadShedder({
     queue: {
-      admits() {
-        decided = true;
+      admits(kind) {
+        decided = kind;
         return admits === true;
       },
       enter(call) {
@@ -41,6 +41,7 @@ function ask(
     draining: () => false,
     reason: () => 'in_flight',
     onShed: () => assert.fail('nothing is shed here'),
+    proofs: { networkOf: () => 'n', of: () => 'usual', began: () => undefined },
     carriesProof: (req) => 'proof' in req.headers,
     routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
   });
@@ -56,18 +57,27 @@ function ask(
 }
 
 describe('the load shedder', () => {
-  for (const [title, method, url, decided] of [
-    ['lets every GET pass', 'GET', '/ready', false],
-    ['decides about a call', 'POST', '/api/resources/a/invoke', true],
-    ['decides about a message', 'POST', '/mcp?x=1', true],
-    ['leaves a checkout to its adapter, which first checks the caller', 'POST', '/acp/checkout_sessions?x=1', false],
-    ["decides about a GET at the backend's own address", 'GET', '/reports/x', true],
-    ['leaves what passes to the admission of the passthrough', 'POST', '/blog', false],
+  for (const [title, method, url, kind] of [
+    ['a probe', 'GET', '/ready', 'probe'],
+    ['a document', 'GET', '/openapi.json', 'other'],
+    ['what will be a 405', 'DELETE', '/api/resources/a/invoke', 'other'],
+    ['a call', 'POST', '/api/resources/a/invoke', 'plain'],
+    ['a message', 'POST', '/mcp?x=1', 'message'],
+    ['a checkout', 'POST', '/acp/checkout_sessions?x=1', 'other'],
+    ["a GET at the backend's own address", 'GET', '/reports/x', 'plain'],
+    ['what passes', 'POST', '/blog', 'other'],
   ] as const)
-    it(title, () => {
-      const asked = ask(method, url, { admits: true });
-      assert.deepEqual([asked.fate, asked.decided], ['goes_on', decided]);
+    it(`lets ${title} take a turn, as a kind of its own`, () => {
+      assert.deepEqual(ask(method, url, { admits: true }).decided, kind);
+      const { fate, waiting, begun } = ask(method, url);
+      assert.deepEqual([fate, waiting?.kind, begun], ['waits', kind, 1]);
     });
+
+  for (const [title, url] of [
+    ['a probe', '/health'],
+    ['a checkout, which its adapter refuses in its own format', '/acp/checkout_sessions'],
+  ] as const)
+    it(`never refuses ${title}`, () => assert.equal(ask('GET', url, { full: true }).fate, 'goes_on'));
 
   it('lets a call wait that is not admitted, and go on later', () => {
     const { fate, begun } = ask('POST', '/api/resources/a/invoke');
@@ -87,13 +97,15 @@ describe('the load shedder', () => {
   ] as const)
     it(`knows a call ${title}`, () => assert.equal(ask('POST', url, { headers }).waiting?.kind, kind));
 
-  it('counts the head and the declared body of what waits', () => {
-    const { waiting } = ask('POST', '/a', { headers: { 'content-length': '1000' } });
-    assert.equal(waiting?.bytes, 1_000 + '/a'.length + 'content-length'.length + '1000'.length);
-  });
+  for (const [title, length, large] of [
+    ['a small declared body', 1_000, false],
+    ['a large declared body', SMALL_BYTES, true],
+  ] as const)
+    it(`takes ${title} as what it is`, () =>
+      assert.equal(ask('POST', '/a', { headers: { 'content-length': String(length) } }).waiting?.large, large));
 
   for (const [title, options] of [
     ['a body of unknown length', { headers: { 'transfer-encoding': 'chunked' } }],
   ] as const)
-    it(`takes ${title} as large`, () => assert.ok((ask('POST', '/a', options).waiting?.bytes ?? 0) > SMALL_BYTES));
+    it(`takes ${title} as large`, () => assert.equal(ask('POST', '/a', options).waiting?.large, true));
 });

@@ -2,6 +2,7 @@ import { type CallKind, CallQueue, waitingBounds } from '../../../src/server/loa
 import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS } from '../../../src/server/load-shedding/in-flight-limit.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
+import type { Standing } from '../../../src/server/load-shedding/waiting-lines.ts';
 
 /** Work of the process, milliseconds of its core: about what profiles of the gateway show. */
 const PARSE_MS = 0.012;
@@ -14,6 +15,7 @@ const ROUND_TRIP_MS = 0.05;
 /** What one kind of call costs. */
 export interface Work {
   readonly kind: CallKind;
+  readonly standing?: Standing;
   /** Until it waits for something, or is answered; milliseconds of the core. */
   readonly beginMs: number;
   /** What follows: how long something else takes, and the work after it. */
@@ -147,8 +149,18 @@ export class ModelledProcess {
         if (counts()) became.refused += 1;
         again();
       };
-      if (this.#queue.admits()) begin();
-      else if (!this.#queue.enter({ kind: work.kind, bytes: 500, begin, refuse, gone: () => false }))
+      if (this.#queue.admits(work.kind)) begin();
+      else if (
+        !this.#queue.enter({
+          ...work,
+          client: '-',
+          standing: work.standing ?? 'usual',
+          large: false,
+          begin,
+          refuse,
+          gone: () => false,
+        })
+      )
         this.#turns.refusing(refuse);
       this.mostWaiting = Math.max(this.mostWaiting, this.#queue.waiting());
     });

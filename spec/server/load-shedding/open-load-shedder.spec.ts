@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LEAST_IN_FLIGHT } from '../../../src/server/load-shedding/in-flight-limit.ts';
 import { openLoadShedder } from '../../../src/server/load-shedding/open-load-shedder.ts';
+import { ProofStanding } from '../../../src/server/load-shedding/proof-standing.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
 const parts = {
@@ -10,6 +11,7 @@ const parts = {
   mounts: new Map<string, string>(),
   lifecycle: { draining: () => false, begin: () => () => undefined },
   carriesProof: () => false,
+  proofs: new ProofStanding(() => '-'),
   onShed: () => undefined,
 };
 

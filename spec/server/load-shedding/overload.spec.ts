@@ -91,6 +91,24 @@ describe('paid calls', () => {
     });
 });
 
+describe('purchases of buyers who come again', () => {
+  const buys: Work = { ...PAID, standing: 'paid', pieces: PAID.pieces.map((piece) => ({ ...piece, afterMs: 0.3 })) };
+  const quiet = alone(buys, 8).served;
+  const floods: readonly (readonly [string, Work])[] = [
+    ['unpaid calls', UNPAID],
+    ['documents or 404s', { kind: 'other', beginMs: 0.1, pieces: [] }],
+    ['messages', { kind: 'message', beginMs: 0.1, pieces: [] }],
+    ['forged proofs', { kind: 'proof', standing: 'failed', beginMs: 0.3, pieces: [] }],
+  ];
+  for (const [title, flood] of floods)
+    for (const count of [600, 1_500])
+      it(`keep 70 % of what they are alone, beside ${count} connections of ${title}`, () => {
+        const [, bought] = run(new ModelledProcess(), [flood, count], [buys, 8]);
+        assert.ok((bought?.served ?? 0) >= 0.7 * quiet, `${bought?.served} of ${quiet}`);
+        assert.equal(bought?.refused, 0);
+      });
+});
+
 describe('slow work', () => {
   it('at a backend that hangs fills the slots; what finds none in time is refused', () => {
     const process = new ModelledProcess(512);

@@ -46,6 +46,11 @@ interface ReconcilerParts {
   /** Delivers what is paid and has no buyer waiting, over its connection. Ends the lease. */
   readonly deliver: (paid: Paid, journal: Journal) => Promise<void>;
   readonly gateOpen: () => boolean;
+  /**
+   * Payments that attempts of this process work on. A busy event loop renews leases late; such an
+   * attempt is not dead, and to take its record over would answer its buyer 409.
+   */
+  readonly running?: () => ReadonlySet<string>;
   /** Counts work that a drain waits for; the result notes its end. */
   readonly begin?: () => () => void;
   /** Gets each failure. The record is looked at again. */
@@ -73,8 +78,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const look = async (): Promise<void> => {
     if (!parts.gateOpen() || !LANES.some(hasRoom)) return;
     try {
-      for (const record of await parts.ledger.due(BATCH))
-        if (!active.has(record.payId) && hasRoom(laneOf(record))) begin(record);
+      const due = await parts.ledger.due(BATCH);
+      const running = parts.running?.();
+      for (const record of due)
+        if (running?.has(record.payId) !== true && !active.has(record.payId) && hasRoom(laneOf(record))) begin(record);
       silent = false;
     } catch (err) {
       // One warning for a store that is away, not two a second.

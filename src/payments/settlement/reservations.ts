@@ -21,6 +21,12 @@ import { mayStandAfter, PATIENT_PAUSES_MS, persist } from './retry-policy.ts';
  * another attempt takes the record over, and the writes of this one are refused.
  */
 export const LEASE_MS = 2_900;
+/**
+ * A lease is longer by so many times the delay of the last renewal, up to a bound in milliseconds:
+ * in a busy event loop the next renewal and its answer are as late.
+ */
+const LATE_FACTOR = 10;
+const LONGEST_LEASE_MS = 30_000;
 /** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
 export const RENEW_EVERY_MS = 300;
 
@@ -37,6 +43,8 @@ export interface Lease {
 export interface Leases {
   /** `atMostMs`: above the deadlines of the attempt, so that a bug holds no record for ever. */
   hold(record: PaymentRecord, atMostMs: number): Lease;
+  /** Payments whose attempts run here, also those whose lease ended meanwhile. */
+  running(): ReadonlySet<string>;
   /** Gives up all leases when the process ends, so that no other one waits. Never rejects. */
   releaseAll(): Promise<void>;
 }
@@ -44,6 +52,8 @@ export interface Leases {
 interface Held {
   /** A renewal is under way: a slow store is not asked again, and does not delay the others. */
   renewing: boolean;
+  /** The store does not renew it any more. */
+  lost: boolean;
   readonly record: PaymentRecord;
   readonly since: number;
   readonly until: number;
@@ -58,34 +68,40 @@ export function createLeases(
   let running = false;
 
   const renewals = async (): Promise<void> => {
-    while (held.size > 0) {
+    while ([...held].some(({ member }) => !member.lost)) {
+      const due = time.now() + renewEveryMs;
       await time.sleep(renewEveryMs);
       const now = time.now();
-      for (const place of held) void renewDue(place, now);
+      const leaseMs = Math.min(LEASE_MS + LATE_FACTOR * Math.max(0, Math.round(now - due)), LONGEST_LEASE_MS);
+      for (const place of held) void renewDue(place, now, leaseMs);
     }
     running = false;
   };
-  const renewDue = async (place: Place<Held>, now: number): Promise<void> => {
+  const renewDue = async (place: Place<Held>, now: number, leaseMs: number): Promise<void> => {
     const one = place.member;
     if (now >= one.until) held.remove(place);
-    else if (!one.renewing && now - one.since >= renewEveryMs) {
+    else if (!one.renewing && !one.lost && now - one.since >= renewEveryMs) {
       one.renewing = true;
       // A silent store may be back before the lease ends: only its "no" ends the renewals.
-      const still = await ledger.renew(one.record, LEASE_MS).catch(() => true);
+      const still = await ledger.renew(one.record, leaseMs).catch(() => true);
       one.renewing = false;
-      if (!still) held.remove(place);
+      one.lost = !still;
     }
   };
 
   return {
     hold(record, atMostMs) {
       const since = time.now();
-      const place = held.add({ record, since, until: since + atMostMs, renewing: false });
+      const place = held.add({ record, since, until: since + atMostMs, renewing: false, lost: false });
       if (!running) {
         running = true;
         void renewals();
       }
       return { drop: () => void held.remove(place) };
+    },
+    running() {
+      const now = time.now();
+      return new Set([...held].flatMap(({ member: { record, until } }) => (now < until ? [record.payId] : [])));
     },
     async releaseAll() {
       const left = [...held];

@@ -81,7 +81,7 @@ export interface UnpaidAnswer extends Pick<PaymentRecord, 'payId' | 'resourceId'
 /** What a settlement works with. */
 export interface SettlementParts extends PayeeParts {
   readonly ledger: PaymentLedger;
-  readonly leases: Leases;
+  readonly leases: Pick<Leases, 'hold'>;
   /** The budget of calls that are settled after the backend answered. */
   readonly unpaidWork: Pick<UnpaidWork, 'enter' | 'paid'>;
   readonly time?: Time;
@@ -114,7 +114,7 @@ class SettlementAttempt {
   readonly #ledger: PaymentLedger;
   readonly #context: LedgerContext;
   readonly #rail: PaymentRail;
-  readonly #leases: Leases;
+  readonly #leases: SettlementParts['leases'];
   readonly #unpaidWork: SettlementParts['unpaidWork'];
   readonly #payee: PayeeParts;
   readonly #onUnpaid: SettlementParts['onUnpaid'];

@@ -24,6 +24,7 @@ import { newToken, paymentTerms } from '../../payments/settlement/terms.ts';
 import { proofDigest } from '../../payments/x402/verify/verify.ts';
 import { paymentDetails, pendingResponse, settledResponse } from '../../payments/x402/wire/payment-response.ts';
 import { isRepeatable } from '../../resources/repeatable.ts';
+import type { NoteProof } from '../../server/load-shedding/proof-standing.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { elapsedMs } from '../../time/time.ts';
 import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
@@ -43,6 +44,7 @@ interface SettlementGate {
   readonly reserveBackend: ReserveBackend;
   /** The network that a request counts against. */
   readonly networkOf: ClientOf;
+  readonly noteProof: NoteProof;
 }
 
 /** What one call carries through its settlement; built once. */
@@ -74,10 +76,12 @@ export function settle(
     }
     const { call } = purchase;
     if (result.kind === 'paid') {
+      gate.noteProof(req, 'bought');
       fund(res, purchase, result);
       next();
       return;
     }
+    if (result.kind === 'refused') gate.noteProof(req, 'refused');
     if (result.kind === 'refused' && call.collecting !== undefined) throw notCollected(res, call.collecting);
     const unauthorized = purchase.mandate.failureOf(result);
     if (unauthorized !== undefined) throw unauthorized;

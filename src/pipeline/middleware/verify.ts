@@ -6,6 +6,7 @@ import type { MandateService } from '../../mandates/mandate-service.ts';
 import { SafeToRechallenge } from '../../payments/settlement/safe-to-rechallenge.ts';
 import { NEVER_ANEW } from '../../payments/settlement/settlement-request.ts';
 import type { ProofVerifier } from '../../payments/settlement/verifier.ts';
+import type { NoteProof } from '../../server/load-shedding/proof-standing.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { advanceCall, callAt, type PreparedCall } from '../call.ts';
 import { notCollected } from '../steps/collecting.ts';
@@ -19,7 +20,7 @@ const KEY = /^[\x20-\x7e]{1,255}$/;
 export function verify(
   selling: Selling,
   verifier: ProofVerifier,
-  networkOf: ClientOf,
+  { networkOf, noteProof }: { readonly networkOf: ClientOf; readonly noteProof: NoteProof },
   mandates?: MandateService,
 ): RequestHandler {
   return async function verifyMiddleware(req, res, next) {
@@ -32,6 +33,7 @@ export function verify(
     const offer = collecting?.agreed ?? selling.offer(call.resource.id);
     const verdict = await verifier.verify(call.proof, offer, networkOf(req)).catch(throwStorageError);
     if (verdict.kind === 'refused') {
+      noteProof(req, 'refused');
       if (collecting !== undefined) throw notCollected(res, collecting);
       const owed = SafeToRechallenge.unreserved(verdict.reason, verdict.answerOf);
       requirePayment(call, selling.offerTo(req, call.resource.id, owed), owed, mandates);

@@ -1,16 +1,19 @@
-/** Lets calls begin while the process has room for them; others wait for their turn. */
+/** Lets requests begin while the process has room for them; others wait for their turn. */
 
 import { performance } from 'node:perf_hooks';
-import { LinkedList, type Place } from '../../linked-list.ts';
 import { partOf } from '../../part-of.ts';
 import type { Turns } from './event-loop-lag.ts';
+import { type Lined, WaitingLines } from './waiting-lines.ts';
 
 /**
- * What is known of a call by its head. The kinds queue apart and begin by turns, so that a flood of
- * one leaves the others their share.
+ * What is known of a request by its head. The kinds queue apart and begin by turns, so that a flood
+ * of one leaves the others their share.
  */
-export const CALL_KINDS = ['proof', 'message', 'plain'] as const;
-/** `proof`: it carries a payment proof; `message`: its body may carry one; `plain`: neither. */
+export const CALL_KINDS = ['proof', 'message', 'plain', 'other', 'probe'] as const;
+/**
+ * `proof`: a call with a payment proof; `message`: its body may carry one; `plain`: neither.
+ * `other`: what is no call, as documents, operators, refusals, and what passes.
+ */
 export type CallKind = (typeof CALL_KINDS)[number];
 
 /**
@@ -25,14 +28,17 @@ export const SMALL_BYTES = 10_240;
 export const MAX_WAIT_MS = 1_000;
 /** Most calls that begin at the end of one turn. */
 const LOOKS = 64;
+/**
+ * Between two begins of calls whose last proof bought nothing, milliseconds: what a forged proof
+ * costs comes after its begin, so no turn bounds it.
+ */
+const FAILED_EVERY_MS = 10;
 /** Most calls that are refused at a time because they waited too long: thousands are 100 ms. */
 const REFUSALS = 64;
 
-/** A call that was not admitted. */
-export interface WaitingCall {
+/** A request that was not admitted. */
+export interface WaitingCall extends Lined {
   readonly kind: CallKind;
-  /** Its head and its declared body, bytes; infinite where the length is not declared. */
-  readonly bytes: number;
   /** Whether its caller has left. */
   gone(): boolean;
   begin(): void;
@@ -40,16 +46,13 @@ export interface WaitingCall {
   refuse(): void;
 }
 
-interface Entry {
-  readonly call: WaitingCall;
-  /** Milliseconds of the monotonic clock. */
-  readonly since: number;
-}
+/** Kinds that take no slot of the calls in flight: they begin while all slots are taken. */
+const SLOTLESS: ReadonlySet<CallKind> = new Set(['other', 'probe']);
 
-/** The calls of one kind that wait. */
-interface Queue {
-  readonly entries: LinkedList<Entry>;
-  large: number;
+/** What waits of one kind. */
+interface Waiting {
+  readonly takesSlot: boolean;
+  readonly lines: WaitingLines<WaitingCall>;
 }
 
 /** Most calls of one kind that wait in a process. */
@@ -76,35 +79,36 @@ interface CallQueueParts {
 }
 
 /**
- * Lets calls begin while the turn of the event loop has room for them and no more are in flight
- * than may be. Others wait, first come first served, and are refused when they have waited too
- * long. So a burst is served as fast as the process works. A client whose call is refused may ask
- * again at once, and a few hundred of them would take the whole core with refusals; one whose call
- * waits costs nothing.
+ * Lets requests begin while the turn of the event loop has room for them and no more calls are in
+ * flight than may be. Others wait in a line for each client network; the lines are served in turn.
+ * What has waited too long is refused. So a burst is served as fast as the process works. A client
+ * whose call is refused may ask again at once, and a few hundred of them would take the whole core
+ * with refusals; one whose call waits costs nothing.
  *
  * A call that carries a proof waits like any other: it may be worthless, and to look at it is the
  * work that it waits for. It never waits behind calls without one, and never while the process has
  * room for it.
  */
 export class CallQueue {
-  readonly #most: WaitingBounds;
   readonly #turns: CallQueueParts['turns'];
   readonly #allowed: () => boolean;
   readonly #work: () => () => void;
   readonly #now: () => number;
   readonly #atEnd: (callback: () => void) => unknown;
-  readonly #queues = CALL_KINDS.map((): Queue => ({ entries: new LinkedList(), large: 0 }));
+  readonly #kinds: readonly Waiting[];
   #waiting = 0;
   /** Looks that are due at the end of the turn. */
   #looks = 0;
   /** Whether more of what waited too long is refused at the end of the turn. */
   #refusing = false;
-  /** The queue that had its turn. */
+  /** When a call began whose last proof bought nothing. */
+  #failedAt = Number.NEGATIVE_INFINITY;
+  /** The kind that had its turn. */
   #last = 0;
   #endWork: (() => void) | undefined;
 
   constructor({ most, turns, allowed, work, now = () => performance.now(), atEnd = setImmediate }: CallQueueParts) {
-    this.#most = most;
+    this.#kinds = CALL_KINDS.map((kind) => ({ takesSlot: !SLOTLESS.has(kind), lines: new WaitingLines(most) }));
     this.#turns = turns;
     this.#allowed = allowed;
     this.#work = work;
@@ -117,22 +121,18 @@ export class CallQueue {
     return this.#waiting;
   }
 
-  /** Notes that a call came in, and tells whether it begins now. */
-  admits(): boolean {
+  /** Notes that a request came in, and tells whether it begins now. */
+  admits(kind: CallKind): boolean {
     this.#turns.came();
-    return this.#waiting === 0 && this.#allowed() && this.#turns.hasRoom();
+    if (!SLOTLESS.has(kind) && !this.#allowed()) return false;
+    return this.#ready() === 0 && this.#turns.hasRoom();
   }
 
-  /** Lets a call wait that was not admitted. False: it must be refused now. */
+  /** Lets a request wait that was not admitted. False: it must be refused now. */
   enter(call: WaitingCall): boolean {
-    const queue = this.#queues[CALL_KINDS.indexOf(call.kind)];
-    const large = isLarge(call);
-    if (queue === undefined || queue.entries.size >= this.#most.calls) return false;
-    if (large && queue.large >= this.#most.large) return false;
+    if (this.#kinds[CALL_KINDS.indexOf(call.kind)]?.lines.enter(call, this.#now()) !== true) return false;
     this.#endWork ??= this.#work();
-    queue.entries.add({ call, since: this.#now() });
     this.#waiting += 1;
-    if (large) queue.large += 1;
     if (this.#looks === 0) this.#look();
     return true;
   }
@@ -145,7 +145,8 @@ export class CallQueue {
   /** Refuses what has waited too long, and looks for room that no call left; to be called often. */
   tick(): void {
     if (!this.#refusing) this.#refuseLate();
-    if (this.#waiting > 0 && this.#allowed()) while (this.#looks < Math.min(LOOKS, this.#waiting)) this.#look();
+    const most = this.#waiting === 0 ? 0 : Math.min(LOOKS, this.#ready());
+    while (this.#looks < most) this.#look();
   }
 
   /** Refuses all that waits. */
@@ -161,23 +162,15 @@ export class CallQueue {
   /** Refuses what has waited since then or longer; true: more of it is left. */
   #refuseUntil(since: number, atMost: number): boolean {
     let left = atMost;
-    for (const queue of this.#queues)
-      for (let place = queue.entries.first; place !== undefined; place = queue.entries.first) {
-        const { call, since: entered } = place.member;
-        if (entered > since) break;
-        if (left === 0) return true;
+    for (const { lines } of this.#kinds)
+      for (let late = lines.takeOldest(since); late !== undefined; late = lines.takeOldest(since)) {
+        this.#waiting -= 1;
+        if (!late.gone()) late.refuse();
         left -= 1;
-        this.#take(queue, place);
-        if (!call.gone()) call.refuse();
+        if (left === 0) return true;
       }
     this.#countWork();
     return false;
-  }
-
-  #take(queue: Queue, place: Place<Entry>): void {
-    queue.entries.remove(place);
-    if (isLarge(place.member.call)) queue.large -= 1;
-    this.#waiting -= 1;
   }
 
   /** Only when the last one has begun: a process that drains would end between the two. */
@@ -202,32 +195,36 @@ export class CallQueue {
   readonly #lookNow = (): void => {
     this.#looks -= 1;
     // Where no more may be in flight the next look follows the end of a call.
-    if (this.#waiting === 0 || !this.#allowed()) return;
-    const room = this.#turns.hasRoomForWaiting();
-    if (room) {
-      this.#beginNext();
-      this.#countWork();
-    }
-    const next = room ? this.#looks + 2 : Math.max(this.#looks, 1);
-    while (this.#looks < Math.min(next, this.#waiting, LOOKS)) this.#look();
+    if (this.#ready() === 0) return;
+    const room = this.#turns.hasRoomForWaiting() && this.#beginNext();
+    this.#countWork();
+    const next = Math.min(room ? this.#looks + 2 : Math.max(this.#looks, 1), this.#ready(), LOOKS);
+    while (this.#looks < next) this.#look();
   };
 
-  #beginNext(): void {
-    for (let tried = 0; tried < this.#queues.length; tried += 1) {
-      this.#last = (this.#last + 1) % this.#queues.length;
-      const queue = this.#queues[this.#last];
-      if (queue === undefined) continue;
-      for (let place = queue.entries.first; place !== undefined; place = queue.entries.first) {
-        const { call } = place.member;
-        this.#take(queue, place);
-        if (call.gone()) continue;
-        call.begin();
-        return;
+  /** Waiting requests that may begin: calls not without a slot. */
+  #ready(): number {
+    let slotless = 0;
+    for (const { takesSlot, lines } of this.#kinds) if (!takesSlot) slotless += lines.size;
+    return slotless < this.#waiting && this.#allowed() ? this.#waiting : slotless;
+  }
+
+  /** False: what waits must wait on. */
+  #beginNext(): boolean {
+    const now = this.#now();
+    const failed = now - this.#failedAt >= FAILED_EVERY_MS;
+    for (let tried = 0; tried < this.#kinds.length; tried += 1) {
+      this.#last = (this.#last + 1) % this.#kinds.length;
+      const kind = this.#kinds[this.#last];
+      if (kind === undefined || kind.lines.size === 0 || (kind.takesSlot && !this.#allowed())) continue;
+      for (let next = kind.lines.takeNext(failed); next !== undefined; next = kind.lines.takeNext(failed)) {
+        this.#waiting -= 1;
+        if (next.gone()) continue;
+        if (next.standing === 'failed') this.#failedAt = now;
+        next.begin();
+        return true;
       }
     }
+    return false;
   }
-}
-
-function isLarge({ bytes }: WaitingCall): boolean {
-  return bytes > SMALL_BYTES;
 }

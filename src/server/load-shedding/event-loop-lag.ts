@@ -8,9 +8,9 @@ import { performance } from 'node:perf_hooks';
  * connection waits as well: the loop accepts one a turn, and a probe often brings its own. Much
  * shorter turns make calls dearer.
  */
-export const TURN_MS = 1;
+export const TURN_MS = 0.5;
 /** What a turn has at least for calls that wait, milliseconds, however long its work takes. */
-export const LEAST_MS = 0.5;
+export const LEAST_MS = 0.25;
 
 /** What the turns need of the runtime; a simulation brings its own. */
 interface TurnRuntime {

@@ -1,13 +1,17 @@
-/** The load shedder: decides before Express sees a call whether it begins, waits, or gets 503. */
+/** The load shedder: a request begins, waits, or gets 503, before Express sees it. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
 import { errorEnvelope, GatewayError } from '../../errors.ts';
+import { acceptsPage } from '../http/accepts-page.ts';
 import { MAX_BODY_BYTES } from '../http/body.ts';
+import { PAGE_CLOSING, pageOpening } from '../http/page.ts';
 import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
 import { rawPath } from '../http/target.ts';
-import type { CallKind, CallQueue, WaitingCall } from './call-queue.ts';
+import { type CallKind, type CallQueue, SMALL_BYTES, type WaitingCall } from './call-queue.ts';
 import type { Turns } from './event-loop-lag.ts';
+import type { ProofStanding } from './proof-standing.ts';
+import type { Standing } from './waiting-lines.ts';
 
 /** Why a call is shed. `overload`: the process is behind its work; `in_flight`: no slot is free. */
 export type ShedReason = 'overload' | 'in_flight';
@@ -18,11 +22,17 @@ export type Shedding = () => ShedReason | undefined;
 /** When a caller may try again, seconds (contract 1.2). */
 export const RETRY_AFTER_SECONDS = 1;
 
+/** Kubernetes takes a pod out of service that does not answer them. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
+
 const { writeHead } = http.ServerResponse.prototype;
 const ID_MARK = 'ID';
 const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(errorEnvelope(new GatewayError('GATEWAY_BUSY'), ID_MARK)).split(
   ID_MARK,
 );
+
+/** For people, who come to what passes. */
+const BUSY_PAGE = `${pageOpening('Busy')}<h1>503</h1><p>The gateway is busy. Try again in a moment.</p>${PAGE_CLOSING}`;
 
 /**
  * Answers 503 GATEWAY_BUSY before anything is read or routed: prepared bytes, and one write. The
@@ -31,10 +41,11 @@ const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(errorEnvelope(new Gateway
  * usual `writeHead` ends the connection in order.
  */
 function answerBusy(req: http.IncomingMessage, res: http.ServerResponse, requestId: string, last: boolean): void {
-  const body = `${BEFORE_ID}${requestId}${AFTER_ID}`;
+  const page = acceptsPage(req.headers.accept);
+  const body = page ? BUSY_PAGE : `${BEFORE_ID}${requestId}${AFTER_ID}`;
   const head = [
     'content-type',
-    'application/json; charset=utf-8',
+    page ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8',
     'content-length',
     String(body.length),
     'retry-after',
@@ -77,27 +88,44 @@ interface LoadShedderParts {
   readonly onShed: (reason: ShedReason) => void;
   /** Whether the head of a request carries a payment proof. */
   readonly carriesProof: (req: IncomingMessage) => boolean;
+  readonly proofs: Pick<ProofStanding, 'networkOf' | 'of' | 'began'>;
   /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
 }
 
 /**
- * Creates the load shedder. Only calls wait or are shed, and every call is a POST, unless it comes
- * to the backend's own address: probes, operators and readers of public documents use GET. What
- * passes to the backend has an admission of its own. A refused call costs the reading of its head
- * and the writing of its answer; its body and its resource are not read. The adapter with routes of
- * its own sheds later, because it first refuses callers without a right, and in its own format.
+ * Creates the load shedder. Every request takes a turn, also what is answered at once, as a
+ * document or a 404: a flood of such answers would take whole turns from paid calls. A call is a
+ * POST, unless it comes to the backend's own address; all else takes no slot. A refused request
+ * costs the reading of its head and the writing of its answer; its body and its resource are not
+ * read. Probes are not refused, nor is what the adapter with routes of its own answers: it refuses
+ * callers without a right first, and in its own format.
  */
 export function createLoadShedder(parts: LoadShedderParts): LoadShedder {
-  const { queue, mounts, routeOf } = parts;
+  const { queue, mounts, proofs } = parts;
   return function shedLoad(req, res, begin) {
-    const kind = routeOf?.(req).kind ?? 'own';
-    if (kind !== 'in_place' && (kind !== 'own' || req.method !== 'POST')) return 'goes_on';
-    const channel = mounts.get(rawPath(req.url ?? ''));
-    if (channel === ADAPTER_WITH_ROUTES || queue.admits()) return 'goes_on';
-    if (queue.enter(new Waiting(req, res, channel, begin, parts))) return 'waits';
-    return refuse(req, res, channel, parts) ? 'refused' : 'goes_on';
+    const path = rawPath(req.url ?? '');
+    const channel = mounts.get(path);
+    const kind = kindOf(req, path, channel, parts);
+    const admitted = queue.admits(kind);
+    if (kind === 'proof' && admitted) proofs.began(req);
+    if (admitted) return 'goes_on';
+    if (queue.enter(new Waiting(req, res, kind, channel, begin, parts))) return 'waits';
+    return refuse(req, res, kind, channel, parts) ? 'refused' : 'goes_on';
   };
+}
+
+function kindOf(
+  req: IncomingMessage,
+  path: string,
+  channel: string | undefined,
+  { routeOf, carriesProof }: LoadShedderParts,
+): CallKind {
+  if (PROBES.has(path)) return 'probe';
+  const route = routeOf?.(req).kind ?? 'own';
+  const isCall = route === 'in_place' || (route === 'own' && req.method === 'POST');
+  if (!isCall || channel === ADAPTER_WITH_ROUTES) return 'other';
+  return channel !== undefined ? 'message' : carriesProof(req) ? 'proof' : 'plain';
 }
 
 /**
@@ -107,20 +135,24 @@ export function createLoadShedder(parts: LoadShedderParts): LoadShedder {
 function refuse(
   req: IncomingMessage,
   res: ServerResponse,
+  kind: CallKind,
   channel: string | undefined,
   { reason: reasonOf, onShed, draining, turns }: LoadShedderParts,
 ): boolean {
-  const reason = reasonOf();
+  if (kind === 'probe' || channel === ADAPTER_WITH_ROUTES) return false;
+  const reason = kind === 'other' ? 'overload' : reasonOf();
   if (reason === 'in_flight' && channel !== undefined) return false;
   onShed(reason);
   turns.refusing(() => answerBusy(req, res, requestIdFor(req, channel ?? 'req'), draining()));
   return true;
 }
 
-/** A call that was not admitted. */
+/** A request that was not admitted. */
 class Waiting implements WaitingCall {
   readonly kind: CallKind;
-  readonly bytes: number;
+  readonly client: string;
+  readonly standing: Standing;
+  readonly large: boolean;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #channel: string | undefined;
@@ -130,6 +162,7 @@ class Waiting implements WaitingCall {
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
+    kind: CallKind,
     channel: string | undefined,
     begin: BeginRequest,
     parts: LoadShedderParts,
@@ -139,8 +172,10 @@ class Waiting implements WaitingCall {
     this.#channel = channel;
     this.#begin = begin;
     this.#parts = parts;
-    this.bytes = bytesOf(req);
-    this.kind = channel !== undefined ? 'message' : parts.carriesProof(req) ? 'proof' : 'plain';
+    this.kind = kind;
+    this.client = parts.proofs.networkOf(req);
+    this.standing = parts.proofs.of(req, this.client);
+    this.large = bytesOf(req) > SMALL_BYTES;
   }
 
   gone(): boolean {
@@ -148,11 +183,12 @@ class Waiting implements WaitingCall {
   }
 
   begin(): void {
+    if (this.kind === 'proof') this.#parts.proofs.began(this.#req);
     this.#begin(this.#req, this.#res);
   }
 
   refuse(): void {
-    if (!refuse(this.#req, this.#res, this.#channel, this.#parts)) this.begin();
+    if (!refuse(this.#req, this.#res, this.kind, this.#channel, this.#parts)) this.begin();
   }
 }
 

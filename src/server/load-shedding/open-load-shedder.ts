@@ -6,6 +6,7 @@ import { CallQueue, waitingBounds } from './call-queue.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS, LEAST_IN_FLIGHT } from './in-flight-limit.ts';
 import { createLoadShedder, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
+import type { ProofStanding } from './proof-standing.ts';
 import { createSlots, type Slots } from './slots.ts';
 
 /** Between two reports of shed calls, milliseconds: one for each call would cost more than it. */
@@ -28,6 +29,7 @@ interface OpenLoadShedderParts {
   };
   /** Whether the head of a request carries a payment proof. */
   readonly carriesProof: (req: IncomingMessage) => boolean;
+  readonly proofs: ProofStanding;
   /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
@@ -54,7 +56,7 @@ export interface OpenedLoadShedder {
 
 /** Opens the load shedder, which watches the event loop until it is closed. */
 export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder {
-  const { maxInFlight, processes, mounts, lifecycle, carriesProof, routeOf, onShed } = parts;
+  const { maxInFlight, processes, mounts, lifecycle, carriesProof, proofs, routeOf, onShed } = parts;
   const turns = new Turns();
   const limit = new InFlightLimit();
   const slots = createSlots(maxInFlight, () => {
@@ -95,6 +97,7 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
       reason: () => (slots.free() ? 'overload' : 'in_flight'),
       onShed: count,
       carriesProof,
+      proofs,
       routeOf,
     }),
     slots,

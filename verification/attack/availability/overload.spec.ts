@@ -83,6 +83,24 @@ describe('a flood', () => {
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   });
 
+  for (const [title, line] of [
+    ['404s', 'GET /api/receipts/x'],
+    ['405s', 'DELETE /api/resources/cities/invoke'],
+    ['documents', 'GET /api/resources'],
+  ] as const)
+    attack('D2', `a call does not wait for all of a burst of ${title} that came before it`, async () => {
+      const [caller, ...crowd] = clients;
+      assert.ok(caller);
+      let answered = 0;
+      const burstOf = Buffer.from(`${line} HTTP/1.1\r\nhost: x\r\n\r\n`);
+      const crowded = crowd.map((client) => ask(client, burstOf).then(() => (answered += 1)));
+      const { status } = await ask(caller, postOf('/api/resources/cities/invoke', '{}'));
+      const before = answered;
+      await Promise.all(crowded);
+      assert.equal(status, 200);
+      assert.ok(before < crowd.length / 2, `${before} of ${crowd.length} were answered before the call`);
+    });
+
   attack('D2', 'a call that waits begins as soon as a slot is free', async () => {
     const held = await hold(SLOTS);
     const [client] = clients;

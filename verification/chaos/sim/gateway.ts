@@ -91,7 +91,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const { time } = process;
   const networkOf = (): string => '-';
   const unpaidWork = createUnpaidWork(() => UNPAID_WORK, time);
-  const gate = { accepting: () => true, reserveBackend, networkOf };
+  const gate = { accepting: () => true, reserveBackend, networkOf, noteProof: () => undefined };
   const selling = createSelling(new Map([[RESOURCE_ID, offerOf(ports.settle)]]));
   const leases = createLeases(ledger, time, RENEW_EVERY_MS);
   const settler = createSettler({ ledger, rail, leases, unpaidWork, payToExclusive, onStoreLoss: 'deliver', time });
@@ -121,7 +121,7 @@ export function createSimGateway(ports: GatewayPorts): SimGateway {
   const mandates = simMandates(() => time.now());
   const receipts = { push: () => onBug(new Error('a receipt of a free call')) };
   const handlers: readonly RequestHandler[] = [
-    verify(selling, verifier, networkOf),
+    verify(selling, verifier, gate),
     authorize(mandates, ledger),
     settle(selling, joining(settler, ports.watched, time), gate, mandates),
     forward(exchange, checkouts),
