@@ -6,12 +6,13 @@ import { type Entrance, openSaleGateway, routesOf } from './gateway.ts';
 import { type HarmlessCase, type HarmlessOutcome, measureHarmless } from './harmless.ts';
 import { type Merchant, type MerchantKind, startMerchant } from './merchant.ts';
 import { READERS } from './readers.ts';
+import { ROUTERS } from './routers.ts';
 import type { Case } from './send.ts';
 import { measure, type Outcome } from './slips.ts';
 import { STEPS, type Step, stepOf, without } from './weakened.ts';
 
 /** Every merchant of the table. */
-export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS];
+export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS, ...ROUTERS];
 
 type Open = (merchantPort: number) => Promise<Entrance>;
 
