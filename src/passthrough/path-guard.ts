@@ -89,7 +89,7 @@ export function hasLiteral(template: string): boolean {
   return literalSegments(template).length > 0;
 }
 
-/** The segments of a template without its query, folded, each as the literals around its parameters. */
+/** The segments of a template, folded, each as the literals around its parameters. */
 export function foldedSegments(template: string): readonly (readonly string[])[] {
   const segments = templatePath(template).replace(/\/$/, '').split('/').slice(1);
   return segments.flatMap(segmentLiterals);

@@ -40,7 +40,7 @@ const REROUTING = {
   ],
 } as const;
 
-/** Fields by which a proxy names the caller's address, user or certificate to the server behind it. */
+/** Fields by which a proxy tells the server behind it the caller's address or identity. */
 const NAMING = {
   names: ['forwarded', 'x-forwarded', 'x-amzn-request-context', 'x-amzn-lambda-context'],
   prefixes: [
@@ -73,7 +73,7 @@ export function passedFields(settings: {
     names: [...rules.flatMap(({ names }) => names), ...settings.configured.filter((name) => !NEGOTIATION.has(name))],
     prefixes: rules.flatMap(({ prefixes }) => prefixes),
     ends: [...REROUTING.ends, ...NAMING.ends],
-    // Gateways to CGI and its heirs read `_` as `-`, and some servers take SCRIPT_NAME as their own.
+    // Gateways to CGI and its heirs read `_` as `-`, and some take SCRIPT_NAME as their own.
     plain: true,
     allowed: new Set(settings.allowed),
   });

@@ -1,9 +1,9 @@
 /**
- * Finds other names that servers give to guarded paths. Many serve one handler below a mount, behind
- * a locale or a front controller, with a format suffix, or as the value of a parameter:
- * `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`, `/image?url=%2Forders`. The gateway
- * cannot know which of them the merchant's server has, so none passes unless the configuration
- * names it (contract 7.4).
+ * Finds other names that servers give to guarded paths. Many serve one handler below a mount,
+ * behind a locale or a front controller, with a format suffix, or as the value of a parameter:
+ * `/orders/x`, `/en/orders`, `/index.php/orders`, `/orders.json`, `/image?url=%2Forders`. The
+ * gateway cannot know which of them the merchant's server has, so none passes unless the
+ * configuration names it (contract 7.4).
  */
 
 import { createLiteralOrder } from './literal-order.ts';
