@@ -19,7 +19,7 @@ type Open = (merchantPort: number) => Promise<Entrance>;
 /** What can stand in front of the merchants: the decision alone, or the whole gateway. */
 export const ENTRANCES = {
   forwarder: (merchantPort) => openForwarder(merchantPort, routesOf(merchantPort)),
-  gateway: openSaleGateway,
+  gateway: (merchantPort) => openSaleGateway(merchantPort),
 } as const satisfies Readonly<Record<string, Open>>;
 
 /** One merchant of the table. */
