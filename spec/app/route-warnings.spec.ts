@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { routeWarnings } from '../../src/app/route-warnings.ts';
 import { type Changes, load } from '../config/document/document.ts';
-import { selling } from '../config/sections/acp.ts';
 import { IN_PLACE, passing, R, resource } from './routes.ts';
 
 function warnings(...changes: readonly Changes[]): readonly string[] {
@@ -165,21 +164,29 @@ describe('a free operation beside a passthrough is warned of', () => {
   ]);
 });
 
-describe('a guarded path that ends in a fixed segment is warned of', () => {
-  const suffix = /^resources\.quote: a path that ends in a fixed segment; .*\.json/;
-  const quote = resource('quote', 'GET', '/quote', PRICED);
+describe('a free path that may be another name of what is sold is warned of', () => {
+  const [quote, terms] = [resource('quote', 'GET', '/quote', PRICED), resource('terms', 'GET', '/quote/terms')];
   warns([
-    ['where it would pass with a format suffix', [passing(), quote], suffix],
-    ['but not where nothing passes', [IN_PLACE, quote]],
-    ['but not where that is excluded', [passing({ exclude: ['/quote.json', '/admin'] }), quote]],
-    ['but not where that is not included', [passing({ include: ['/shop'] }), quote]],
-    ['but not where that is sold as well', [passing(), quote, resource('json', 'GET', '/quote.json', PRICED)]],
-    ['but not where it has a suffix already', [passing(), resource('prices', 'GET', '/prices.csv', PRICED)]],
     [
-      'once for all of them, the steps of a checkout among them',
-      [selling(passing()), quote],
-      /^resources\.quote, protocols\.acp\.backend\.operations\.createCheckoutSession, .*completeCheckoutSession, .*: a path/,
+      'where it would pass',
+      [passing(), quote, terms],
+      /^resources\.terms: does not pass .* backend\.passthrough\.allow$/,
     ],
+    [
+      'but that it passes where it is allowed',
+      [passing({ allow: ['/quote/terms'], exclude: ['/admin'] }), quote, terms],
+      /^resources\.terms: is free, and its path passes/,
+    ],
+    ['but not where nothing passes', [IN_PLACE, quote, terms]],
+  ]);
+});
+
+describe('a header of sold calls with which people log in is warned of', () => {
+  const set = { 'backend.headers': { Authorization: 'Bearer x', 'X-Key': 'y' } };
+  warns([
+    ['where callers bring it to what passes', [passing(), set], /^backend\.headers\.authorization: .*allowHeaders/],
+    ['but not where it is allowed', [passing({ allowHeaders: ['Authorization'], exclude: ['/admin'] }), set]],
+    ['but not where nothing passes', [IN_PLACE, set]],
   ]);
 });
 

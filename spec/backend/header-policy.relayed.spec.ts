@@ -107,6 +107,12 @@ describe('headers relayed to the agent', () => {
       { free: true },
       { 'content-disposition': 'attachment; filename="\u00c3\u00bc.csv"' },
     ],
+    [
+      'no link to the inner address',
+      { link: ['</a>; rel=prev', '<http://127.0.0.1:3000/secret>; rel=next'], etag: '"1"' },
+      { free: true },
+      { etag: '"1"' },
+    ],
     ['a valid length', { 'content-length': '12' }, { free: true, status: 200 }, { 'content-length': '12' }],
     ['no length that is none', { 'content-length': '1e3' }, { free: true, status: 200 }, {}],
     ['no repeated length', { 'content-length': ['12', '12'] }, { free: true, status: 200 }, {}],

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
-import { USUALLY_INTERNAL } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { USUALLY_INTERNAL } from '../../src/passthrough/settings.ts';
 import { DOCUMENT, keysOf, tablesIn, withTables } from '../../tools/docs/configuration.ts';
 
 const TEXT = readFileSync(DOCUMENT, 'utf8');

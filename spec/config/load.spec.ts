@@ -27,6 +27,7 @@ describe('the sample configuration', () => {
     const { backend } = parseConfig(shown, { PAY_TO: PAYEE });
     assert.deepEqual(backend.passthrough, {
       ...{ include: ['/shop', '/img/{size}'], exclude: ['/shop/staff'] },
+      ...{ allow: ['/shop/reports'], allowHeaders: [] },
       ...{ websocket: true, idleTimeoutMs: 60_000, preserveHost: true },
     });
     assert.deepEqual(backend.originHeaders, ['accept']);

@@ -4,10 +4,13 @@ import { Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { failurePage } from '../../src/passthrough/failure-page.ts';
-import { cleanRequestHeaders } from '../../src/passthrough/request-headers.ts';
+import { cleanRequestHeaders, passedFields } from '../../src/passthrough/request-headers.ts';
 import { cleanResponseHeaders, publicUrls, unusableAnswer } from '../../src/passthrough/response-headers.ts';
 
-const FACTS = { client: '192.0.2.7', proto: 'https', requestId: 'req_1', host: undefined } as const;
+const FACTS = {
+  ...({ client: '192.0.2.7', proto: 'https', requestId: 'req_1', host: undefined } as const),
+  passes: passedFields({ allowed: [], configured: [] }),
+};
 
 function message(headers: Readonly<Record<string, string>>): IncomingMessage {
   const made = new IncomingMessage(new Socket());
@@ -30,6 +33,38 @@ const OURS = {
   'x-forwarded-port': '443',
 };
 
+/** What gunicorn, daphne, WSGI and ASGI middleware, frameworks, platforms and proxies believe. */
+const REROUTING_OR_NAMING: readonly string[] = [
+  ...['script-name', 'path-info', 'x-script-name', 'x-forwarded-script-name', 'daphne-root-path', 'x-root-path'],
+  ...['x-path-prefix', 'x-forwarded-prefix', 'path-translated', 'request-uri', 'x-path-info', 'x-base-path'],
+  ...['x-envoy-original-path', 'x-envoy-original-host', 'x-envoy-external-address', 'x-waws-unencoded-url'],
+  ...['x-matched-path', 'x-now-route-matches', 'x-invoke-path', 'x-invoke-query', 'x-middleware-rewrite'],
+  ...['x-middleware-subrequest', 'x-host', 'x-http-host-override', 'x-host-override', 'x-replaced-path'],
+  ...['x-astro-path', 'x-astro-locals', 'x-sendfile-type', 'x-accel-mapping', 'x-accel-redirect', 'x-base-url'],
+  ...['remote-user', 'x-remote-user', 'x-remote-group', 'remote-groups', 'x-auth-request-user', 'x-webauth-user'],
+  ...['x-authenticated-userid', 'x-consumer-username', 'x-goog-authenticated-user-email', 'x-forwarded-user'],
+  ...['x-ms-client-principal-name', 'x-amzn-oidc-identity', 'oidc-claim-sub', 'tailscale-user-login', 'sm-user'],
+  ...['x-user', 'x-user-id', 'x-username', 'x-userinfo', 'x-proxy-user', 'cf-access-authenticated-user-email'],
+  ...['x-ssl-client-cert', 'ssl-client-cert', 'ssl-client-verify', 'x-client-cert', 'x-client-dn', 'client-cert'],
+  ...['x-forwarded-client-cert', 'x-arr-clientcert', 'x-tls-client-cert', 'x-amzn-mtls-clientcert'],
+  ...['true-client-ip', 'cf-connecting-ip', 'cf-connecting-ipv6', 'cf-pseudo-ipv4', 'x-client-ip', 'client-ip'],
+  ...['x-cluster-client-ip', 'fastly-client-ip', 'fly-client-ip', 'x-azure-clientip', 'x-nf-client-connection-ip'],
+  ...['x-appengine-user-ip', 'x-remote-ip', 'x-remote-addr', 'remote-addr', 'x-originating-ip', 'x-proxyuser-ip'],
+  ...['wl-proxy-client-ip', 'proxy-host', 'proxy', 'x-vercel-forwarded-for', 'x-url-scheme', 'front-end-https'],
+];
+
+const ORDINARY: readonly string[] = [
+  ...['accept', 'accept-encoding', 'accept-language', 'authorization', 'cache-control', 'content-type', 'cookie'],
+  ...['dnt', 'if-match', 'if-none-match', 'if-modified-since', 'origin', 'pragma', 'priority', 'range', 'referer'],
+  ...['sec-ch-ua', 'sec-fetch-site', 'sec-websocket-key', 'sec-websocket-protocol', 'upgrade-insecure-requests'],
+  ...['user-agent', 'via', 'x-requested-with', 'x-csrf-token', 'x-csrftoken', 'x-xsrf-token', 'x-api-key'],
+  ...['x-auth-token', 'idempotency-key', 'traceparent', 'tracestate', 'baggage', 'x-b3-traceid', 'last-event-id'],
+  ...['hx-request', 'hx-current-url', 'turbo-frame', 'x-inertia', 'rsc', 'next-url', 'next-router-state-tree'],
+  ...['next-action', 'x-nextjs-data', 'x-grpc-web', 'x-user-agent', 'apollo-require-preflight', 'depth', 'destination'],
+  ...['x-hub-signature-256', 'stripe-signature', 'x-github-event', 'x-amz-date', 'x-amz-content-sha256', 'cf-ray'],
+  ...['tus-resumable', 'upload-offset', 'x-membership', 'x-tenant-id', 'x-client-id', 'x-timezone', 'cdn-loop'],
+];
+
 describe('the headers that a backend gets', () => {
   it('are those of the caller, and what the gateway says', () => {
     const theirs = { cookie: 'a=b', authorization: 'Bearer t', 'content-length': '3', 'x-own': '1' };
@@ -48,6 +83,44 @@ describe('the headers that a backend gets', () => {
       for (const spelled of [name, name.replaceAll('-', '_'), name.replaceAll('-', '.'), name.replace('-', '_')])
         assert.deepEqual(sent({ [spelled]: 'forged' }), OURS, spelled);
     });
+
+  it('have none that moves the path or names the caller to some server', () => {
+    const kept = REROUTING_OR_NAMING.filter((name) => FACTS.passes(name) || FACTS.passes(name.replaceAll('-', '_')));
+    assert.deepEqual(kept, []);
+  });
+
+  it('have no name but of letters, digits and hyphens, as CGI reads others as these', () => {
+    assert.deepEqual(
+      ['a_b', 'a.b', 'a!', 'script_name', 'x_own', 'http_host', "a'b"].filter((name) => FACTS.passes(name)),
+      [],
+    );
+  });
+
+  it('have what browsers and clients of interfaces send', () => {
+    assert.deepEqual(
+      ORDINARY.filter((name) => !FACTS.passes(name)),
+      [],
+    );
+  });
+
+  it('have no field that the configuration sets in sold calls, but what every client says of itself', () => {
+    const passes = passedFields({ allowed: [], configured: ['x-backend-key', 'authorization', 'accept'] });
+    assert.deepEqual(['x-backend-key', 'x_backend_key', 'authorization', 'accept', 'x-backend'].map(passes), [
+      false,
+      false,
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it('have a field that is allowed, in that spelling alone', () => {
+    const passes = passedFields({ allowed: ['cf-connecting-ip', 'x_own', 'x-key'], configured: ['x-key'] });
+    assert.deepEqual(
+      ['cf-connecting-ip', 'cf_connecting_ip', 'true-client-ip', 'x_own', 'x-key', 'x_key'].map(passes),
+      [true, false, false, true, true, false],
+    );
+  });
 
   it('keep what says where the message ends, although Connection names it', () => {
     const named = { connection: 'Content-Length, transfer-encoding, HOST, X-Own, x-request-id' };
@@ -114,6 +187,20 @@ describe('the headers that a caller gets', () => {
       cleanResponseHeaders(answer, publicUrl);
       assert.equal(answer.headers.location, told);
       assert.equal(answer.headers['content-location'], told);
+    });
+
+  for (const [link, told] of [
+    [
+      '<http://127.0.0.1:3000/shop/2>; rel=next, </shop/a>; rel=prev',
+      '<https://api.shop.example/2>; rel=next, </a>; rel=prev',
+    ],
+    ['<https://other.example/>; rel=next', '<https://other.example/>; rel=next'],
+    ['<http://localhost:3000/admin>; rel=next', undefined],
+  ] as const)
+    it(`tell a Link of ${link} as ${told}`, () => {
+      const answer = message({ link });
+      cleanResponseHeaders(answer, publicUrl);
+      assert.equal(answer.headers['link'], told);
     });
 
   it('are relayed for statuses between 200 and 599 that ask for no payment', () => {

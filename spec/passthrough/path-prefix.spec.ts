@@ -89,8 +89,8 @@ describe('a backend whose base URL has a path', () => {
       ['/cities', '/cities'],
       ['/?x=1', '/?x=1'],
       ['/shop/v1', '/shop/v1'],
-      ['/shop/v1/reports/Berlin', '/shop/v1/reports/Berlin'],
-      ['/a//b?c=/reports/Berlin', '/a//b?c=/reports/Berlin'],
+      ['/shop/v1/report/Berlin', '/shop/v1/report/Berlin'],
+      ['/a//b?c=/report/Berlin', '/a//b?c=/report/Berlin'],
     ] as const) {
       asked = [];
       assert.equal((await get(path)).status, 200, path);
@@ -108,6 +108,10 @@ describe('a backend whose base URL has a path', () => {
     ['//reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
     ['/../v1/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
     ['/x/..%2freports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
+    ['/shop/v1/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
+    ['/en/reports/Berlin', 'INPUT_INVALID', 'ambiguous_path'],
+    ['/prices.csv.gz', 'INPUT_INVALID', 'ambiguous_path'],
+    ['/image?url=%2Freports%2FBerlin', 'INPUT_INVALID', 'ambiguous_path'],
     ['/..', 'INPUT_INVALID', 'ambiguous_path'],
     ['/../../internal', 'INPUT_INVALID', 'ambiguous_path'],
     ['/%2e%2e/%2E%2e/internal', 'INPUT_INVALID', 'ambiguous_path'],

@@ -77,7 +77,7 @@ describe('the literals of many paths', () => {
             return found;
           });
         });
-        assert.equal(createLiteralOrder(lists)(one), expected);
+        assert.equal(createLiteralOrder(lists.map((literals) => ({ literals })))(one), expected);
       }),
       { numRuns: 600 },
     );

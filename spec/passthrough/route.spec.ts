@@ -50,7 +50,7 @@ const PARTS: Parts = {
     operation('GET', '/cities', { free: true }),
   ],
   pathPrefix: '',
-  passthrough: { include: undefined, exclude: ['/admin'] },
+  passthrough: { include: undefined, exclude: ['/admin'], allow: [] },
 };
 
 /** What becomes of a request line, in words. */
@@ -178,13 +178,105 @@ rows('what is not sold', {}, [
   ['OPTIONS /checkout', 'pass'],
   ['GET /cities', 'pass'],
   ['GET /reports', 'pass'],
-  ['GET /reports/Berlin/today', 'pass'],
   ['GET /a//b/../c;x=%2f', 'pass'],
-  ['GET /search?back=/reports/Berlin', 'pass'],
+  ['GET /search?q=reports', 'pass'],
   ['TRACE /', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
   ['CONNECT /', '405 GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'],
   ['GET http://evil.example/', '400 request_target'],
 ]);
+
+rows('other names of what is sold or excluded', {}, [
+  ['GET /reports/Berlin/today', '400 ambiguous_path'],
+  ['GET /reports/Berlin.json/x', '400 ambiguous_path'],
+  ['GET /en/reports/Berlin', '400 ambiguous_path'],
+  ['GET /EN/Reports/Berlin', '400 ambiguous_path'],
+  ['GET /index.php/reports/Berlin', '400 ambiguous_path'],
+  ['GET /_next/data/h4sh/reports/Berlin.json', '400 ambiguous_path'],
+  ['GET /_next/data/h4sh/en/orders.json', '400 ambiguous_path'],
+  ['GET /page-data/orders/page-data.json', '400 ambiguous_path'],
+  ['GET /orders/7', '400 ambiguous_path'],
+  ['GET /orders/__data.json', '400 ambiguous_path'],
+  ['GET /orders/_payload.json', '400 ambiguous_path'],
+  ['GET /orders.json', '400 ambiguous_path'],
+  ['GET /orders.data', '400 ambiguous_path'],
+  ['GET /ordersX', '400 ambiguous_path'],
+  ['GET /orders-all', '400 ambiguous_path'],
+  ["GET /orders('7')", '400 ambiguous_path'],
+  ['GET /v1/quotes/7', '400 ambiguous_path'],
+  ['GET /image?url=%2Freports%2FBerlin&w=640', '400 ambiguous_path'],
+  ['GET /image?url=%252Freports%252FBerlin', '400 ambiguous_path'],
+  ['GET /image?url=http://127.0.0.1:3000/orders', '400 ambiguous_path'],
+  ['GET /?rest_route=/orders', '400 ambiguous_path'],
+  ['GET /?path=orders', '400 ambiguous_path'],
+  ['GET /index.php?/orders/7', '400 ambiguous_path'],
+  ['GET /?batch=[%22reports/Berlin%22]', '400 ambiguous_path'],
+  ['GET /?batch=[%22/x%22,%22reports/Berlin%22]', '400 ambiguous_path'],
+  ['GET /en/admin/users', '400 ambiguous_path'],
+  ['GET /?page=admin', '400 ambiguous_path'],
+  ['GET /reports', 'pass'],
+  ['GET /en/reports', 'pass'],
+  ['GET /en/reports/', 'pass'],
+  ['GET /reports.json', 'pass'],
+  ['GET /report/Berlin', 'pass'],
+  ['GET /my-reports/Berlin', 'pass'],
+  ['GET /reports-2024/Berlin', 'pass'],
+  ['GET /backorders', 'pass'],
+  ['GET /?q=orders', 'pass'],
+  ['GET /?sort=orders&tab=quotes', 'pass'],
+  ['GET /?q=either/or', 'pass'],
+]);
+
+rows(
+  'other names that the configuration allows',
+  {
+    passthrough: {
+      include: ['/shop', '/orders/help', '/_next'],
+      exclude: ['/shop/staff'],
+      allow: ['/_next/static', '/shop/go', '/orders-faq'],
+    },
+  },
+  [
+    ['GET /orders/help/me', 'pass'],
+    ['GET /orders/7', '404'],
+    ['GET /_next/static/chunks/pages/reports/%5Bcity%5D-1f.js', 'pass'],
+    ['GET /_next/data/h4sh/orders.json', '400 ambiguous_path'],
+    ['GET /shop/go?to=/reports/Berlin', 'pass'],
+    ['GET /shop/login?next=/reports/Berlin', '400 ambiguous_path'],
+    ['GET /shop/en/staff', '400 ambiguous_path'],
+    ['GET /shop/go/orders', 'pass'],
+    ['GET /orders-faq', '404'],
+    ['GET /shop/go/../orders', '400 ambiguous_path'],
+  ],
+);
+
+it('an allowed path opens no path that is sold or excluded itself', () => {
+  const passthrough = { include: undefined, exclude: ['/admin'], allow: ['/quotes', '/admin', '/orders'] };
+  assert.deepEqual(
+    ['GET /quotes/7', 'GET /admin/x', 'GET /orders', 'GET /Orders', 'GET /quotes/..;/7', 'GET /orders/7'].map((line) =>
+      outcome({ passthrough }, line),
+    ),
+    ['404', '404', 'call orders', '400 path_spelling', '400 ambiguous_path', 'pass'],
+  );
+});
+
+rows(
+  'names of templates with a literal part, without one, and of the root',
+  {
+    operations: [
+      operation('GET', '/reports/{city}.csv', { id: 'report' }),
+      operation('GET', '/{page}', { id: 'page' }),
+      operation('GET', '/', { id: 'root' }),
+    ],
+  },
+  [
+    ['GET /reports/Berlin', 'pass'],
+    ['GET /en/reports/Berlin.csv', '400 ambiguous_path'],
+    ['GET /reports/Berlin.csv/x', '400 ambiguous_path'],
+    ['GET /en/reports/Berlin.html', 'pass'],
+    ['GET /a/b', 'pass'],
+    ['GET /_next/data/h4sh/index.json', '400 ambiguous_path'],
+  ],
+);
 
 rows('what is excluded', {}, [
   ['GET /admin', '404'],
@@ -200,7 +292,7 @@ rows('what is excluded', {}, [
 
 rows(
   'where only some paths are included',
-  { passthrough: { include: ['/shop', '/img/{size}', '/orders'], exclude: ['/shop/staff'] } },
+  { passthrough: { include: ['/shop', '/img/{size}', '/orders'], exclude: ['/shop/staff'], allow: [] } },
   [
     ['GET /shop', 'pass'],
     ['POST /shop/cart?x=1', 'pass'],
@@ -232,7 +324,10 @@ describe('behind the path of a base URL', () => {
   };
   for (const [line, expected] of [
     ['GET /reports/Berlin', 'call report'],
-    ['GET /shop/v1/reports/Berlin', 'pass'],
+    ['GET /shop/v1/reports/Berlin', '400 ambiguous_path'],
+    ['GET /en/reports/Berlin', '400 ambiguous_path'],
+    ['GET /image?url=/reports/Berlin', '400 ambiguous_path'],
+    ['GET /reports', 'pass'],
     ['GET /x', 'pass'],
     ['GET /admin', '404'],
     ['GET /../v1/admin', '400 ambiguous_path'],
@@ -242,13 +337,13 @@ describe('behind the path of a base URL', () => {
     it(`${line}: ${expected}`, () => assert.equal(outcome(parts, line), expected));
 
   it('included and excluded paths are those behind it', () => {
-    const passthrough = { include: ['/shop'], exclude: ['/shop/staff'] };
+    const passthrough = { include: ['/shop'], exclude: ['/shop/staff'], allow: [] };
     const lines = ['GET /shop/cart', 'GET /shop/v1/cart', 'GET /shop/staff', 'GET /cart'];
     assert.deepEqual(
       lines.map((line) => outcome({ ...parts, passthrough }, line)),
       ['pass', 'pass', '404', '404'],
     );
-    const deeper = { include: ['/shop/v1'], exclude: [] };
+    const deeper = { include: ['/shop/v1'], exclude: [], allow: [] };
     assert.equal(outcome({ ...parts, passthrough: deeper }, 'GET /cart'), '404');
   });
 
@@ -296,6 +391,8 @@ it('an error tells a caller where to find what is sold', () => {
     ['GET', '/Reports/Berlin', /see address in GET \/api\/resources/],
     ['GET', '/quotes/7', /see GET \/api\/resources/],
     ['GET', '/admin', /unless backend\.passthrough/],
+    ['GET', '/en/reports/Berlin', /backend\.passthrough\.allow names it/],
+    ['GET', '/image?url=/reports/Berlin', /query .* backend\.passthrough\.allow/],
     ['POST', '/reports/Berlin', /serves GET, HEAD, OPTIONS/],
     ['GET', '//reports/Berlin', /Spell it without/],
   ] as const) {

@@ -12,7 +12,7 @@ import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
 import { createIdleWatch } from '../passthrough/idle-timer.ts';
 import { watchLoopLoad } from '../passthrough/loop-load.ts';
 import { createProxy } from '../passthrough/proxy.ts';
-import type { ForwardedFacts } from '../passthrough/request-headers.ts';
+import { type ForwardedFacts, passedFields } from '../passthrough/request-headers.ts';
 import { publicUrls } from '../passthrough/response-headers.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { PassthroughSettings } from '../passthrough/settings.ts';
@@ -45,7 +45,10 @@ interface Passthrough {
 
 interface PassthroughParts {
   /** The present configuration. */
-  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server' | 'processes'>;
+  readonly now: () => Pick<
+    GatewayConfig,
+    'backend' | 'limits' | 'merchant' | 'server' | 'processes' | 'protocols' | 'resources'
+  >;
   /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
   /** Whose a request is now. */
@@ -159,17 +162,32 @@ function readFacts(now: PassthroughParts['now']): (req: IncomingMessage, request
   const publicProto = new URL(merchant.publicBaseUrl).protocol === 'https:' ? 'https' : 'http';
   const { host: ownHost } = new URL(backend.origin);
   const clients = new Map<number, ClientOf>();
+  const fields = new WeakMap<object, ForwardedFacts['passes']>();
   return (req, requestId) => {
-    const { backend: present, server } = now();
-    const { trustProxy } = server;
+    const config = now();
+    const { backend: present } = config;
+    const { trustProxy } = config.server;
+    const passes = fields.get(present) ?? passedTo(config);
+    fields.set(present, passes);
     const clientOf = clients.get(trustProxy) ?? clientAddress(trustProxy);
     clients.set(trustProxy, clientOf);
     const given = trustProxy > 0 ? String(req.headers['x-forwarded-proto'] ?? '') : '';
     const nearest = given.split(',').at(-1)?.trim().toLowerCase();
     const proto = nearest === 'http' || nearest === 'https' ? nearest : publicProto;
     const host = present.passthrough?.preserveHost === true ? undefined : ownHost;
-    return { client: clientOf(req), proto, requestId, host };
+    return { client: clientOf(req), proto, requestId, host, passes };
   };
+}
+
+/** What callers send may not look like what the configuration sets. */
+function passedTo(config: Pick<GatewayConfig, 'backend' | 'protocols' | 'resources'>): ForwardedFacts['passes'] {
+  const { backend, protocols, resources } = config;
+  const checkouts = protocols.acp.enabled ? [protocols.acp.backend.headers] : [];
+  const configured = [backend.headers, ...checkouts, ...resources.map((resource) => resource.backend.headers)];
+  return passedFields({
+    allowed: backend.passthrough?.allowHeaders ?? [],
+    configured: configured.flatMap((headers) => Object.keys(headers)),
+  });
 }
 
 function countsOf<Name extends string>(names: readonly Name[]): Record<Name, number> {

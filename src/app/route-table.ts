@@ -2,11 +2,11 @@
 
 import { CARD_PATH } from '../adapters/a2a/paths.ts';
 import { DISCOVERY_PATH } from '../adapters/acp/paths.ts';
-import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
 import { DID_PATH } from '../crypto/did-web.ts';
 import { KEY_SET_PATH } from '../crypto/signing-key.ts';
 import { createPathGuard } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
+import { USUALLY_INTERNAL } from '../passthrough/settings.ts';
 import { needsMandate } from '../payments/x402/wire/payment-required.ts';
 import type { Catalogue } from '../resources/catalogue.ts';
 import { PUBLISHED } from '../resources/published.ts';
@@ -34,7 +34,7 @@ export function routeTable(config: RouteSettings, catalogue: Pick<Catalogue, 'by
   const routeOf = openRoutes(config, catalogue);
   if (routeOf === undefined) return [];
   const operations = operationsOf(config, catalogue);
-  return [...gatewayRows(config), ...operationRows(config, operations, routeOf), ...passthroughRows(config)];
+  return [...gatewayRows(config), ...operationRows(config, operations, routeOf), ...passthroughRows(config, routeOf)];
 }
 
 /** The table as aligned text, and the paths of the backend that the gateway keeps callers from. */
@@ -162,29 +162,28 @@ function describer(config: RouteSettings, operations: readonly ConfiguredOperati
       const rule = passthrough?.include === undefined ? 'backend.passthrough' : PASSED_ONLY;
       return { becomes: 'passed', where: [rule, ...here.map(soldOver)].join('; ') };
     }
-    const { status, headers } = route.error;
+    const { status, headers, details } = route.error;
     const { allow } = headers;
-    return {
-      becomes: 'refused',
-      where: allow === undefined ? `${status}: ${refusal(path)}` : `${status}: serves ${allow}`,
-    };
+    const why = details?.reason === 'ambiguous_path' ? `another name, not in ${ALLOWED}` : refusal(path);
+    return { becomes: 'refused', where: `${status}: ${allow === undefined ? why : `serves ${allow}`}` };
   };
 }
 
 const NO_ROUTE = '404: no route';
 const PASSED_ONLY = 'backend.passthrough.include';
 const EXCLUDED = 'backend.passthrough.exclude';
+const ALLOWED = 'backend.passthrough.allow';
 
 function soldOver({ setting, resource }: ConfiguredOperation): string {
   return resource === undefined ? setting : `${setting} over ${resource.exposedVia.join(', ')}`;
 }
 
 /** What `include` and `exclude` say, and what becomes of everything else. */
-function passthroughRows(config: RouteSettings): readonly RouteRow[] {
+function passthroughRows(config: RouteSettings, routeOf: (req: RequestLine) => Route): readonly RouteRow[] {
   const { passthrough } = config.backend;
   const rest = { path: 'everything else', method: ANY };
   if (passthrough === undefined) return [{ ...rest, becomes: 'gateway', where: NO_ROUTE }];
-  const { include, exclude } = passthrough;
+  const { include, exclude, allow } = passthrough;
   const ownPathAt = ownPathFinder(config);
   const excluded = createPathGuard(exclude.map((template) => ({ template, below: true, owner: template })));
   const ruled = (path: string, outcome: Outcome): RouteRow => ({ path: andBelow(path), method: ANY, ...outcome });
@@ -198,6 +197,9 @@ function passthroughRows(config: RouteSettings): readonly RouteRow[] {
       if (excluded(samplePath(path)).kind !== 'pass') return ruled(path, never);
       return ruled(path, { becomes: 'passed', where: PASSED_ONLY });
     }),
+    ...allow
+      .filter((path) => routeOf({ method: 'GET', url: samplePath(path) }).kind === 'pass')
+      .map((path) => ruled(path, { becomes: 'passed', where: ALLOWED })),
     include === undefined
       ? { ...rest, becomes: 'passed', where: 'backend.passthrough' }
       : { ...rest, becomes: 'refused', where: `404: ${PASSED_ONLY}` },

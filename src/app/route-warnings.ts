@@ -1,10 +1,9 @@
 /** What an operator should know about passthrough and sale in place, for log and `acg validate`. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
-import { USUALLY_INTERNAL } from '../config/sections/backend.ts';
 import { hasLiteral } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
-import type { PassthroughSettings } from '../passthrough/settings.ts';
+import { type PassthroughSettings, USUALLY_INTERNAL } from '../passthrough/settings.ts';
 import { memberPath } from '../problems/problem.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { pathShape } from '../resources/url-template.ts';
@@ -128,7 +127,7 @@ function passthroughWarnings(config: RouteSettings, operations: readonly Address
           `${setting}: its path has no fixed segment, so no path with //, ;, dot segments or encoded separators passes; give it one`,
       ),
     ...freeWarnings(operations, routeOf),
-    ...suffixWarnings(operations, routeOf),
+    ...headerWarnings(config.backend.headers, passthrough),
   ];
 }
 
@@ -154,23 +153,28 @@ function freeWarnings(operations: readonly Addressed[], routeOf: (req: RequestLi
       return [
         `${setting}: is free, and its path passes to the backend as well, without events and receipts; add origin to expose, or its path to backend.passthrough.exclude`,
       ];
+    if (route.kind !== 'refused') return [];
+    if (route.error.details?.reason === 'ambiguous_path')
+      return [
+        `${setting}: does not pass to the backend, because its path may be another name of something that is sold; add origin to expose to serve it there, or its path to backend.passthrough.allow`,
+      ];
     const sold = same.filter((other) => other.guarded).map((other) => other.setting);
-    if (route.kind !== 'refused' || sold.length === 0) return [];
+    if (sold.length === 0) return [];
     return [
       `${setting}: does not pass to the backend, because no method of a path passes at which something is sold (${someOf(sold)}); add origin to expose to serve it there`,
     ];
   });
 }
 
-/** Frameworks answer `/premium.json` with the handler of `/premium`. */
-function suffixWarnings(operations: readonly Addressed[], routeOf: (req: RequestLine) => Route): readonly string[] {
-  const open = operations.filter(
-    ({ guarded, method, path }) =>
-      guarded && /\/[^/.{}]+$/.test(path) && routeOf({ method, url: `${samplePath(path)}.json` }).kind === 'pass',
-  );
-  if (open.length === 0) return [];
-  const settings = someOf([...new Set(open.map(({ setting }) => setting))]);
-  return [
-    `${settings}: a path that ends in a fixed segment; where the backend answers it with .json behind it as well (a format suffix), sell that path too or add it to backend.passthrough.exclude`,
-  ];
+/** Fields with which people log in, where the configuration sets them for sold calls. */
+function headerWarnings(
+  headers: Readonly<Record<string, string>>,
+  { allowHeaders }: PassthroughSettings,
+): readonly string[] {
+  return ['authorization', 'cookie']
+    .filter((name) => Object.hasOwn(headers, name) && !allowHeaders.includes(name))
+    .map(
+      (name) =>
+        `${memberPath('backend.headers', name)}: is set in sold calls, so no ${name} of callers passes; add it to backend.passthrough.allowHeaders where people log in with it`,
+    );
 }

@@ -99,6 +99,8 @@ const RELAYED_FIELDS: ReadonlyMap<string, 'single' | 'list'> = new Map([
 /** What a call in place gets too, for its ranges. */
 const RANGE_FIELDS = ['accept-ranges', 'content-range'] as const;
 
+/** The target of a link at the backend's own side, which tells callers an inner address. */
+const INNER_LINK = /<\s*(?:https?:)?[/\\]{2}(?:localhost|127(?:\.\d+){3}|\[::1\])(?:[:/?#]|\s*>)/i;
 /** A field value that Node writes: visible ASCII, obs-text, space and tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
@@ -138,7 +140,7 @@ function fieldValue(received: ReceivedHeaders[string], kind: 'single' | 'list'):
   if (received === undefined) return undefined;
   const lines = typeof received === 'string' ? [received] : received;
   const value = kind === 'list' ? lines.join(', ') : lines[0];
-  return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
+  return value !== undefined && FIELD_VALUE.test(value) && !INNER_LINK.test(value) ? value : undefined;
 }
 
 /** Names that the backend's Connection header declares to be about its own connection. */

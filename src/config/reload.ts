@@ -37,6 +37,8 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'backend.passthrough.idleTimeoutMs': 'restart',
   'backend.passthrough.include': 'reload',
   'backend.passthrough.exclude': 'reload',
+  'backend.passthrough.allow': 'reload',
+  'backend.passthrough.allowHeaders': 'reload',
   'backend.passthrough.preserveHost': 'reload',
   'backend.originHeaders': 'reload',
   'storage.redis.url': 'restart',

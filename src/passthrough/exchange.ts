@@ -11,8 +11,8 @@ import type { Admission, Admitted, NotAdmitted } from './admission.ts';
 import { passedTrailers } from './field-names.ts';
 import { bytesMoved, type WatchIdle } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
-import { cleanRequestHeaders, type ForwardedFacts, passesToBackend } from './request-headers.ts';
-import { cleanResponseHeaders, copyHead, passesToCaller, unusableAnswer } from './response-headers.ts';
+import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
+import { cleanResponseHeaders, copyHead, passesToCaller, publicLinks, unusableAnswer } from './response-headers.ts';
 
 /**
  * How a passed request ended. `relayed`: to its last byte; `broken`: after its head; `timed_out`:
@@ -132,7 +132,7 @@ class Exchange implements ProxyListener {
     // Before the end of the body is piped. Only a chunked body has trailers.
     if (req.headers['transfer-encoding'] !== undefined)
       req.prependOnceListener('end', () => {
-        const trailers = passedTrailers(req.trailers, passesToBackend);
+        const trailers = passedTrailers(req.trailers, this.#parts.factsOf(req, res).passes);
         if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
       });
     toBackend.on('information', ({ statusCode, headers: { link } }) => {
@@ -148,7 +148,7 @@ class Exchange implements ProxyListener {
   #relayHints(link: string): void {
     if (this.#res.headersSent || this.#req.httpVersion !== '1.1') return;
     try {
-      this.#res.writeEarlyHints({ link });
+      this.#res.writeEarlyHints({ link: publicLinks(link, this.#parts.publicUrl) ?? [] });
     } catch {
       // Hints in a form that Node does not write are only hints.
     }

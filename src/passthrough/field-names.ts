@@ -31,24 +31,35 @@ function canonicalName(name: string): string {
   return name.toLowerCase().replace(SEPARATOR, '-');
 }
 
-/** Names and beginnings of names, canonical. */
+/** Which fields do not pass: names and parts of names, canonical. */
 interface FieldRule {
   readonly names: readonly string[];
   readonly prefixes: readonly string[];
+  /** Last words of names: `client-ip` is also the end of `x-client-ip`. */
+  readonly ends?: readonly string[];
+  /** Whether only names of letters, digits and hyphens pass. */
+  readonly plain?: boolean;
+  /** Lower-case names, in this spelling alone, that the rest of the rule does not concern. */
+  readonly allowed?: ReadonlySet<string>;
 }
 
 /**
  * Compiles the test whether a field passes, by its lower-case name. Callers' names are many and
  * repeat, so the verdict is kept for the first `KEPT_VERDICTS` of them.
  */
-export function compileFields({ names, prefixes }: FieldRule): (name: string) => boolean {
+export function compileFields(rule: FieldRule): (name: string) => boolean {
+  const { names, prefixes, ends = [], plain = false, allowed } = rule;
   const dropped = new Set(names);
+  const lastWords = ends.map((end) => `-${end}`);
   const verdicts = new Map<string, boolean>();
   const judge = (name: string): boolean => {
     if (FRAMING_FIELDS.has(name)) return true;
     const canonical = canonicalName(name);
-    if (CONNECTION_FIELDS.has(canonical) || FRAMING_FIELDS.has(canonical) || dropped.has(canonical)) return false;
-    return !prefixes.some((prefix) => canonical.startsWith(prefix));
+    if (CONNECTION_FIELDS.has(canonical) || FRAMING_FIELDS.has(canonical)) return false;
+    if (allowed?.has(name)) return true;
+    if (dropped.has(canonical) || (plain && name !== canonical)) return false;
+    if (prefixes.some((prefix) => canonical.startsWith(prefix))) return false;
+    return !lastWords.some((end) => `-${canonical}`.endsWith(end));
   };
   return function passes(name) {
     const known = verdicts.get(name);

@@ -8,25 +8,33 @@ const TERMINATOR = /[/;?#.\s\p{Cc}]/u;
 
 interface Node {
   readonly next: Map<string, Node>;
-  /** Whether the literals of a path end here. */
-  ends: boolean;
+  /** What comes behind the literals of the paths that end here. */
+  readonly tails: Tail[];
 }
 
-/** `lists`: the folded literals of each path, none empty or with a slash. */
-export function createLiteralOrder(lists: readonly (readonly string[])[]): (text: string) => boolean {
-  const root: Node = { next: new Map(), ends: false };
-  for (const literals of lists) {
-    const end = literals.reduce<Node>(nextOf, root);
-    end.ends = true;
-  }
-  const known = new Set(lists.flat());
-  const longest = Math.max(0, ...new Set(lists.flat().map(({ length }) => length)));
+/** Segments with parameters, each as the literals around them. */
+type Tail = readonly (readonly string[])[];
+
+/** A guarded path. */
+interface LiteralPath {
+  /** Its literal segments, folded, none empty or with a slash. */
+  readonly literals: readonly string[];
+  /** What must stand behind them, not at once, but in this order. */
+  readonly tail?: Tail;
+}
+
+export function createLiteralOrder(paths: readonly LiteralPath[]): (text: string) => boolean {
+  const root: Node = { next: new Map(), tails: [] };
+  for (const { literals, tail = [] } of paths) literals.reduce<Node>(nextOf, root).tails.push(tail);
+  const all = paths.flatMap(({ literals }) => literals);
+  const known = new Set(all);
+  const longest = Math.max(0, ...new Set(all.map(({ length }) => length)));
   return function occursInOrder(text) {
-    if (root.ends) return true;
+    if (endsHere(root, text, 0)) return true;
     const places = placesOf(known, longest, text);
     // Each literal as early as it can stand: the others have the most text left then.
     const reaches = (node: Node, from: number): boolean => {
-      if (node.ends) return true;
+      if (endsHere(node, text, from)) return true;
       const literals = node.next.size < places.size ? node.next.keys() : places.keys();
       for (const literal of literals) {
         const next = node.next.get(literal);
@@ -40,9 +48,35 @@ export function createLiteralOrder(lists: readonly (readonly string[])[]): (text
 }
 
 function nextOf(node: Node, literal: string): Node {
-  const known = node.next.get(literal) ?? { next: new Map<string, Node>(), ends: false };
+  const known = node.next.get(literal) ?? { next: new Map<string, Node>(), tails: [] };
   node.next.set(literal, known);
   return known;
+}
+
+function endsHere({ tails }: Node, text: string, from: number): boolean {
+  return tails.some((tail) => tail.length === 0 || stands(tail, text.slice(from).split('/').slice(1)));
+}
+
+/** Whether segments that are not empty hold the literals of a tail in its order. */
+function stands(tail: Tail, segments: readonly string[]): boolean {
+  let at = 0;
+  return tail.every((literals) => {
+    while (at < segments.length && !holds(segments[at] ?? '', literals)) at += 1;
+    at += 1;
+    return at <= segments.length;
+  });
+}
+
+function holds(segment: string, literals: readonly string[]): boolean {
+  let from = 0;
+  return (
+    segment !== '' &&
+    literals.every((literal) => {
+      const found = segment.indexOf(literal, from);
+      from = found + literal.length;
+      return found >= 0;
+    })
+  );
 }
 
 /** Where the slash before each known literal stands, in ascending order. */

@@ -57,9 +57,14 @@ const DOTTED_I = 'i\u0307';
 /** The guard of some paths. With none of them every well-formed target passes. */
 export function createPathGuard<Owner>(paths: readonly GuardedPath<Owner>[]): (target: string) => Passage<Owner> {
   // The whole folded path, spelled plainly; servers trim spaces and dots, a parameter may be empty.
-  const ownersAt = createPathTrie(paths.map(foldedSegments), { trims: true });
+  const ownersAt = createPathTrie(
+    paths.map(({ template, ...path }) => ({ ...path, segments: foldedSegments(template) })),
+    { trims: true },
+  );
   // All literal segments in their order, wherever they are in a folded path.
-  const mayName = createLiteralOrder(paths.map(({ template }) => literalSegments(templatePath(template))));
+  const mayName = createLiteralOrder(
+    paths.map(({ template }) => ({ literals: literalSegments(templatePath(template)) })),
+  );
   return function judge(target) {
     if (target.length > MAX_TARGET_LENGTH || !VISIBLE.test(target)) return { kind: 'refused', reason: 'target' };
     const mark = target.indexOf('?');
@@ -84,9 +89,10 @@ export function hasLiteral(template: string): boolean {
   return literalSegments(template).length > 0;
 }
 
-function foldedSegments<Owner>({ template, below = false, owner }: GuardedPath<Owner>) {
+/** The segments of a template, folded, each as the literals around its parameters. */
+export function foldedSegments(template: string): readonly (readonly string[])[] {
   const segments = templatePath(template).replace(/\/$/, '').split('/').slice(1);
-  return { segments: segments.flatMap(segmentLiterals), below, owner };
+  return segments.flatMap(segmentLiterals);
 }
 
 /** The literals of a segment, folded; an encoded slash makes two segments of it. */
@@ -124,8 +130,9 @@ function readEscapes(path: string): string | undefined {
 }
 
 /** Decoded as often as servers may do it, backslashes as slashes, folded. */
-function decodeAll(path: string): string {
+export function decodeAll(path: string): string {
   let text = path;
+  if (!text.includes('%')) return fold(text).replaceAll('\\', '/');
   for (let round = 0; round < DECODINGS; round += 1) text = decode(text).normalize('NFKC');
   return fold(text).replaceAll('\\', '/');
 }

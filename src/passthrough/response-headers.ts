@@ -45,8 +45,20 @@ export function cleanResponseHeaders(answer: IncomingMessage, publicUrl: (url: s
     if (replaced === undefined) delete cleaned[name];
     else cleaned[name] = replaced;
   }
+  const { link } = cleaned;
+  if (typeof link === 'string') {
+    const replaced = publicLinks(link, publicUrl);
+    if (replaced === undefined) delete cleaned['link'];
+    else cleaned['link'] = replaced;
+  }
   answer.headers = cleaned;
   if (CONTROL.test(statusMessage)) answer.statusMessage = '';
+}
+
+/** Links (RFC 8288) whose targets callers can reach; undefined: one of them has no public form. */
+export function publicLinks(links: string, publicUrl: (url: string) => string | undefined): string | undefined {
+  const replaced = links.replace(/<([^>]*)>/g, (_link, url: string) => `<${publicUrl(url.trim()) ?? ''}>`);
+  return replaced.includes('<>') ? undefined : replaced;
 }
 
 /** Gives the caller the status and the headers of an answer; the connection is its own. */

@@ -9,7 +9,8 @@ import { pathShape, templatePath } from '../resources/url-template.ts';
 import { belowMount, originForm } from '../server/http/target.ts';
 import { createPathGuard, hasDotSegment, type RefusedTarget } from './path-guard.ts';
 import { createPathTrie } from './path-trie.ts';
-import type { PassthroughSettings } from './settings.ts';
+import { createSecondNames, type SecondName } from './second-names.ts';
+import { type PassthroughSettings, USUALLY_INTERNAL } from './settings.ts';
 
 /** Where a request goes. */
 export type Route =
@@ -54,6 +55,9 @@ export interface OwnPaths {
   readonly below: readonly string[];
 }
 
+/** What of the settings is about paths. */
+type PathSettings = Pick<PassthroughSettings, 'include' | 'exclude' | 'allow'>;
+
 /** What the decision is made from. */
 interface RouteParts {
   readonly own: OwnPaths;
@@ -61,7 +65,7 @@ interface RouteParts {
   /** The path of the backend's base URL, without a trailing slash. */
   readonly pathPrefix: string;
   /** Undefined: what is not sold in place goes to the routes of the gateway. */
-  readonly passthrough: Pick<PassthroughSettings, 'include' | 'exclude'> | undefined;
+  readonly passthrough: PathSettings | undefined;
 }
 
 /** The request line as Node has it. `originalUrl`: the target as it was sent, if `url` is not. */
@@ -78,9 +82,8 @@ const PASSED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
 /** Compiles the decision. It reads the request line alone, and costs about a microsecond. */
 export function compileRoutes({ own, operations, pathPrefix, passthrough }: RouteParts): (req: RequestLine) => Route {
-  const judge = createPathGuard(
-    operations.filter(({ guarded }) => guarded).map((operation) => ({ ...operation, owner: operation })),
-  );
+  const guardedOnes = operations.filter(({ guarded }) => guarded);
+  const judge = createPathGuard(guardedOnes.map((operation) => ({ ...operation, owner: operation })));
   const sold = operations.flatMap(({ method, template, inPlace }) =>
     inPlace === undefined ? [] : [{ method, template, ...inPlace }],
   );
@@ -88,7 +91,14 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     sold.map((owner) => ({ segments: templatePath(owner.template).split('/').slice(1).map(segmentLiterals), owner })),
     { trims: false },
   );
-  const passed = passthrough === undefined ? undefined : compilePassed(passthrough, pathPrefix);
+  const passed =
+    passthrough === undefined
+      ? undefined
+      : compilePassed(
+          passthrough,
+          pathPrefix,
+          guardedOnes.map(({ template }) => template),
+        );
   return function routeOf({ method = '', url = '/', originalUrl = url }) {
     const target = originForm(url);
     const mark = target.indexOf('?');
@@ -101,14 +111,14 @@ export function compileRoutes({ own, operations, pathPrefix, passthrough }: Rout
     const here = soldAt(path).filter(
       (one) => one.address.matches(path) && !owners.some((owner) => isOther(owner, one)),
     );
+    const query = mark < 0 ? '' : target.slice(mark + 1);
     if (here.length > 0) {
-      const query = mark < 0 ? '' : target.slice(mark + 1);
       const inPlace = inPlaceRoute(here, method, { path, query, publicPath });
       if (inPlace !== undefined) return { kind: 'in_place', inPlace };
       if (passage.kind === 'held' || passed === undefined) return notAllowed(allowOf(here));
     }
     if (passed === undefined) return OWN;
-    return passage.kind === 'held' ? heldElsewhere(passage.owners) : passed(method, path);
+    return passage.kind === 'held' ? heldElsewhere(passage.owners) : passed(method, path, query);
   };
 }
 
@@ -163,21 +173,30 @@ function allowOf(here: readonly SoldHere[]): string {
   return [...new Set([...methods, 'OPTIONS'])].join(', ');
 }
 
-/** What of the rest may pass, by `include` and `exclude`. */
+/** What of the rest may pass, by the settings and the templates of what is guarded. */
 function compilePassed(
-  { include, exclude }: Pick<PassthroughSettings, 'include' | 'exclude'>,
+  { include, exclude, allow }: PathSettings,
   pathPrefix: string,
-): (method: string, path: string) => Route {
+  guarded: readonly string[],
+): (method: string, path: string, query: string) => Route {
   const below = (template: string) => ({ template: pathPrefix + template, below: true, owner: template });
   const excluded = createPathGuard(exclude.map(below));
+  // The usual list is a guess, whose words are also those of other pages.
+  const named = exclude === USUALLY_INTERNAL ? [] : exclude.map((template) => pathPrefix + template);
+  const secondName = createSecondNames({ sold: guarded, excluded: named }, pathPrefix);
   const included = include?.map((template) => belowTemplate(pathPrefix + template));
-  return (method, path) => {
+  // A path above a second name was not listed for its sake.
+  const listed = include?.filter((template) => secondName(pathPrefix + template, '') !== undefined) ?? [];
+  const allowed = [...allow, ...listed].map((template) => belowTemplate(pathPrefix + template));
+  return (method, path, query) => {
     if (method === 'TRACE' || method === 'CONNECT') return notAllowed(PASSED_METHODS);
     // Behind a prefix, and where only some paths pass, a path must not lead out of them.
     if ((included !== undefined || pathPrefix !== '') && hasDotSegment(path)) return refusedTarget('ambiguous');
     if (excluded(path).kind !== 'pass') return refused(notPassed());
-    if (included === undefined || included.some((pattern) => pattern.test(path))) return PASS;
-    return refused(new GatewayError('NOT_FOUND'));
+    if (included?.some((pattern) => pattern.test(path)) === false) return refused(new GatewayError('NOT_FOUND'));
+    const second = secondName(path, query);
+    if (second === undefined || (allowed.some((pattern) => pattern.test(path)) && !hasDotSegment(path))) return PASS;
+    return refusedTarget(second);
   };
 }
 
@@ -195,15 +214,19 @@ function refused(error: GatewayError): Route {
   return { kind: 'refused', error };
 }
 
-function refusedTarget(reason: RefusedTarget): Route {
-  const message =
-    reason === 'target'
-      ? 'The target of this request must begin with / and hold visible ASCII without \\ and #, at most 8 KiB.'
-      : 'Servers could take this path for another one that does not pass. Spell it without dot segments, double slashes, ; and encoded separators.';
-  return refused(new GatewayError('INPUT_INVALID', { message, details: { reason: TARGET_REASONS[reason] } }));
+function refusedTarget(why: RefusedTarget | SecondName): Route {
+  const reason = why === 'target' ? 'request_target' : 'ambiguous_path';
+  return refused(new GatewayError('INPUT_INVALID', { message: TARGET_MESSAGES[why], details: { reason } }));
 }
 
-const TARGET_REASONS = { target: 'request_target', ambiguous: 'ambiguous_path' } as const;
+const TARGET_MESSAGES = {
+  target: 'The target of this request must begin with / and hold visible ASCII without \\ and #, at most 8 KiB.',
+  ambiguous:
+    'Servers could take this path for another one that does not pass. Spell it without dot segments, double slashes, ; and encoded separators.',
+  path: 'Servers could take this path for another name of one that does not pass. It passes where backend.passthrough.allow names it.',
+  query:
+    'The query of this request has the path of something that does not pass. It passes where backend.passthrough.allow names the path in front of the query.',
+} as const;
 
 /** The path of something sold, but not an address that sells it. */
 function heldElsewhere(owners: readonly AddressedOperation[]): Route {

@@ -3,14 +3,14 @@
 /** The gateway of the slip table: its configuration, and what a request passes in front of it. */
 
 import { stringify } from 'yaml';
-import { CURRENCY, worldConfig } from '../../spec/support/config.ts';
+import { type ConfigObject, CURRENCY, worldConfig } from '../../spec/support/config.ts';
 import { openGateway, type TestGatewayParts } from '../../spec/support/gateway.ts';
 import { sampleResources } from '../../spec/support/resources.ts';
 import { openRoutes } from '../../src/app/open-routes.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { RequestLine, Route } from '../../src/passthrough/route.ts';
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { SOLD } from './paths.ts';
+import { SOLD, type SoldOperation } from './paths.ts';
 
 /** What stands in front of a merchant. */
 export interface Entrance {
@@ -18,15 +18,23 @@ export interface Entrance {
   close(): Promise<void>;
 }
 
+/** What a gateway sells, and what of its passthrough is configured. */
+export interface Sale {
+  readonly operations: readonly SoldOperation[];
+  readonly passthrough: ConfigObject;
+}
+
+const SALE: Sale = { operations: SOLD, passthrough: {} };
+
 export type RouteOf = (req: RequestLine) => Route;
 
 /**
  * A gateway that sells what the merchant sells, and passes everything else on. Nothing of the table
  * reaches a chain: an unpaid call ends before it would.
  */
-function saleParts(merchantPort: number): TestGatewayParts {
+function saleParts(merchantPort: number, { operations, passthrough }: Sale = SALE): TestGatewayParts {
   const samples = Object.keys(sampleResources(CURRENCY)).map((id) => [id, undefined]);
-  const sold = SOLD.map((operation) => [operation.id, resourceOf(operation)]);
+  const sold = operations.map((operation) => [operation.id, resourceOf(operation)]);
   return {
     backendUrl: `http://127.0.0.1:${merchantPort}`,
     chain: {
@@ -37,13 +45,13 @@ function saleParts(merchantPort: number): TestGatewayParts {
     },
     facilitator: { mode: 'remote', url: 'http://127.0.0.1:9' },
     overrides: {
-      backend: { passthrough: { enabled: true, exclude: [] } },
+      backend: { passthrough: { enabled: true, exclude: [], ...passthrough } },
       resources: Object.fromEntries([...samples, ...sold]),
     },
   };
 }
 
-function resourceOf({ id, method, template, inPlace }: (typeof SOLD)[number]): object {
+function resourceOf({ id, method, template, inPlace }: SoldOperation): object {
   const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
   return {
     name: id,
@@ -72,7 +80,7 @@ export function routesOf(merchantPort: number): RouteOf {
 }
 
 /** The whole gateway in front of a merchant. */
-export async function openSaleGateway(merchantPort: number): Promise<Entrance> {
-  const { url, close } = await openGateway(saleParts(merchantPort));
+export async function openSaleGateway(merchantPort: number, sale: Sale = SALE): Promise<Entrance> {
+  const { url, close } = await openGateway(saleParts(merchantPort, sale));
   return { port: Number(new URL(url).port), close };
 }

@@ -95,6 +95,20 @@ const REFUSED: readonly (readonly [Expected, string, string])[] = [
   ['ambiguous', 'GET', '/docs/../reports'],
   ['ambiguous', 'GET', '/orders//42/items/confirm'],
   ['ambiguous', 'GET', '/caf%E9/reports/50%'],
+  ['second', 'GET', '/reports/berlin/today'],
+  ['second', 'GET', '/v1/reports/berlin'],
+  ['second', 'GET', '/archive/reports/2023/'],
+  ['second', 'GET', '/_next/static/chunks/app/reports/page-1f2e.js'],
+  ['second', 'GET', '/prices.csv.gz'],
+  ['second', 'GET', '/prices.csv/history'],
+  ['second', 'GET', '/prices.csvs'],
+  ['second', 'GET', '/orders/42/confirmed'],
+  ['second', 'GET', '/orders/42/items/confirm'],
+  ['second', 'GET', '/login?next=%2Freports%2Fberlin'],
+  ['second', 'GET', '/search?q=/reports/berlin'],
+  ['second', 'GET', '/go?to=http://x/prices.csv'],
+  ['second', 'POST', '/collect?page=https%3A%2F%2Fshop.test%2Freports%2Fberlin'],
+  ['second', 'GET', '/q?x=%2Freports%2Fx'],
 ];
 
 /** What resembles something sold, and what proxies often change. */
@@ -112,28 +126,19 @@ const FIXED: readonly string[] = [
   ],
   ...[
     '/reports?city=berlin',
-    '/reports/berlin/today',
-    '/v1/reports/berlin',
+    '/en/reports',
+    '/reports.json',
+    '/reports-2024/berlin',
+    '/orders/42/history/7',
+    '/search?q=prices.csv',
+    '/login?next=%2Freports',
+    '/search?q=reports+24/7',
     '/my-reports/berlin',
     '/reportsx/;v',
     '/prices',
   ],
-  ...[
-    '/prices.csv.gz',
-    '/prices.csv/history',
-    '/price%2Fs.csv',
-    '/orders',
-    '/orders/42',
-    '/orders/42/confirmed',
-    '/orders/42/items/7',
-  ],
-  ...[
-    '/orders/;a/42',
-    '/confirm/orders',
-    '/search?q=/reports/berlin',
-    '/login?next=%2Freports%2Fberlin',
-    '/go?to=http://x/prices.csv',
-  ],
+  ...['/price%2Fs.csv', '/orders', '/orders/42', '/orders/42/items/7'],
+  ...['/orders/;a/42', '/confirm/orders'],
   ...[
     '/a//b',
     '//a/b',
@@ -193,18 +198,7 @@ const FIXED: readonly string[] = [
     '/a$b',
     '/(a)',
   ],
-  ...[
-    '/q?a=1&a=2',
-    '/q?a[]=1&a[b]=2',
-    '/q?a=%zz',
-    '/q?a=\\',
-    '/q??',
-    '/q?a=b?c',
-    '/q?;',
-    '/q?%00',
-    '/q?a=/../b',
-    '/q?x=%2Freports%2Fx',
-  ],
+  ...['/q?a=1&a=2', '/q?a[]=1&a[b]=2', '/q?a=%zz', '/q?a=\\', '/q??', '/q?a=b?c', '/q?;', '/q?%00', '/q?a=/../b'],
   ...[
     '/q?_method=GET',
     '/index.php/page',
@@ -326,6 +320,6 @@ function randomTarget(chance: Chance): string {
   if (chance.happens(0.5)) return path;
   const pairs = Array.from({ length: 1 + chance.below(4) }, () => `${chance.pick(SEGMENTS)}=${chance.pick(SEGMENTS)}`);
   if (chance.happens(0.1)) pairs.push(`long=${'abc%20'.repeat(100 + chance.below(1_000))}`);
-  if (chance.happens(0.1)) pairs.push('back=/reports/berlin');
+  if (chance.happens(0.1)) pairs.push('back=/reports');
   return `${path}?${pairs.join('&')}`;
 }

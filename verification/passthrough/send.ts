@@ -19,6 +19,7 @@ export interface Case {
 export interface Answer {
   /** 0: the connection ended without an answer. */
   readonly status: number;
+  readonly headers: ReadonlyMap<string, readonly string[]>;
   readonly body: Buffer;
 }
 
@@ -79,7 +80,11 @@ function answerOf(socket: Socket, bodiless: boolean): Promise<Answer> {
     socket.off('data', onData).off('end', onEnd).off('close', onEnd);
     const closing = answer?.headers.get('connection')?.some((value) => /close/i.test(value)) ?? true;
     if (closing) socket.destroy();
-    resolve({ status: answer?.status ?? 0, body: answer?.body ?? Buffer.alloc(0) });
+    resolve({
+      status: answer?.status ?? 0,
+      headers: answer?.headers ?? new Map(),
+      body: answer?.body ?? Buffer.alloc(0),
+    });
   };
   const onData = (chunk: Buffer): void => {
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);

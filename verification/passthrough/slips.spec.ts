@@ -23,6 +23,8 @@ const SHOWN_BY: Readonly<Record<string, Step>> = {
   'bare URL': 'target',
   'Express 4': 'tolerant',
   Hono: 'ambiguous',
+  'Hono, {.+}': 'second',
+  'path from a parameter': 'second',
   'bare, decoded and normalised, any method': 'methods',
 };
 

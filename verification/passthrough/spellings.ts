@@ -78,6 +78,7 @@ function pathChanges(chance: Chance): readonly Change[] {
         (target) =>
           onPath(target, (path) => mark + path),
     ),
+    ...secondNames(),
     ...PARAMETERS.map(
       (value): Change =>
         (target) =>
@@ -85,6 +86,48 @@ function pathChanges(chance: Chance): readonly Change[] {
     ),
   ];
 }
+
+/** Names that routers and frameworks give to the same handler. */
+function secondNames(): readonly Change[] {
+  return [
+    ...BEHIND.map(
+      (end): Change =>
+        (target) =>
+          onPath(target, (path) => path + end),
+    ),
+    ...ABOVE.map(
+      (start): Change =>
+        (target) =>
+          onPath(target, (path) => start + path),
+    ),
+    ...AS_VALUE.map(
+      (pair): Change =>
+        (target) =>
+          pair.replace('PATH', target.replaceAll('#', '%23')),
+    ),
+    ...AS_VALUE.map(
+      (pair): Change =>
+        (target) =>
+          pair.replace('PATH', encodeURIComponent(target)),
+    ),
+  ];
+}
+
+const BEHIND: readonly string[] = [
+  ...['/x', '/x/y', '.json', '.xml', '.html', '.gz', '.data', '.rsc', '/__data.json', '/_payload.json', '/index.html'],
+  ...['X', '-all', '_', '2', '~', '@x', ':x', ',x', "('7')", '!', '$', '&x=1', '/confirm', '/page-data.json', '/full'],
+];
+
+const ABOVE: readonly string[] = [
+  ...['/en', '/EN', '/de-ch', '/v1', '/x/y', '/index.php', '/index.php/x', '/app.php', '/_next/data/h4sh'],
+  ...['/_next/data/h4sh/en', '/page-data', '/amp', '/cdn-cgi/image/width=80', '/_ipx/w_200', '/api', '/web'],
+];
+
+const AS_VALUE: readonly string[] = [
+  ...['/_next/image?url=PATH&w=640&q=75', '/_vercel/image?url=PATH', '/?rest_route=PATH', '/?path=PATH', '/?r=PATH'],
+  ...['/index.php?page=PATH', '/index.php?PATH', '/x?a=1&url=http://127.0.0.1:3000PATH', '/?Path=PATH', '/?%75rl=PATH'],
+  ...['/?urls=[%22PATH%22]', '/?x=1;path=PATH'],
+];
 
 /** Other letters for those of the path: case, escapes once and more often, look-alikes. */
 function literalChanges(chance: Chance): readonly Change[] {

@@ -6,19 +6,20 @@ import { type Entrance, openSaleGateway, routesOf } from './gateway.ts';
 import { type HarmlessCase, type HarmlessOutcome, measureHarmless } from './harmless.ts';
 import { type Merchant, type MerchantKind, startMerchant } from './merchant.ts';
 import { READERS } from './readers.ts';
+import { ROUTERS } from './routers.ts';
 import type { Case } from './send.ts';
 import { measure, type Outcome } from './slips.ts';
 import { STEPS, type Step, stepOf, without } from './weakened.ts';
 
 /** Every merchant of the table. */
-export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS];
+export const MERCHANTS: readonly MerchantKind[] = [...FRAMEWORKS, ...READERS, ...ROUTERS];
 
 type Open = (merchantPort: number) => Promise<Entrance>;
 
 /** What can stand in front of the merchants: the decision alone, or the whole gateway. */
 export const ENTRANCES = {
   forwarder: (merchantPort) => openForwarder(merchantPort, routesOf(merchantPort)),
-  gateway: openSaleGateway,
+  gateway: (merchantPort) => openSaleGateway(merchantPort),
 } as const satisfies Readonly<Record<string, Open>>;
 
 /** One merchant of the table. */

@@ -11,6 +11,7 @@ export const STEPS = {
   target: 'targets that no server should be sent',
   tolerant: 'plain paths compared without case, escapes and slash',
   ambiguous: 'paths that servers read differently',
+  second: 'other names of what is sold',
   methods: 'every method of a sold path',
 } as const;
 
@@ -32,7 +33,7 @@ export function stepOf(route: Route, { url = '' }: RequestLine): Step | undefine
     case 'request_target':
       return 'target';
     case 'ambiguous_path':
-      return 'ambiguous';
+      return /backend\.passthrough\.allow/.test(route.error.message) ? 'second' : 'ambiguous';
     case 'path_spelling':
       return 'tolerant';
     default:

@@ -79,6 +79,8 @@ export interface PassthroughDocument {
   readonly enabled: boolean;
   readonly include?: readonly string[];
   readonly exclude?: readonly string[];
+  readonly allow?: readonly string[];
+  readonly allowHeaders?: readonly string[];
   readonly websocket?: boolean;
   readonly idleTimeoutMs?: number;
   readonly preserveHost?: boolean;

@@ -1,7 +1,8 @@
 /** `backend`: where the backend is, and the headers that every request to it has. */
 
 import schema from '../../../schemas/config.schema.json' with { type: 'json' };
-import type { PassthroughSettings } from '../../passthrough/settings.ts';
+import { mayBeAllowed } from '../../passthrough/request-headers.ts';
+import { type PassthroughSettings, USUALLY_INTERNAL } from '../../passthrough/settings.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { comparisonFault, readTemplate } from '../../resources/url-template.ts';
 import type { GatewayConfig } from '../document/config.ts';
@@ -44,12 +45,6 @@ export interface BackendBase {
 /** The backend of the resources: what `GatewayConfig` has of it. */
 type Backend = GatewayConfig['backend'];
 
-/** Pages for operators of servers: they pass only where the configuration says so. */
-export const USUALLY_INTERNAL: readonly string[] = [
-  ...['/actuator', '/admin', '/debug', '/heapdump', '/internal', '/jolokia', '/management', '/metrics'],
-  ...['/server-info', '/server-status', '/.env', '/.env.local', '/.env.production', '/.git', '/.hg', '/.svn'],
-];
-
 /** Its URL has passed the rules of `fields.ts`, where it was accepted. */
 export function deriveBackend({ backend }: ConfigDocument, problems: ProblemList): Backend | undefined {
   if (!problems.readable('backend')) return undefined;
@@ -72,14 +67,22 @@ function derivePassthrough(
   problems: ProblemList,
 ): PassthroughSettings | undefined {
   if (!problems.sound(PASSTHROUGH_AT) || document === undefined || !document.enabled) return undefined;
-  const { include, exclude, websocket, idleTimeoutMs, preserveHost } = document;
-  for (const [name, templates] of Object.entries({ include, exclude }))
+  const { include, exclude, allow = [], allowHeaders = [], websocket, idleTimeoutMs, preserveHost } = document;
+  for (const [name, templates] of Object.entries({ include, exclude, allow }))
     for (const [index, template] of (templates ?? []).entries()) {
       const fault = passedTemplateFault(template);
       if (fault !== undefined) problems.add(memberPath(`${PASSTHROUGH_AT}.${name}`, index), fault);
     }
+  for (const [index, name] of allowHeaders.entries())
+    if (!mayBeAllowed(name.toLowerCase()))
+      problems.add(
+        memberPath(`${PASSTHROUGH_AT}.allowHeaders`, index),
+        'is a header that the gateway sets or reads itself; remove it',
+      );
   return {
     include,
+    allow,
+    allowHeaders: allowHeaders.map((name) => name.toLowerCase()),
     exclude: exclude ?? (include === undefined ? USUALLY_INTERNAL : []),
     websocket: websocket ?? PASSTHROUGH.websocket.default,
     idleTimeoutMs: idleTimeoutMs ?? PASSTHROUGH.idleTimeoutMs.default,

@@ -1,13 +1,10 @@
 /** The peers that no test needs: `make bench` installs them once, below `.cache`. */
 
-import { execFile } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { privateKeyToAddress } from 'viem/accounts';
 import type { Chain } from '../../../tools/local-world/chain.ts';
+import { installLocked } from '../../npm-folder.ts';
 import { type Contestant, NotAvailable, PEER_QUESTION, plainQuestion, type Question } from '../contestant.ts';
 import { peerProgram } from '../serve-peer.ts';
 import { INPUT_SCHEMA } from '../tools.ts';
@@ -16,9 +13,6 @@ import manifest from './installed/package.json' with { type: 'json' };
 
 const SOURCES = join(import.meta.dirname, 'installed');
 const FOLDER = join(import.meta.dirname, '../../../.cache/bench-peers');
-/** Says which lockfile the folder was installed from. */
-const MARK = '.installed';
-const INSTALL_TIMEOUT_MS = 300_000;
 
 type Peer = keyof typeof manifest.dependencies;
 
@@ -26,34 +20,15 @@ function exactly(...names: readonly Peer[]): string {
   return names.map((name) => `${name} ${manifest.dependencies[name]}`).join(' + ');
 }
 
-let ready: Promise<void> | undefined;
+let ready: Promise<unknown> | undefined;
 
 /** Installs what the lockfile of the peers names, unless it is there. @throws NotAvailable */
-function install(): Promise<void> {
-  ready ??= installed().catch((cause: unknown) => {
+function install(): Promise<unknown> {
+  ready ??= installLocked(SOURCES, FOLDER).catch((cause: unknown) => {
     const [line = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n').slice(-3);
     throw new NotAvailable(`the peers could not be installed: ${line}`);
   });
   return ready;
-}
-
-async function installed(): Promise<void> {
-  const hash = createHash('sha256');
-  for (const file of ['package.json', 'package-lock.json']) hash.update(await readFile(join(SOURCES, file)));
-  const version = hash.digest('hex');
-  const mark = join(FOLDER, MARK);
-  const present = existsSync(mark) ? await readFile(mark, 'utf8') : '';
-  if (present !== version) {
-    const work = `${FOLDER}-${process.pid}`;
-    await rm(work, { recursive: true, force: true });
-    await cp(SOURCES, work, { recursive: true });
-    await promisify(execFile)('npm', ['ci', '--loglevel=error'], { cwd: work, timeout: INSTALL_TIMEOUT_MS });
-    await writeFile(join(work, MARK), version);
-    await rm(FOLDER, { recursive: true, force: true });
-    await rename(work, FOLDER);
-  }
-  // The packages are kept, the programs are those of this checkout.
-  await cp(SOURCES, FOLDER, { recursive: true });
 }
 
 /** The program of an installed peer. `own`: further variables that it reads. */
