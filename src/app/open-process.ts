@@ -15,6 +15,7 @@ import { idPrefixes } from '../server/http/request-id.ts';
 import { createAnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { EventLoopLag } from '../server/load-shedding/event-loop-lag.ts';
 import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
+import { clientNetwork } from '../server/rate-limit/client-address.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import { createFence, MOST_HELD } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
@@ -115,6 +116,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     get maxStreams() {
       return now().limits.maxStreams;
     },
+    clientOf: (req) => clientNetwork(now().server.trustProxy)(req),
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
   const mounts = idPrefixes(now().protocols);
