@@ -151,9 +151,10 @@ describe('the example of a web site', () => {
     const folder = await temporaryDirectory(ends, 'acg-validate-');
     const own = readFileSync(path, 'utf8').replace(`"\${PAY_TO}"`, `"${PAYEE}"`);
     writeFileSync(join(folder, 'config.yaml'), own);
-    const { code, errors } = await acg(folder, ['validate']);
+    const { code, errors, lines } = await acg(folder, ['validate']);
     assert.equal(code, 0);
     assert.match(errors, /^warning: storage\.sealing\.keys.*\n$/);
+    assert.match(lines[0] ?? '', /; unread bodies that pass: at most 128 MB;/);
   });
 
   it('spells out defaults, but for what it excludes and the header it takes', () => {

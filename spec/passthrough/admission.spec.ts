@@ -34,12 +34,16 @@ describe('the admission of passed requests', () => {
     const begun: number[] = [];
     const refused: [number, NotAdmitted][] = [];
     let count = 0;
-    const enter = () => {
+    const enter = (client = `client ${count}`) => {
       count += 1;
       const name = count;
-      return admission.enter({ start: () => begun.push(name), refuse: (reason) => refused.push([name, reason]) });
+      return admission.enter({
+        client,
+        start: () => begun.push(name),
+        refuse: (reason) => refused.push([name, reason]),
+      });
     };
-    return { admission, begun, refused, enter, many: (times: number) => Array.from({ length: times }, enter) };
+    return { admission, begun, refused, enter, many: (times: number) => Array.from({ length: times }, () => enter()) };
   }
 
   it('starts a few at a time, and the next in the order they came', () => {
@@ -103,5 +107,32 @@ describe('the admission of passed requests', () => {
     first?.ended();
     assert.deepEqual(begun, [1, 3]);
     assert.deepEqual(refused, []);
+  });
+
+  it('leaves places to others, however many one client asks for, and clients take turns', () => {
+    const { begun, refused, enter, admission } = entrance(8);
+    const mine = Array.from({ length: 20 }, () => enter('one'));
+    for (const entered of mine) entered.started();
+    assert.deepEqual(begun, [1, 2, 3, 4]);
+    assert.equal(admission.crowded(), true);
+    enter('other').started();
+    enter('third').started();
+    assert.deepEqual(begun.slice(4), [21, 22]);
+    mine[0]?.ended();
+    assert.deepEqual(begun.slice(6), [], 'three are its share among three clients');
+    for (const entered of mine.slice(1, 4)) entered.ended();
+    assert.deepEqual(begun.slice(6), [5, 6, 7]);
+    assert.deepEqual(refused, []);
+  });
+
+  it('lets no client fill the line, and starts the next of each client in turn', () => {
+    const { begun, refused, enter, admission } = entrance(1_000);
+    const first = Array.from({ length: STARTING }, () => enter('first'));
+    for (let asked = 0; asked < MAX_WAITING; asked += 1) enter('one');
+    assert.deepEqual([admission.waiting(), refused.length], [MAX_WAITING / 2, MAX_WAITING / 2]);
+    enter('other');
+    for (const entered of first) entered.started();
+    const [one, ...rest] = begun.slice(STARTING);
+    assert.deepEqual([one, rest[0]], [STARTING + 1, STARTING + MAX_WAITING + 1]);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { MAX_INTERIM } from '../../src/passthrough/exchange.ts';
 import { closeOf, dial, envelopeOf, exchange, head, received, statusOf } from '../server/http/raw.ts';
 import { bytesOf } from '../support/http-server.ts';
 import {
@@ -178,6 +179,26 @@ describe('a passed exchange', () => {
       res.end('ok');
     };
     assert.match(await ask(['GET /free HTTP/1.1']), /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>/i);
+  });
+
+  it('ends an answer that only announces itself, and hints are no sign of life', async () => {
+    let hints = 0;
+    answer = (req, res) => {
+      const many = req.url === '/many';
+      const hint = (): void => {
+        hints += 1;
+        if (res.destroyed || hints > 3 * MAX_INTERIM) clearInterval(timer);
+        else res.writeEarlyHints({ link: '</a.css>; rel=preload' });
+      };
+      const timer = setInterval(hint, many ? 1 : IDLE_MS / 8);
+      res.once('close', () => clearInterval(timer));
+    };
+    const flooded = await ask(['GET /many HTTP/1.1']);
+    assert.equal(flooded.match(/ 103 /g)?.length, MAX_INTERIM);
+    assert.match(flooded, /HTTP\/1\.1 502 [\s\S]*"backend_status"/);
+    hints = 0;
+    assert.match(await ask(['GET /slowly HTTP/1.1']), /HTTP\/1\.1 504 /);
+    assert.ok(hints <= MAX_INTERIM, String(hints));
   });
 
   it('sends the head of an event stream before its first byte, and each event at once', async () => {

@@ -163,6 +163,7 @@ describe('the headers that a caller gets', () => {
         'transfer-encoding': 'chunked',
         'payment-response': 'x',
         'x-payment-response': 'x',
+        'service-worker-allowed': '/',
       },
       ...{ agent_commerce_payer: 'x', 'agent-authorization-receipt': 'x', 'x-request-id': 'x', trailer: 'x' },
     });

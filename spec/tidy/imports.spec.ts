@@ -177,7 +177,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/sqlite',
   ],
   'server/http': ['errors', 'events', 'json', 'resources'],
-  passthrough: ['errors', 'linked-list', 'resources', 'server/http'],
+  passthrough: ['errors', 'linked-list', 'resources', 'server/http', 'server/rate-limit'],
   sidecar: ['problems', 'server/http'],
   'operator/console': ['errors', 'resources', 'server/http'],
   'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http', 'server/rate-limit', 'time'],

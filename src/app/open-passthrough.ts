@@ -9,7 +9,7 @@ import { partOf } from '../part-of.ts';
 import { type Admission, createAdmission, MAX_WAITING } from '../passthrough/admission.ts';
 import { busy, ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
-import { createIdleWatch } from '../passthrough/idle-timer.ts';
+import { createIdleWatch, createRateWatch } from '../passthrough/idle-timer.ts';
 import { watchLoopLoad } from '../passthrough/loop-load.ts';
 import { createProxy } from '../passthrough/proxy.ts';
 import { type ForwardedFacts, passedFields } from '../passthrough/request-headers.ts';
@@ -23,7 +23,8 @@ import { noteOutcome, notePassed } from '../server/http/access-record.ts';
 import { idsOf, requestIdOf } from '../server/http/request-id.ts';
 import { sendText } from '../server/http/respond.ts';
 import type { RelayParts } from '../server/listener/listen.ts';
-import { type ClientOf, clientAddress } from '../server/rate-limit/client-address.ts';
+import { type ClientOf, clientAddress, clientNetwork } from '../server/rate-limit/client-address.ts';
+import { Shares } from '../server/rate-limit/shares.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, upgradeLog } from '../telemetry/log/log.ts';
@@ -72,13 +73,16 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     watchLoopLoad(),
     partOf(MAX_WAITING, now().processes),
   );
+  const watchRate = createRateWatch(admission.crowded);
+  const lasting = new Shares(() => now().limits.maxUpgrades);
+  const clientOf = (req: IncomingMessage): string => clientNetwork(now().server.trustProxy)(req);
   const factsOf = readFacts(now);
   const publicUrl = publicUrls({ origin, pathPrefix, publicBaseUrl: merchant.publicBaseUrl });
   const ends = countsOf<End>(ENDS);
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
   const pass = passRequests({
-    ...{ proxy, admission, pathPrefix, idleTimeoutMs, watchIdle, publicUrl },
+    ...{ proxy, admission, lasting, clientOf, pathPrefix, idleTimeoutMs, watchIdle, watchRate, publicUrl },
     factsOf: (req, res) => factsOf(req, requestIdOf(res)),
     accepting: () => lifecycle.accepting(),
     onEnd: (end) => {
@@ -86,10 +90,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     },
   });
   const upgrades = createUpgrades({
-    ...{ proxy, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
-    get maxOpen() {
-      return now().limits.maxUpgrades;
-    },
+    ...{ proxy, lasting, clientOf, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
     accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
@@ -98,11 +99,12 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     },
   });
   lifecycle.onDraining(() => upgrades.drain());
-  showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades });
+  const streams = (): number => lasting.taken - upgrades.open();
+  showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades, streams });
   return {
     handler: withPage(held(pass, fence), parts.onFailure),
     relay: { idleTimeoutMs, upgrade: settings.websocket ? onSocket(upgrades.handle) : undefined },
-    running: () => admission.running(),
+    running: () => admission.running() + streams(),
     interrupt: () => proxy.close(),
     close() {
       upgrades.close();
@@ -199,9 +201,10 @@ interface Shown {
   readonly ends: Readonly<Record<End, number>>;
   readonly upgradeEnds: Readonly<Record<UpgradeEnd, number>>;
   readonly upgrades: { open(): number };
+  readonly streams: () => number;
 }
 
-function showPassthrough(metrics: Metrics, { admission, ends, upgradeEnds, upgrades }: Shown): void {
+function showPassthrough(metrics: Metrics, { admission, ends, upgradeEnds, upgrades, streams }: Shown): void {
   metrics.counter({
     name: 'acg_passthrough_requests_total',
     help: 'Requests that passed to the backend by their end. busy: limits.maxPassthrough or the queue; unusable: an answer that may not be relayed.',
@@ -210,7 +213,7 @@ function showPassthrough(metrics: Metrics, { admission, ends, upgradeEnds, upgra
   });
   metrics.gauge({
     name: 'acg_passthrough_running',
-    help: 'Requests that pass to the backend now; at most limits.maxPassthrough.',
+    help: 'Requests that pass to the backend now, without event streams; at most limits.maxPassthrough.',
     read: () => admission.running(),
   });
   metrics.gauge({
@@ -226,7 +229,12 @@ function showPassthrough(metrics: Metrics, { admission, ends, upgradeEnds, upgra
   });
   metrics.gauge({
     name: 'acg_passthrough_upgrades_open',
-    help: 'WebSockets to the backend that are open or opening; at most limits.maxUpgrades.',
+    help: 'WebSockets to the backend that are open or opening; with the event streams at most limits.maxUpgrades.',
     read: () => upgrades.open(),
+  });
+  metrics.gauge({
+    name: 'acg_passthrough_event_streams',
+    help: 'Event streams of the backend that are open.',
+    read: streams,
   });
 }

@@ -126,6 +126,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     get maxStreams() {
       return now().limits.maxStreams;
     },
+    clientOf: (req) => clientNetwork(now().server.trustProxy)(req),
     onTrouble: (cause) => log.warn({ err: cause }, 'event streams wait for the store'),
   });
   const mounts = idPrefixes(now().protocols);

@@ -9,7 +9,7 @@ import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/su
 import { configWarnings } from '../config/warnings.ts';
 import { compileCatalogue } from '../resources/catalogue.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
-import { memoryOfWorkers } from '../workers/memory.ts';
+import { memoryOfRelays, memoryOfWorkers } from '../workers/memory.ts';
 import { checkedStart } from './checked-start.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
@@ -29,10 +29,15 @@ async function validate(args: { readonly config?: string }): Promise<void> {
   const drain = drainSeconds(checked.drain);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
+  const { maxPassthrough, maxUpgrades } = config.limits;
+  const relays =
+    config.backend.passthrough === undefined
+      ? ''
+      : `; unread bodies that pass: at most ${memoryOfRelays(maxPassthrough + maxUpgrades)} MB`;
   const warnings = [...configWarnings(config), ...routeWarnings(config)];
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
-    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}${relays}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
   );
   for (const line of await relayerLines(config)) process.stdout.write(`${line}\n`);
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);

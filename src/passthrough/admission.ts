@@ -1,6 +1,7 @@
 /**
  * The share of the process that passed requests get: a few of them start at a time, some more wait
- * for their turn, and those that run are counted. Calls that are sold have slots of their own.
+ * for their turn, and those that run are counted. Calls that are sold have slots of their own. No
+ * client has all places, of those that run or of those that wait; clients that wait take turns.
  *
  * The event loop is one, so it is the work that begins together which makes a sold call wait, not
  * the number of connections. An exchange costs the loop its beginning and the head of its answer;
@@ -8,6 +9,7 @@
  */
 
 import { LinkedList, type Place } from '../linked-list.ts';
+import { Shares } from '../server/rate-limit/shares.ts';
 
 /**
  * Exchanges that start at the same time. With four, a flood of passed requests leaves a paid call
@@ -21,7 +23,7 @@ export const STARTING = 4;
 export const STARTING_MS = 10;
 /** The same while the loop has time: then many slow exchanges may start at once. */
 export const CALM_STARTING_MS = 1;
-/** Requests that wait for their turn, first come first served: a 503 costs as much as an answer. */
+/** Requests that wait for their turn: a 503 costs as much as an answer. */
 export const MAX_WAITING = 1_024;
 /** How long one waits, milliseconds. */
 export const MAX_WAIT_MS = 5_000;
@@ -31,6 +33,8 @@ export type NotAdmitted = 'full' | 'waited';
 
 /** Who asks to be let in. */
 interface Entrant {
+  /** Whose share of the places it takes. */
+  readonly client: string;
   start(): void;
   refuse(reason: NotAdmitted): void;
 }
@@ -48,6 +52,8 @@ export interface Admission {
   enter(entrant: Entrant): Admitted;
   running(): number;
   waiting(): number;
+  /** Whether half of all places to run are taken. */
+  crowded(): boolean;
 }
 
 interface Entry {
@@ -57,6 +63,8 @@ interface Entry {
   state: 'waiting' | 'starting' | 'running' | 'over';
   /** Among those that wait, or that are starting. */
   place: Place<Entry> | undefined;
+  /** Among those of its client that wait. */
+  turn: Place<Entry> | undefined;
 }
 
 /**
@@ -71,23 +79,46 @@ export function createAdmission(
 ): Admission {
   const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
   const waiting = new LinkedList<Entry>();
+  /** The same by client, the client that had no turn for the longest time first. */
+  const turns = new Map<string, LinkedList<Entry>>();
   /** In the order of their start. */
   const starting = new LinkedList<Entry>();
-  let running = 0;
+  const running = new Shares(bound);
+  const places = new Shares(() => maxWaiting);
   let pumping = false;
   let timer: NodeJS.Timeout | undefined;
   /** When the timer looks, milliseconds of the monotonic clock. */
   let lookingAt = Number.POSITIVE_INFINITY;
 
-  const start = (entry: Entry): void => {
+  /** False: it has to wait. */
+  const starts = (entry: Entry): boolean => {
+    if (starting.size >= STARTING || !running.enter(entry.entrant.client)) return false;
+    leaveWaiting(entry);
     entry.state = 'starting';
     entry.since = performance.now();
-    running += 1;
     entry.place = starting.add(entry);
     entry.entrant.start();
+    return true;
+  };
+  const wait = (entry: Entry): void => {
+    const { client } = entry.entrant;
+    const turn = turns.get(client) ?? new LinkedList();
+    turns.set(client, turn);
+    entry.turn = turn.add(entry);
+    entry.place = waiting.add(entry);
+  };
+  const leaveWaiting = (entry: Entry): void => {
+    if (entry.turn === undefined) return;
+    const { client } = entry.entrant;
+    const turn = entry.turn.list;
+    turn?.remove(entry.turn);
+    entry.turn = undefined;
+    leaveLine(waiting, entry);
+    places.leave(client);
+    turns.delete(client);
+    if (turn !== undefined && turn.size > 0) turns.set(client, turn);
   };
   const startingMs = (): number => (loopBusy() ? STARTING_MS : CALM_STARTING_MS);
-  const hasRoom = (): boolean => running < bound() && starting.size < STARTING;
   const leaveStart = (entry: Entry): void => {
     if (entry.state !== 'starting') return;
     entry.state = 'running';
@@ -112,12 +143,13 @@ export function createAdmission(
       leaveStart(next.member);
     }
     for (let next = waiting.first; next !== undefined; next = waiting.first) {
-      const entry = next.member;
-      const late = entry.since + MAX_WAIT_MS <= now;
-      if (!late && !hasRoom()) break;
-      leaveLine(waiting, entry);
-      if (late) refuse(entry, 'waited');
-      else start(entry);
+      if (next.member.since + MAX_WAIT_MS > now) break;
+      refuse(next.member, 'waited');
+    }
+    // A client that had a turn goes behind the others, and is met there again.
+    for (const [, { first }] of turns) {
+      if (starting.size >= STARTING) break;
+      if (first !== undefined) starts(first.member);
     }
     lookAgain(now);
   };
@@ -125,7 +157,8 @@ export function createAdmission(
     const next = waiting.first?.member;
     if (next === undefined) return;
     const oldest = starting.first?.member;
-    const turn = oldest === undefined || running >= bound() ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
+    const turn =
+      oldest === undefined || running.taken >= bound() ? Number.POSITIVE_INFINITY : oldest.since + startingMs();
     const due = Math.min(next.since + MAX_WAIT_MS, turn);
     // A look that comes too early looks again: cheaper than a new timer for every exchange.
     if (lookingAt <= due) return;
@@ -138,6 +171,7 @@ export function createAdmission(
     pump();
   };
   const refuse = (entry: Entry, reason: NotAdmitted): void => {
+    leaveWaiting(entry);
     entry.state = 'over';
     entry.entrant.refuse(reason);
   };
@@ -145,18 +179,20 @@ export function createAdmission(
     const { state } = entry;
     if (state === 'over') return;
     entry.state = 'over';
-    if (state !== 'waiting') running -= 1;
-    leaveLine(state === 'waiting' ? waiting : starting, entry);
+    leaveWaiting(entry);
+    if (state === 'waiting') return;
+    running.leave(entry.entrant.client);
+    leaveLine(starting, entry);
   };
   return {
     enter(entrant) {
-      const entry: Entry = { entrant, since: performance.now(), state: 'waiting', place: undefined };
+      const entry: Entry = { entrant, since: performance.now(), state: 'waiting', place: undefined, turn: undefined };
       if (waiting.size === 0 && starting.size >= STARTING) pump();
-      if (waiting.size === 0 && hasRoom()) start(entry);
-      else if (waiting.size >= maxWaiting) refuse(entry, 'full');
-      else {
-        entry.place = waiting.add(entry);
-        if (waiting.size === 1) lookAgain(entry.since);
+      // Those that wait while there is room have their share.
+      if (turns.has(entrant.client) || !starts(entry)) {
+        if (!places.enter(entrant.client)) refuse(entry, 'full');
+        else wait(entry);
+        lookAgain(entry.since);
       }
       return {
         started() {
@@ -169,8 +205,9 @@ export function createAdmission(
         },
       };
     },
-    running: () => running,
+    running: () => running.taken,
     waiting: () => waiting.size,
+    crowded: () => 2 * running.taken >= bound(),
   };
 }
 

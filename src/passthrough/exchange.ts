@@ -7,9 +7,12 @@ import { endWith } from '../server/http/end-with.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { onceClosed } from '../server/http/once-closed.ts';
 import { noteBodyRelayed, noteRelayEnded } from '../server/http/relayed-body.ts';
+import type { ClientOf } from '../server/rate-limit/client-address.ts';
+import type { Shares } from '../server/rate-limit/shares.ts';
 import type { Admission, Admitted, NotAdmitted } from './admission.ts';
 import { passedTrailers } from './field-names.ts';
-import { bytesMoved, type WatchIdle } from './idle-timer.ts';
+import { hostRefused } from './host.ts';
+import { bytesMoved, bytesSent, LEAST_RATE, type Watch } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
 import { cleanResponseHeaders, copyHead, passesToCaller, publicLinks, unusableAnswer } from './response-headers.ts';
@@ -27,11 +30,15 @@ export type End = (typeof ENDS)[number];
 interface ExchangeParts {
   readonly proxy: BackendProxy;
   readonly admission: Admission;
+  /** Places of event streams, which last like WebSockets and share theirs. */
+  readonly lasting: Shares;
+  readonly clientOf: ClientOf;
   /** The path of the backend's base URL, without a trailing slash. */
   readonly pathPrefix: string;
   readonly idleTimeoutMs: number;
   /** Watches for `idleTimeoutMs`. */
-  readonly watchIdle: WatchIdle;
+  readonly watchIdle: Watch;
+  readonly watchRate: Watch;
   /** What the backend is told of a request. */
   readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
   /** What callers know a URL of the backend as; undefined: they cannot reach it. */
@@ -46,11 +53,14 @@ const REST_MS = 30_000;
 /** And how much of it, bytes; beyond, the connection ends. */
 const REST_BYTES = 4_194_304;
 const EARLY_HINTS = 103;
+/** Interim answers of a backend to one request; with more its answer is unusable. */
+export const MAX_INTERIM = 32;
+const EVENT_STREAM = /^text\/event-stream(?:$|[\s;])/i;
 
 /** The handler of requests that pass to the backend. Its failures go to `next`. */
 export function passRequests(parts: ExchangeParts): RequestHandler {
   return function passRequest(req, res, next) {
-    const refused = relayedFramingRefused(req);
+    const refused = relayedFramingRefused(req) ?? hostRefused(req);
     if (refused === undefined && parts.accepting()) {
       new Exchange(parts, req, res, next).enter();
       return;
@@ -73,8 +83,10 @@ class Exchange implements ProxyListener {
   readonly #next: (error: unknown) => void;
   #admitted: Admitted | undefined;
   #toBackend: ClientRequest | undefined;
-  #stopWatching: (() => void) | undefined;
+  readonly #stopWatching: (() => void)[] = [];
   #expectsContinue = false;
+  #interim = 0;
+  #answered = false;
   /** Why it ends, once that is known. */
   #end: End | undefined;
 
@@ -90,6 +102,7 @@ class Exchange implements ProxyListener {
     onceClosed(this.#res, () => this.#closed());
     if (this.#end !== undefined) return;
     this.#admitted = admission.enter({
+      client: this.#parts.clientOf(this.#req),
       start: () => this.#start(),
       refuse: (reason: NotAdmitted) => this.#fail('busy', busyBecause(reason)),
     });
@@ -109,9 +122,12 @@ class Exchange implements ProxyListener {
     if (req.httpVersion === '1.0') res.shouldKeepAlive = false;
     noteBodyRelayed(req);
     req.once('error', (cause) => this.#brokenBody(cause));
-    // Behind its body come the bytes of the caller's next request.
-    const moved = (): number => bytesMoved(this.#toBackend?.socket) + bytesOfCall(req);
-    this.#stopWatching = watchIdle(moved, () => this.#silent());
+    this.#stopWatching.push(
+      watchIdle(
+        () => this.#moved(),
+        () => this.#silent(),
+      ),
+    );
     proxy.send(req, res, this);
   }
 
@@ -125,10 +141,12 @@ class Exchange implements ProxyListener {
     }
     if (this.#expectsContinue) res.writeContinue();
     // Node keeps the head until the body begins, and the backend may answer before that.
-    if (hasBody(req.headers))
+    if (hasBody(req.headers)) {
+      this.#watchRate();
       setImmediate(() => {
         if (!toBackend.destroyed) toBackend.flushHeaders();
       });
+    }
     // Before the end of the body is piped. Only a chunked body has trailers.
     if (req.headers['transfer-encoding'] !== undefined)
       req.prependOnceListener('end', () => {
@@ -136,7 +154,9 @@ class Exchange implements ProxyListener {
         if (trailers.length > 0 && !toBackend.writableEnded) toBackend.addTrailers(trailers);
       });
     toBackend.on('information', ({ statusCode, headers: { link } }) => {
-      if (statusCode === EARLY_HINTS && typeof link === 'string') this.#relayHints(link);
+      this.#interim += 1;
+      if (this.#interim > MAX_INTERIM) this.#fail('unusable', backendError('backend_status', statusCode));
+      else if (statusCode === EARLY_HINTS && typeof link === 'string') this.#relayHints(link);
     });
     // Upgrades were not asked for: their header does not pass.
     toBackend.on('upgrade', (_answer, socket) => {
@@ -160,13 +180,16 @@ class Exchange implements ProxyListener {
       answer.destroy();
       return;
     }
+    this.#answered = true;
     this.#admitted?.started();
     const unusable = unusableAnswer(answer);
-    if (unusable !== undefined) {
+    const lasts = EVENT_STREAM.test(answer.headers['content-type'] ?? '');
+    if (unusable !== undefined || (lasts && !this.#takesLasting())) {
       // What it fails with is known here.
       answer.on('error', () => undefined);
       answer.destroy();
-      this.#fail('unusable', backendError(unusable, answer.statusCode));
+      if (unusable === undefined) this.#fail('busy', busyBecause('streams'));
+      else this.#fail('unusable', backendError(unusable, answer.statusCode));
       return;
     }
     // The library breaks the answer to the caller after that.
@@ -177,7 +200,51 @@ class Exchange implements ProxyListener {
     cleanResponseHeaders(answer, this.#parts.publicUrl);
     copyHead(answer, res);
     // What came in one read with the head is there in this turn.
-    process.nextTick(relayBody, answer, res, chunked);
+    process.nextTick(() => {
+      relayBody(answer, res, chunked);
+      if (!res.writableEnded || res.writableLength > 0) this.#watchRate();
+    });
+  }
+
+  /** Changes its place for one of those that last. False: there is none for this caller. */
+  #takesLasting(): boolean {
+    const { lasting, clientOf } = this.#parts;
+    const client = clientOf(this.#req);
+    if (!lasting.enter(client)) return false;
+    this.#admitted?.ended();
+    let over = false;
+    this.#admitted = {
+      started: () => undefined,
+      ended() {
+        if (!over) lasting.leave(client);
+        over = true;
+      },
+    };
+    return true;
+  }
+
+  /**
+   * Bytes of this exchange so far. Behind a request's body come those of the caller's next one.
+   * Before the head of the answer those of the backend do not count: they are interim answers.
+   */
+  #moved(): number {
+    const { complete, socket } = this.#req;
+    const toBackend = this.#toBackend?.socket;
+    const came = complete ? 0 : socket.bytesRead;
+    return this.#answered ? bytesMoved(toBackend) + came + bytesSent(socket) : bytesSent(toBackend) + came;
+  }
+
+  /** Whether the backend would take more of an upload that has not ended. */
+  #callerUploads(): boolean {
+    return !this.#req.complete && this.#toBackend?.writableNeedDrain === false;
+  }
+
+  /** Ends it where its caller is too slow, in either direction. */
+  #watchRate(): void {
+    const { socket } = this.#req;
+    const waits = (): boolean => this.#callerUploads() || this.#res.writableLength > 0;
+    const moved = (): number | undefined => (waits() ? bytesMoved(socket) : undefined);
+    this.#stopWatching.push(this.#parts.watchRate(moved, () => this.#fail('timed_out', tooSlow())));
   }
 
   /** The caller's own bytes ended it; the proxy would report it as its failure. */
@@ -192,12 +259,9 @@ class Exchange implements ProxyListener {
 
   /** No byte moved for too long. */
   #silent(): void {
-    const req = this.#req;
-    const toBackend = this.#toBackend;
-    const callerIsSilent = !req.complete && toBackend?.writableNeedDrain === false;
     this.#fail(
       'timed_out',
-      callerIsSilent
+      this.#callerUploads()
         ? new GatewayError('INPUT_INVALID', { details: { reason: 'request_timeout' } })
         : new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: this.#parts.idleTimeoutMs } }),
     );
@@ -228,7 +292,7 @@ class Exchange implements ProxyListener {
   /** The answer is out, or its connection is gone. */
   #closed(): void {
     const req = this.#req;
-    this.#stopWatching?.();
+    for (const stop of this.#stopWatching) stop();
     this.#end ??= this.#res.writableFinished ? 'relayed' : 'client_gone';
     this.#parts.onEnd(this.#end, this.#res);
     const admitted = this.#admitted;
@@ -280,14 +344,21 @@ function relayBody(answer: IncomingMessage, res: Response, chunked: boolean): vo
   });
 }
 
-/** What has moved between the caller and this request alone, bytes. */
-function bytesOfCall({ complete, socket }: Request): number {
-  return (complete ? 0 : socket.bytesRead) + socket.bytesWritten - socket.writableLength;
+const BUSY = {
+  full: 'Too many requests wait already.',
+  waited: 'There was no room for this request in time.',
+  streams: 'Too many event streams and WebSockets are open already.',
+} as const;
+
+function busyBecause(reason: NotAdmitted | 'streams'): GatewayError {
+  return new GatewayError('GATEWAY_BUSY', { message: BUSY[reason], headers: { 'retry-after': '1' } });
 }
 
-function busyBecause(reason: NotAdmitted): GatewayError {
-  const message = reason === 'full' ? 'Too many requests wait already.' : 'There was no room for this request in time.';
-  return new GatewayError('GATEWAY_BUSY', { message, headers: { 'retry-after': '1' } });
+function tooSlow(): GatewayError {
+  return new GatewayError('INPUT_INVALID', {
+    message: `Many requests run, and this body came at fewer than ${LEAST_RATE} bytes a second.`,
+    details: { reason: 'request_timeout' },
+  });
 }
 
 /** The backend's answer may not be relayed. */

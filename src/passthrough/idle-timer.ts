@@ -1,52 +1,85 @@
-/** Ends what stands still: a connection of which no byte moves, in neither direction. */
+/** Ends what stands still, and bodies whose caller is too slow while places are scarce. */
 
 import type { Socket } from 'node:net';
 import { LinkedList } from '../linked-list.ts';
 
-/** Looks in one idle time. More of them end it closer to its time, and cost more. */
+/** Looks in one limit. More of them end it closer to its time, and cost more. */
 const LOOKS = 4;
+/** Over how long the rate of a body is measured at least, milliseconds. */
+export const RATE_MS = 30_000;
+/** The least rate of a body, bytes a second: far below what a phone at the edge of its cell has. */
+export const LEAST_RATE = 500;
 
-/** Bytes that have come in and gone out; what waits to be written has not moved. */
+/** Bytes that have gone out; what waits to be written has not. */
+export function bytesSent(socket: Socket | null | undefined): number {
+  return socket ? socket.bytesWritten - socket.writableLength : 0;
+}
+
+/** Bytes that have come in and gone out. */
 export function bytesMoved(...sockets: readonly (Socket | null | undefined)[]): number {
   let moved = 0;
-  for (const socket of sockets) if (socket) moved += socket.bytesRead + socket.bytesWritten - socket.writableLength;
+  for (const socket of sockets) if (socket) moved += socket.bytesRead + bytesSent(socket);
   return moved;
 }
 
-/** Calls `onIdle` once when `moved` did not change for the limit; the result stops it. */
-export type WatchIdle = (moved: () => number, onIdle: () => void) => () => void;
+/**
+ * Calls `onEnd` once when too little moved; the result stops it. `moved`: bytes so far; undefined
+ * where nothing is waited for.
+ */
+export type Watch = (moved: () => number | undefined, onEnd: () => void) => () => void;
 
 interface Watched {
-  readonly moved: () => number;
-  readonly onIdle: () => void;
-  last: number;
-  /** Looks in a row at which nothing had moved. */
-  quiet: number;
+  readonly moved: () => number | undefined;
+  readonly onEnd: () => void;
+  last: number | undefined;
+  /** Looks since `last`. */
+  looks: number;
+}
+
+/** Ends what moved nothing for the limit, before a quarter more of it has passed. */
+export function createIdleWatch(limitMs: number): Watch {
+  return createWatch(limitMs, (last, now) => now !== last);
+}
+
+/** Ends what moved fewer than `LEAST_RATE` bytes a second, while `scarce` says so. */
+export function createRateWatch(scarce: () => boolean, limitMs: number = RATE_MS): Watch {
+  const least = (LEAST_RATE * limitMs) / 1_000;
+  return createWatch(limitMs, (last, now, over) => {
+    if (last === undefined || now === undefined) return true;
+    return over && (now - last >= least || !scarce());
+  });
 }
 
 /**
  * One timer looks at all that is watched: a timer for each request would cost more than its share
- * of the looks. What stands still ends after the limit and before a quarter more of it.
+ * of the looks. `lives`: whether to begin again; `over`: the limit has passed since `last`.
  */
-export function createIdleWatch(limitMs: number): WatchIdle {
+function createWatch(
+  limitMs: number,
+  lives: (last: number | undefined, now: number | undefined, over: boolean) => boolean,
+): Watch {
   const all = new LinkedList<Watched>();
   let timer: NodeJS.Timeout | undefined;
   const look = (): void => {
     for (const place of all) {
       const one = place.member;
       const now = one.moved();
-      one.quiet = now === one.last ? one.quiet + 1 : 0;
-      one.last = now;
-      if (one.quiet <= LOOKS) continue;
-      all.remove(place);
-      one.onIdle();
+      one.looks += 1;
+      const over = one.looks > LOOKS;
+      if (lives(one.last, now, over)) {
+        one.last = now;
+        one.looks = 0;
+      } else if (over) {
+        all.remove(place);
+        one.onEnd();
+      }
     }
     if (all.size > 0) return;
     clearInterval(timer);
     timer = undefined;
   };
-  return function watchIdle(moved, onIdle) {
-    const place = all.add({ moved, onIdle, last: moved(), quiet: 0 });
+  return function watch(moved, onEnd) {
+    const place = all.add({ moved, onEnd, last: moved(), looks: 0 });
     timer ??= setInterval(look, limitMs / LOOKS).unref();
     return () => void all.remove(place);
   };

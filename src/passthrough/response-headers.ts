@@ -3,9 +3,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { compileFields, namedInConnection } from './field-names.ts';
 
-/** Only the gateway says what a payment became, and how its answers are named. */
+/**
+ * Only the gateway says what a payment became, and how its answers are named. A service worker of
+ * the backend's has no say over paths above its own: the console may be there.
+ */
 const passes = compileFields({
-  names: ['x-request-id', 'idempotent-replayed'],
+  names: ['x-request-id', 'idempotent-replayed', 'service-worker-allowed'],
   prefixes: ['agent-', 'payment-', 'x-payment'],
 });
 

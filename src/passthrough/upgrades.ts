@@ -8,8 +8,11 @@ import { answerOnSocket } from '../server/http/bare-socket.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { singleHeader } from '../server/http/headers.ts';
 import { requestIdFor } from '../server/http/request-id.ts';
+import type { ClientOf } from '../server/rate-limit/client-address.ts';
+import type { Shares } from '../server/rate-limit/shares.ts';
 import { backendError, busy } from './exchange.ts';
-import { bytesMoved, type WatchIdle } from './idle-timer.ts';
+import { hostRefused } from './host.ts';
+import { bytesMoved, type Watch } from './idle-timer.ts';
 import type { BackendProxy, ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
 import { cleanResponseHeaders, unusableAnswer } from './response-headers.ts';
@@ -42,9 +45,10 @@ interface UpgradeParts {
   readonly pathPrefix: string;
   readonly idleTimeoutMs: number;
   /** Watches for `idleTimeoutMs`. */
-  readonly watchIdle: WatchIdle;
-  /** WebSockets at the same time, those that open included. */
-  readonly maxOpen: number;
+  readonly watchIdle: Watch;
+  /** Places of WebSockets, those that open included, and of event streams. */
+  readonly lasting: Shares;
+  readonly clientOf: ClientOf;
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
   readonly publicUrl: (url: string) => string | undefined;
   /** Whether new ones are taken. */
@@ -76,13 +80,18 @@ const CLOSE_TO_BACKEND = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]);
 export function createUpgrades(parts: UpgradeParts): Upgrades {
   const open = new Set<Upgrade>();
   let closed = false;
-  const full = (): boolean => closed || !parts.accepting() || open.size >= parts.maxOpen;
+  const { lasting, clientOf } = parts;
+  const enters = (client: string): boolean => !closed && parts.accepting() && lasting.enter(client);
   return {
     handle(req, socket, head) {
       const requestId = requestIdFor(req, 'req');
-      const refused = refusalOf(req, parts.routeOf) ?? (full() ? busy() : undefined);
+      const client = clientOf(req);
+      const refused = refusalOf(req, parts.routeOf) ?? (enters(client) ? undefined : busy());
       if (refused === undefined) {
-        const upgrade = new Upgrade(parts, { req, socket, requestId }, () => open.delete(upgrade));
+        const upgrade = new Upgrade(parts, { req, socket, requestId }, () => {
+          open.delete(upgrade);
+          lasting.leave(client);
+        });
         open.add(upgrade);
         upgrade.begin(head);
         return;
@@ -108,7 +117,7 @@ function refusalOf(req: IncomingMessage, routeOf: (req: RequestLine) => Route): 
   const route = routeOf(req);
   if (route.kind === 'refused') return route.error;
   if (route.kind !== 'pass') return invalid('There is no WebSocket at this path.', 'no_upgrade');
-  const framing = relayedFramingRefused(req);
+  const framing = relayedFramingRefused(req) ?? hostRefused(req);
   if (framing !== undefined) return framing;
   if (hasBody(req.headers)) return invalid('An upgrade has no body.', 'unexpected_body');
   if (!KEY.test(singleHeader(req, 'sec-websocket-key') ?? '') || singleHeader(req, 'sec-websocket-version') !== VERSION)
@@ -167,11 +176,16 @@ class Upgrade implements ProxyListener {
     cleanRequestHeaders(req, factsOf(req, requestId), true);
     req.url = pathPrefix + req.url;
     this.#stopWatching = watchIdle(
-      // Before it is open, bytes of the caller are no reason to wait for the backend.
-      () => (this.#backend === undefined ? bytesMoved(this.#toBackend?.socket) : bytesMoved(socket, this.#backend)),
+      () => this.#moved(),
       () => this.#fail('timed_out', new GatewayError('BACKEND_TIMEOUT', { details: { timeoutMs: idleTimeoutMs } })),
     );
     proxy.upgrade(req, socket, head, this);
+  }
+
+  /** Bytes so far. Before the answer neither the caller's count nor those of interim answers. */
+  #moved(): number {
+    if (this.#backend !== undefined) return bytesMoved(this.#asked.socket, this.#backend);
+    return this.#status === undefined ? 0 : bytesMoved(this.#toBackend?.socket);
   }
 
   connected(toBackend: ClientRequest): void {

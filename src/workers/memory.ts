@@ -11,3 +11,11 @@ const WORKER_MB = 130;
 export function memoryOfWorkers(workers: number): number {
   return SHARED_MB + (workers === 1 ? 0 : PRIMARY_MB) + workers * WORKER_MB;
 }
+
+/** What a passed exchange buffers whose reader has stopped, megabytes; measured. */
+const RELAYED_MB = 0.25;
+
+/** Megabytes of so many passed exchanges, event streams and WebSockets that no reader reads. */
+export function memoryOfRelays(places: number): number {
+  return Math.ceil(places * RELAYED_MB);
+}

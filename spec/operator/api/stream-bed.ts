@@ -11,6 +11,7 @@ import { type EventStream, openEventStream } from '../../../src/operator/api/str
 import { errorHandler } from '../../../src/pipeline/middleware/error-handler.ts';
 import { identify } from '../../../src/server/http/request-id.ts';
 import { createListener } from '../../../src/server/listener/listen.ts';
+import { clientNetwork } from '../../../src/server/rate-limit/client-address.ts';
 import { createLifecycle, type Lifecycle } from '../../../src/sidecar/lifecycle.ts';
 import { type Store, StoreError } from '../../../src/store/port/store.ts';
 import { openRedisStore } from '../../../src/store/redis/open.ts';
@@ -59,7 +60,13 @@ export async function openBed(store: Store, options: BedOptions = {}): Promise<S
   const troubles: unknown[] = [];
   const lifecycle = createLifecycle();
   const onTrouble = (cause: unknown): void => void troubles.push(cause);
-  const stream = openEventStream({ feed: store.feed, gate: lifecycle, maxStreams, onTrouble });
+  const stream = openEventStream({
+    feed: store.feed,
+    gate: lifecycle,
+    maxStreams,
+    clientOf: clientNetwork(0),
+    onTrouble,
+  });
   const app = plainExpress();
   app.use(identify());
   const unpaid = (limit: number) => store.ledger.unpaid(limit);

@@ -8,6 +8,8 @@ import { canonicalPosition, EVENT_ID } from '../../events/position.ts';
 import { readHeader } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { NO_SNIFFING } from '../../server/http/respond.ts';
+import type { ClientOf } from '../../server/rate-limit/client-address.ts';
+import { Shares } from '../../server/rate-limit/shares.ts';
 import { StoreError } from '../../store/port/store.ts';
 import { READ_ENTRIES, StreamHub } from './stream-hub.ts';
 import { CONNECTED, DRAINING, framesOf, StreamReader } from './stream-reader.ts';
@@ -55,8 +57,9 @@ export interface EventStream {
 interface StreamParts {
   readonly feed: EventFeed;
   readonly gate: StreamGate;
-  /** Streams at the same time; read for each new one. */
+  /** Streams at the same time, which clients share; read for each new one. */
   readonly maxStreams: number;
+  readonly clientOf: ClientOf;
   /** Called once when the store begins to fail, not for every attempt. */
   readonly onTrouble: (cause: unknown) => void;
 }
@@ -70,13 +73,14 @@ export function openEventStream(parts: StreamParts): EventStream {
   const { feed, gate, onTrouble } = parts;
   const hub = new StreamHub(feed, onTrouble);
   const readers = new Set<StreamReader>();
+  const places = new Shares(() => parts.maxStreams);
   let cut = 0;
   const close = (): void => {
     for (const reader of readers) reader.end(DRAINING);
   };
   gate.onDraining(close);
 
-  /** Takes a slot and enters the hub, both until the connection is closed. */
+  /** Enters the hub until the connection is closed. */
   const admitted = async (res: Response): Promise<StreamReader> => {
     const reader = new StreamReader(res, () => {
       cut += 1;
@@ -96,7 +100,9 @@ export function openEventStream(parts: StreamParts): EventStream {
   const route: RequestHandler = async function eventStream(req, res) {
     const from = resumePosition(req);
     refuseWhileDraining(gate);
-    if (readers.size >= parts.maxStreams) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
+    const client = parts.clientOf(req);
+    if (!places.enter(client)) throw busy(RETRY_WHEN_FULL_S, 'Every slot for a stream is taken.');
+    onceClosed(res, () => places.leave(client));
     if (req.method === 'HEAD') {
       res.writeHead(200, HEAD);
       res.end();

@@ -7,8 +7,8 @@ import { openTarget, type Target } from '../target.ts';
 import { answerTo, type Conversation, converse } from '../wire/conversation.ts';
 import { HOST, head } from '../wire/framing-case.ts';
 
-/** The default of `limits.maxStreams`. */
-const MAX_STREAMS = 32;
+/** Half of the default of `limits.maxStreams`: what one client gets. */
+const MAX_STREAMS = 16;
 const PAUSED = 40;
 /** Calls during which no reader reads; each causes three events or more. */
 const CALLS = times(600, 30_000);
