@@ -161,8 +161,11 @@ describe('the example of a web site', () => {
     const { backend, limits } = loadConfig({ path, env: { PAY_TO: PAYEE } });
     assert.deepEqual(backend.originHeaders, ['accept']);
     const { exclude, ...usual } = backend.passthrough ?? assert.fail('it is off');
-    assert.equal(exclude.length, 3);
-    assert.deepEqual(usual, { include: undefined, websocket: true, idleTimeoutMs: 60_000, preserveHost: true });
+    assert.equal(exclude.length, 2);
+    assert.deepEqual(usual, {
+      ...{ include: undefined, allow: [], allowHeaders: [] },
+      ...{ websocket: true, idleTimeoutMs: 60_000, preserveHost: true },
+    });
     assert.deepEqual([limits.maxPassthrough, limits.maxUpgrades], [256, 256]);
   });
 });

@@ -208,13 +208,13 @@ describe('what is read and built again', () => {
       let rounds = 0;
       fc.assert(
         fc.property(inputs, (input) => {
-          const built = buildRequest(resource.backend, reading.template, input as JsonObject, undefined);
+          const built = buildRequest(resource.backend, reading.template, input as JsonObject, undefined, new Set());
           if (!built.ok) return;
           const again = read(built.request.path);
           if (!again.ok) return;
           rounds += 1;
           assert.deepEqual({ ...again.input }, { ...(input as object) });
-          const rebuilt = buildRequest(resource.backend, reading.template, again.input, undefined);
+          const rebuilt = buildRequest(resource.backend, reading.template, again.input, undefined, new Set());
           assert.ok(rebuilt.ok);
           assert.equal(rebuilt.request.path, built.request.path);
         }),

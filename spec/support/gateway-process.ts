@@ -7,7 +7,7 @@ import {
   startGatewayProcess,
 } from '../../tools/local-world/gateway-process.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
-import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from './config.ts';
+import { type ConfigObject, merged, type WorldParts, worldConfig, writeConfig } from './config.ts';
 import { freePorts } from './ports.ts';
 
 export type { GatewayProcess, LogLine } from '../../tools/local-world/gateway-process.ts';
@@ -46,10 +46,12 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts');
 export async function prepareGateway(directory: string, parts: PreparedParts): Promise<PreparedGateway> {
   const ports = parts.ports ?? (await twoFreePorts());
   const storage = parts.storage ?? { sqlite: { path: join(directory, `${ports.agents}.db`) } };
-  const config = worldConfig({ ...parts, ports, storage });
+  const baseUrl = `http://127.0.0.1:${ports.agents}`;
+  const publicBaseUrl = publicUrlOf(JSON.stringify(storage), baseUrl);
+  const overrides = merged({ merchant: { publicBaseUrl } }, parts.overrides ?? {});
+  const config = worldConfig({ ...parts, ports, storage, overrides });
   const configPath = join(directory, `${ports.agents}.yaml`);
   await writeConfig(configPath, config);
-  const baseUrl = `http://127.0.0.1:${ports.agents}`;
   return {
     baseUrl,
     managementUrl: `http://127.0.0.1:${ports.management}`,
@@ -59,6 +61,15 @@ export async function prepareGateway(directory: string, parts: PreparedParts): P
     start: ({ env, ...launch } = {}) =>
       startGateway({ ...launch, configPath, baseUrl, env: { GATEWAY_DRAIN_SECONDS: '0', ...env } }),
   };
+}
+
+const publicUrls = new Map<string, string>();
+
+/** Gateways over one store are replicas of one service, which has one public URL. */
+function publicUrlOf(store: string, baseUrl: string): string {
+  const known = publicUrls.get(store) ?? baseUrl;
+  publicUrls.set(store, known);
+  return known;
 }
 
 async function twoFreePorts(): Promise<WorldParts['ports']> {

@@ -60,6 +60,7 @@ import {
 } from './open-process.ts';
 import { openRoutes, shownPath } from './open-routes.ts';
 import { type OpenSigning, openSigning } from './open-signing.ts';
+import { otherOperations } from './other-operations.ts';
 import { noRoute, plainExpress, plainRouter, type Routes, replaceableRoutes } from './plain-express.ts';
 import { mirroredHeaders, mountPublicRoutes } from './public-routes.ts';
 
@@ -162,6 +163,8 @@ interface Generation extends Present {
   readonly ingressGuards: IngressGuards;
   readonly payments: ReturnType<OpenedPayments['sale']>;
   readonly checkouts: AcpService | undefined;
+  /** Whether a built path may be that of an operation that is sold on other terms. */
+  readonly leadsElsewhere: ReturnType<typeof otherOperations>;
   /** Whether a path of the merchant may be one that is paid for. */
   readonly isSold: (target: string) => boolean;
   /** Ends what it has in the background, but for what `next` goes on with. */
@@ -187,6 +190,7 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   return {
     ...{ config, catalogue, routeOf, ingressGuards, checkouts, tokens, signing, offers, mandates, payments },
     loadedAtMs: Date.now(),
+    leadsElsewhere: otherOperations(config, catalogue),
     isSold: soldTargets(config),
     close(next) {
       if (next?.tokens?.keys !== tokens?.keys) tokens?.keys.close();
@@ -282,7 +286,7 @@ function purchase(generation: Generation, process: Process): readonly RequestHan
   return [
     step('admit', limitConcurrency(lifecycle, loadShedding.slots)),
     step('resolve', resolve(catalogue, events, payments?.collect)),
-    step('validate', validate(payments?.collect)),
+    step('validate', validate(payments?.collect, generation.leadsElsewhere)),
     step('challenge', challenge(payments?.selling ?? createSelling(offers), mandateService)),
     holdWhileFenced(process.fence),
     ...(payments === undefined ? [] : [step('verify', payments.middleware.verify)]),

@@ -5,7 +5,7 @@ import type { InputProblem } from '../errors.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { instancePath } from './input-problems.ts';
 import type { ResourceConfig } from './settings.ts';
-import { encodePathValue, fillPath, type PathTemplate } from './url-template.ts';
+import { encodePathValue, fillPath, type PathTemplate, templateParameters } from './url-template.ts';
 import { type PairStyle, pairsOf } from './value-pairs.ts';
 
 /** Longest path with query, bytes (it is ASCII): servers refuse more than 8 to 16 KiB. */
@@ -13,6 +13,8 @@ export const MAX_TARGET_LENGTH = 8_192;
 const BODY_METHODS: ReadonlySet<BackendRequest['method']> = new Set(['POST', 'PUT', 'PATCH']);
 /** Fields as in a query; every other media type of a request is JSON. */
 export const FORM_TYPE = 'application/x-www-form-urlencoded';
+/** Servers that decode a path before they route it read these as more than text. */
+const SEPARATOR = /[/\\;?#%]/;
 const encoder = new TextEncoder();
 
 /** Whether the input of the method is sent in a body. */
@@ -24,17 +26,42 @@ type BuiltRequest =
   | { readonly ok: true; readonly request: BackendRequest }
   | { readonly ok: false; readonly problem: InputProblem };
 
-/** `raw`: the caller's bytes when `input` is exactly their content, else undefined. */
+/**
+ * The path parameters whose values may hold separators of a path: those whose schema lists its
+ * values or has a pattern. Any other value could lead a server that decodes early to another path.
+ */
+export function separatedParameters({
+  backend,
+  inputSchema,
+}: Pick<ResourceConfig, 'backend' | 'inputSchema'>): ReadonlySet<string> {
+  const properties = isObject(inputSchema?.['properties']) ? inputSchema['properties'] : {};
+  const rules = ['pattern', 'enum', 'const'];
+  return new Set(
+    templateParameters(backend.path).filter((name) => {
+      const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      return isObject(schema) && rules.some((rule) => Object.hasOwn(schema, rule));
+    }),
+  );
+}
+
+/**
+ * `raw`: the caller's bytes when `input` is exactly their content, else undefined.
+ * `separated`: the path parameters whose values may hold separators.
+ */
 export function buildRequest(
   backend: ResourceConfig['backend'],
   template: PathTemplate,
   input: JsonObject,
   raw: Uint8Array | undefined,
+  separated: ReadonlySet<string>,
 ): BuiltRequest {
   const values: string[] = [];
   for (const name of template.parameters) {
-    const value = Object.hasOwn(input, name) ? encodePathValue(input[name]) : undefined;
+    const given = Object.hasOwn(input, name) ? input[name] : undefined;
+    const value = encodePathValue(given);
     if (value === undefined) return refuse(name, 'path', 'is not a legal path parameter');
+    if (typeof given === 'string' && SEPARATOR.test(given) && !separated.has(name))
+      return refuse(name, 'path', 'must have none of / \\ ; ? # %, which servers read as parts of a path');
     values.push(value);
   }
   const parts = inputParts(backend, template, input);

@@ -4,6 +4,7 @@ import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../json/types.ts';
 import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
 import { ConfigError, type ConfigProblem, memberPath } from '../problems/problem.ts';
+import { separatedParameters } from './backend-request.ts';
 import { bazaarForms } from './bazaar.ts';
 import { type AdapterHealths, discoveryDocument } from './discovery.ts';
 import { type ListedResource, listedResource } from './listing.ts';
@@ -85,7 +86,7 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject, compil
     backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     address: reversal?.address,
     compile: () => input.compile(),
-    prepare: prepareInput(input, config.backend, reading.template),
+    prepare: prepareInput(input, config.backend, reading.template, separatedParameters(config)),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first(), value),
   };
 }

@@ -20,12 +20,13 @@ export function prepareInput(
   validators: Validators,
   backend: ResourceConfig['backend'],
   template: PathTemplate,
+  separated: ReadonlySet<string>,
 ): Resource['prepare'] {
   return (received, raw) => {
     const input = withoutReserved(received);
     const problems = problemsOf(validators, input);
     if (problems.length > 0) return { ok: false, problems };
-    const built = buildRequest(backend, template, input, input === received ? raw : undefined);
+    const built = buildRequest(backend, template, input, input === received ? raw : undefined, separated);
     return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
   };
 }

@@ -119,6 +119,18 @@ describe('two resources at one address', () => {
     ],
   ];
   refusalsOf((changes) => ({ ...IN_PLACE, ...changes }), [])(REFUSED);
+  const DEAR = { pricing: { type: 'fixed', amount: '5', currency: 'USDC' } };
+  refusalsOf(
+    (changes) => changes,
+    [],
+  )([
+    [
+      'of different prices, none of which is sold there',
+      other('/reports/summary', DEAR),
+      'resources.other.backend.path',
+      /must not be an address of resources\.report too while their prices or mandates differ/,
+    ],
+  ]);
 
   for (const [rule, changes] of [
     [
@@ -128,7 +140,7 @@ describe('two resources at one address', () => {
     ['of different lengths', { ...other('/reports/{town}/today', origin), ...IN_PLACE }],
     ['with another first segment', { ...other('/quotes/{town}', origin), ...IN_PLACE }],
     ['which are one operation, sold there as one of them', { ...other('/reports/{town}'), ...IN_PLACE }],
-    ['none of which is sold there', other('/reports/summary')],
+    ['of one price, none of which is sold there', { ...other('/reports/summary'), [`${R}.pricing`]: { type: 'free' } }],
   ] as const)
     it(`are accepted ${rule}`, () => assert.deepEqual(problems(changes), []));
 
@@ -150,11 +162,12 @@ describe('two resources at one address', () => {
       method: fc.constantFrom('GET', 'POST'),
       segments: fc.array(segment, { minLength: 1, maxLength: 3 }),
       sold: fc.boolean(),
+      needs: fc.constantFrom([], ['ap2'] as const),
     });
     const made = fc.array(operation, { maxLength: 12 }).map((operations) =>
-      operations.map(({ method, segments, sold }, index): ResourceConfig => {
+      operations.map(({ method, segments, sold, needs }, index): ResourceConfig => {
         const backend = { ...any.backend, method, path: `/${segments.join('/')}` };
-        return { ...any, id: `r${index}`, address: sold ? address : undefined, backend };
+        return { ...any, id: `r${index}`, address: sold ? address : undefined, authorization: needs, backend };
       }),
     );
     let found = 0;
@@ -180,9 +193,10 @@ describe('two resources at one address', () => {
   });
 });
 
-/** Whether a server may run either at one address, and one of them is sold there. */
+/** Whether a server may run either at one address, and one of them is sold there or on other terms. */
 function collide(one: ResourceConfig, other: ResourceConfig): boolean {
-  if (one.address === undefined && other.address === undefined) return false;
+  const alike = one.authorization.length === other.authorization.length;
+  if (one.address === undefined && other.address === undefined && alike) return false;
   const [a, b] = [one, other].map(({ backend }) => backend.path.toLowerCase().split('/'));
   if (one.backend.method !== other.backend.method || a === undefined || a.length !== b?.length) return false;
   const isOneOperation = pathShape(one.backend.path) === pathShape(other.backend.path);

@@ -41,7 +41,7 @@ function ask(
     draining: () => false,
     reason: () => 'in_flight',
     onShed: () => assert.fail('nothing is shed here'),
-    proofs: { networkOf: () => 'n', of: () => 'usual', began: () => undefined },
+    proofs: { networkOf: () => 'n', of: () => 'usual' },
     carriesProof: (req) => 'proof' in req.headers,
     routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
   });

@@ -14,21 +14,19 @@ describe('the standing of a request', () => {
   it('is that of a buyer for the next requests of a connection that bought something, and not for ever', () => {
     const proofs = standings();
     const req = from('a');
-    proofs.began(req);
     proofs.note(req, 'bought');
     const next = Array.from({ length: 12 }, () => proofs.of(req, 'a'));
     assert.deepEqual(next, [...Array(8).fill('paid'), ...Array(4).fill('usual')]);
     assert.equal(proofs.of(from('a'), 'a'), 'usual', 'another connection of its network has bought nothing');
   });
 
-  it('is failed after a proof that bought nothing, also where no answer told so', () => {
+  it('is failed after a proof that was refused', () => {
     const proofs = standings();
-    const [begun, refused] = [from('a'), from('a')];
-    proofs.began(begun);
+    const refused = from('a');
     proofs.note(refused, 'refused');
     assert.deepEqual(
-      [begun, refused, from('a')].map((req) => proofs.of(req, 'a')),
-      ['failed', 'failed', 'usual'],
+      [refused, from('a')].map((req) => proofs.of(req, 'a')),
+      ['failed', 'usual'],
     );
   });
 

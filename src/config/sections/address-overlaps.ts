@@ -5,12 +5,12 @@ import type { ResourceConfig } from '../../resources/settings.ts';
 import { pathShape, templateParameters } from '../../resources/url-template.ts';
 
 /**
- * Operations of one method whose addresses overlap, and of which one is sold at its own address: a
- * server may run either of them there. One operation may be two resources, if only one of them is
- * sold in place. Each resource is compared with those before it, and named once.
+ * Operations of one method whose addresses overlap, so that a server may run either of them, and of
+ * which one is sold at its own address or on other terms than the other. One operation may be two
+ * resources, if only one of them is sold in place. Each resource is compared with those before it,
+ * and named once.
  */
 export function addressOverlaps(resources: readonly ResourceConfig[]): readonly ConfigProblem[] {
-  if (resources.every(({ address }) => address === undefined)) return [];
   const groups = new Map<string, Group>();
   return resources.flatMap((resource) => {
     const operation = operationOf(resource);
@@ -18,9 +18,19 @@ export function addressOverlaps(resources: readonly ResourceConfig[]): readonly 
     add(groups, operation);
     if (other === undefined) return [];
     const path = `${memberPath('resources', resource.id)}.backend.path`;
-    const message = `must not be an address of resources.${other.id} too while one of them is sold at its own address`;
+    const why =
+      resource.address !== undefined || other.address !== undefined
+        ? 'while one of them is sold at its own address'
+        : 'while their prices or mandates differ: a server may run either of them there';
+    const message = `must not be an address of resources.${other.id} too ${why}`;
     return [{ path, message }];
   });
+}
+
+/** Equal for resources that cost the same and need the same. */
+export function termsOf({ pricing, authorization }: Pick<ResourceConfig, 'pricing' | 'authorization'>): string {
+  const price = pricing.type === 'free' ? '' : `${pricing.units} ${pricing.currency}`;
+  return [price, ...authorization].join(' ');
 }
 
 /** A segment has a parameter, is empty, or is any other text. */
@@ -30,6 +40,8 @@ interface Operation {
   readonly resource: ResourceConfig;
   /** Equal for two that differ in case and in the names of parameters alone. */
   readonly shape: string;
+  /** Equal for two of one price that need the same. */
+  readonly terms: string;
   readonly method: string;
   readonly segments: readonly string[];
   readonly kinds: readonly Kind[];
@@ -55,10 +67,10 @@ interface View {
   readonly found: Map<string, Found>;
 }
 
-/** The first resources of two shapes: of any shape one of them differs. */
 interface Found {
   readonly inPlace: Map<string, ResourceConfig>;
-  readonly elsewhere: Map<string, ResourceConfig>;
+  /** By their terms. */
+  readonly elsewhere: Map<string, Map<string, ResourceConfig>>;
 }
 
 function operationOf(resource: ResourceConfig): Operation {
@@ -66,7 +78,8 @@ function operationOf(resource: ResourceConfig): Operation {
   // Servers may compare paths without regard to case.
   const segments = path.replace(/\?.*/, '').toLowerCase().split('/');
   const kinds = segments.map(kindOf);
-  return { resource, shape: pathShape(path), method, segments, kinds, pattern: `${method} ${kinds.join('/')}` };
+  const terms = termsOf(resource);
+  return { resource, shape: pathShape(path), terms, method, segments, kinds, pattern: `${method} ${kinds.join('/')}` };
 }
 
 function kindOf(segment: string): Kind {
@@ -112,17 +125,21 @@ function show(view: View, operation: Operation): void {
   const text = textAt(operation, view);
   const found = view.found.get(text) ?? { inPlace: new Map(), elsewhere: new Map() };
   view.found.set(text, found);
-  const known = operation.resource.address === undefined ? found.elsewhere : found.inPlace;
-  if (known.size < 2 && !known.has(operation.shape)) known.set(operation.shape, operation.resource);
+  const { resource, shape, terms } = operation;
+  const known = resource.address === undefined ? (found.elsewhere.get(terms) ?? new Map()) : found.inPlace;
+  if (resource.address === undefined) found.elsewhere.set(terms, known);
+  // The first of two shapes are enough: of any shape one of them differs.
+  if (known.size < 2 && !known.has(shape)) known.set(shape, resource);
 }
 
 function textAt({ segments }: Operation, { shared }: View): string {
   return shared.map((at) => segments[at]).join('/');
 }
 
-function colliding({ inPlace, elsewhere }: Found, { resource, shape }: Operation): ResourceConfig | undefined {
+function colliding({ inPlace, elsewhere }: Found, { resource, shape, terms }: Operation): ResourceConfig | undefined {
   const sold = resource.address !== undefined;
   for (const [other, found] of inPlace) if (sold || other !== shape) return found;
-  if (sold) for (const [other, found] of elsewhere) if (other !== shape) return found;
+  for (const [asked, known] of elsewhere)
+    if (sold || asked !== terms) for (const [other, found] of known) if (other !== shape) return found;
   return undefined;
 }

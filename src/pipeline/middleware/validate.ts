@@ -7,13 +7,31 @@ import { advanceCall, callAt, type ResolvedCall } from '../call.ts';
 import { collected, collectsNothing, type FindCollectable } from '../steps/collecting.ts';
 
 /**
+ * Whether a server may take the path of a request, as it was built for a resource, for the path of
+ * an operation that is sold on other terms.
+ */
+type LeadsElsewhere = (resourceId: string, path: string) => boolean;
+
+const ELSEWHERE = {
+  ok: false,
+  problems: [{ path: '$', keyword: 'path', message: 'makes the path of another operation, which is sold by itself' }],
+} as const;
+
+/**
  * Nothing about the input can fail after the payment. An input that was paid for while it was still
  * valid is sent as it was built then. A request without any input that asks for the price is left
  * to `challenge` as it is.
  */
-export function validate(collect: FindCollectable = collectsNothing): RequestHandler {
+export function validate(
+  collect: FindCollectable = collectsNothing,
+  leadsElsewhere: LeadsElsewhere = () => false,
+): RequestHandler {
+  const prepare = ({ resource, input, rawInput }: ResolvedCall): ReturnType<ResolvedCall['resource']['prepare']> => {
+    const prepared = resource.prepare(input, rawInput);
+    return prepared.ok && leadsElsewhere(resource.id, prepared.request.path) ? ELSEWHERE : prepared;
+  };
   const check = (call: ResolvedCall, res: Response, next: NextFunction): Promise<void> | undefined => {
-    const prepared = call.resource.prepare(call.input, call.rawInput);
+    const prepared = prepare(call);
     if (!prepared.ok) {
       if (asksForPrice(call)) {
         next();

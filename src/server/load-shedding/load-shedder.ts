@@ -88,7 +88,7 @@ interface LoadShedderParts {
   readonly onShed: (reason: ShedReason) => void;
   /** Whether the head of a request carries a payment proof. */
   readonly carriesProof: (req: IncomingMessage) => boolean;
-  readonly proofs: Pick<ProofStanding, 'networkOf' | 'of' | 'began'>;
+  readonly proofs: Pick<ProofStanding, 'networkOf' | 'of'>;
   /** Tells calls at the backend's own address and requests that pass; undefined: there are none. */
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
 }
@@ -102,14 +102,12 @@ interface LoadShedderParts {
  * callers without a right first, and in its own format.
  */
 export function createLoadShedder(parts: LoadShedderParts): LoadShedder {
-  const { queue, mounts, proofs } = parts;
+  const { queue, mounts } = parts;
   return function shedLoad(req, res, begin) {
     const path = rawPath(req.url ?? '');
     const channel = mounts.get(path);
     const kind = kindOf(req, path, channel, parts);
-    const admitted = queue.admits(kind);
-    if (kind === 'proof' && admitted) proofs.began(req);
-    if (admitted) return 'goes_on';
+    if (queue.admits(kind)) return 'goes_on';
     if (queue.enter(new Waiting(req, res, kind, channel, begin, parts))) return 'waits';
     return refuse(req, res, kind, channel, parts) ? 'refused' : 'goes_on';
   };
@@ -183,7 +181,6 @@ class Waiting implements WaitingCall {
   }
 
   begin(): void {
-    if (this.kind === 'proof') this.#parts.proofs.began(this.#req);
     this.#begin(this.#req, this.#res);
   }
 

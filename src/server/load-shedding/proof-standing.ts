@@ -22,7 +22,7 @@ export type NoteProof = (req: IncomingMessage, came: 'bought' | 'refused') => vo
  */
 export class ProofStanding {
   readonly #networkOf: ClientOf;
-  /** Requests left that go first; 0 for a connection whose last proof bought nothing. */
+  /** Requests left that go first; 0 for a connection whose last proof was refused. */
   readonly #connections = new WeakMap<Socket, number>();
   readonly #refusals = new RecentMap<{ inSuccession: number }>(MAX_NETWORKS);
 
@@ -45,11 +45,6 @@ export class ProofStanding {
       return 'paid';
     }
     return (this.#refusals.use(network)?.inSuccession ?? 0) < REFUSED_IN_SUCCESSION ? 'usual' : 'failed';
-  }
-
-  /** A call with a proof begins: it buys nothing until it is noted to. */
-  began({ socket }: IncomingMessage): void {
-    this.#connections.set(socket, 0);
   }
 
   readonly note: NoteProof = (req, came) => {
