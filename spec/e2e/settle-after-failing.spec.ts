@@ -41,7 +41,9 @@ describe('a merchant that fails three of ten calls, settled after them', () => {
     };
     backend = await startSampleBackend({ routes: [route('GET', '/reports/\\d+', answer)] });
     const parts = { chain, backendUrl: backend.url, facilitator: { mode: 'local' } } as const;
-    gateway = await openGateway({ ...parts, overrides: settledAfter() });
+    // Each failed call counts as unpaid work: with less of it the payment would come first.
+    const limits = { unpaidWork: { perResource: CALLS, perNetwork: CALLS, all: CALLS } };
+    gateway = await openGateway({ ...parts, overrides: { ...settledAfter(), limits } });
     buyers = await Promise.all(Array.from({ length: BUYERS }, () => createBuyer(chain)));
   });
   after(async () => {

@@ -57,8 +57,8 @@ describe('where the rest passes, a path that is no route', () => {
   for (const path of [
     ...['/', '//', '/nowhere', '/nowhere?x=%zz&y', '/favicon.ico', '/api', '/api/', '/api/resource', '/.well-known'],
     ...['/.well-known/security.txt', '/health/', '/HEALTH', '/%68ealth', '//ready', '/mcpx', '/consoles', '/acpx'],
-    ...['/a//b', '/caf%E9', '/files/a%2Fb', '/x;jsessionid=1', '/search?back=/reports/Berlin', '/reports'],
-    ...['/reports/Berlin/today', '/metrics', '/drain', '/admin', '/users/7'],
+    ...['/a//b', '/caf%E9', '/files/a%2Fb', '/x;jsessionid=1', '/search?back=/places/Berlin', '/reports'],
+    ...['/metrics', '/drain', '/admin', '/users/7'],
   ])
     it(`${path} passes as it is written, with every method but TRACE, and with a body`, async () => {
       for (const method of PASSING) await assertPasses(world, method, path);

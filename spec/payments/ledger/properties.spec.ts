@@ -30,6 +30,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   'a final state never changes, nor anything with it': ({ call, before, after }) => {
     if (before === undefined || !isFinal(before.state)) return false;
+    // That its answer was sold to another payment.
+    if (call.kind === 'note' && before.state === 'refused') {
+      const { step, bought } = { ...before };
+      assert.deepEqual({ ...after, step, bought }, { ...before, step, bought });
+      return true;
+    }
     // What the operator does, and nothing else.
     if (after !== before)
       assert.ok(call.kind === 'advance' && after !== undefined && BY_OPERATOR[before.state]?.includes(after.state));
