@@ -154,7 +154,7 @@ describe('the example of a web site', () => {
     const { code, errors, lines } = await acg(folder, ['validate']);
     assert.equal(code, 0);
     assert.match(errors, /^warning: storage\.sealing\.keys.*\n$/);
-    assert.match(lines[0] ?? '', /; unread bodies that pass: at most 128 MB;/);
+    assert.match(lines[0] ?? '', /; unread bodies that pass: at most 256 MB;/);
   });
 
   it('spells out defaults, but for what it excludes and the header it takes', () => {

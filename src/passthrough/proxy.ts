@@ -31,18 +31,11 @@ export interface BackendProxy {
 const UNUSED_MS = 1_500;
 /** Connections that are kept for the next requests. */
 const MAX_UNUSED = 64;
-const CONNECTIONS = {
-  keepAlive: true,
-  maxFreeSockets: MAX_UNUSED,
-  timeout: UNUSED_MS,
-  // Node reads 64 KiB at a time: one such read waits for a caller that does not read, not two.
-  highWaterMark: 16_384,
-} as const;
 
 /** `origin`: scheme, host and port of the backend. */
 export function createProxy(origin: string): BackendProxy {
   // Not bounded here: who waits for a connection in its queue could not be ended from outside.
-  const agent = new http.Agent(CONNECTIONS);
+  const agent = new http.Agent({ keepAlive: true, maxFreeSockets: MAX_UNUSED, timeout: UNUSED_MS });
   const middleware = createProxyMiddleware<Request, Response>({
     // Not the text, which would be read as a URL twice for each request.
     target: new URL(origin),

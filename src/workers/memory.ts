@@ -13,7 +13,7 @@ export function memoryOfWorkers(workers: number): number {
 }
 
 /** What a passed exchange buffers whose reader has stopped, megabytes; measured. */
-const RELAYED_MB = 0.25;
+const RELAYED_MB = 0.5;
 
 /** Megabytes of so many passed exchanges, event streams and WebSockets that no reader reads. */
 export function memoryOfRelays(places: number): number {
