@@ -15,6 +15,8 @@ export interface WorldParts {
   readonly storage: { readonly sqlite: { readonly path: string } } | { readonly redis: { readonly url: string } };
   readonly facilitator: { readonly mode: 'local' } | { readonly mode: 'remote'; readonly url: string };
   readonly ports: { readonly agents: number; readonly management: number };
+  /** Default: where it listens. */
+  readonly publicBaseUrl?: string;
   /** Default: a fresh address. */
   readonly payTo?: string;
   /** Default: no operator token, so no operator routes. */
@@ -36,10 +38,10 @@ export const CURRENCY = 'TUSD';
 
 /** The gateway configuration of the local world, ready for `writeConfig`. */
 export function worldConfig(parts: WorldParts): ConfigObject {
-  const { chain, ports } = parts;
+  const { chain, ports, publicBaseUrl = `http://127.0.0.1:${ports.agents}` } = parts;
   const config: ConfigObject = {
     version: 1,
-    merchant: { id: 'market-shop', name: 'Market Shop', publicBaseUrl: `http://127.0.0.1:${ports.agents}` },
+    merchant: { id: 'market-shop', name: 'Market Shop', publicBaseUrl },
     server: {
       host: '127.0.0.1',
       port: ports.agents,

@@ -7,7 +7,7 @@ import {
   startGatewayProcess,
 } from '../../tools/local-world/gateway-process.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
-import { type ConfigObject, merged, type WorldParts, worldConfig, writeConfig } from './config.ts';
+import { type ConfigObject, type WorldParts, worldConfig, writeConfig } from './config.ts';
 import { freePorts } from './ports.ts';
 
 export type { GatewayProcess, LogLine } from '../../tools/local-world/gateway-process.ts';
@@ -48,8 +48,7 @@ export async function prepareGateway(directory: string, parts: PreparedParts): P
   const storage = parts.storage ?? { sqlite: { path: join(directory, `${ports.agents}.db`) } };
   const baseUrl = `http://127.0.0.1:${ports.agents}`;
   const publicBaseUrl = publicUrlOf(JSON.stringify(storage), baseUrl);
-  const overrides = merged({ merchant: { publicBaseUrl } }, parts.overrides ?? {});
-  const config = worldConfig({ ...parts, ports, storage, overrides });
+  const config = worldConfig({ ...parts, ports, storage, publicBaseUrl });
   const configPath = join(directory, `${ports.agents}.yaml`);
   await writeConfig(configPath, config);
   return {

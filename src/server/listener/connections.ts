@@ -89,6 +89,20 @@ function linger(res: http.ServerResponse): void {
   res.once('finish', () => setTimeout(() => socket.destroy(), LINGER_MS).unref());
 }
 
+/** Tells the reader of a body that no more of it comes, also one that begins to read later. */
+function failReading(req: http.IncomingMessage, error: Error): void {
+  if (req.listenerCount('error') > 0) {
+    req.emit('error', error);
+    return;
+  }
+  const tell = (event: string | symbol): void => {
+    if (event !== 'error') return;
+    req.off('newListener', tell);
+    process.nextTick(() => req.emit('error', error));
+  };
+  req.on('newListener', tell);
+}
+
 /** Answers bytes that are no request, and ends their connections. */
 export class Faults {
   readonly #onRefused: RefusalListener;
@@ -122,7 +136,7 @@ export class Faults {
     running.once('finish', () => socket.end());
     running.once('close', () => socket.destroy());
     const { req } = running;
-    if (!req.complete && req.listenerCount('error') > 0) req.emit('error', late ?? error);
+    if (!req.complete) failReading(req, late ?? error);
   }
 
   /** Refuses a CONNECT. Node no longer watches its connection: an error would end the process. */

@@ -172,7 +172,7 @@ export const HEAD_CASES: readonly FramingCase[] = [
   {
     name: 'garbage behind a call',
     sends: `${good('a')}GARBAGE\r\n\r\n`,
-    answered: [200],
+    answered: [200, 400],
     meant: ['a'],
     leaves: 'closed',
   },
