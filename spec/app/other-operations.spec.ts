@@ -16,7 +16,7 @@ const selling = (path: string, pricing: object, schema: object = {}) => ({
   pricing,
 });
 
-/** What a server runs that decodes a path before it routes it and knows formats; undefined: the free one. */
+/** The dear operation that a server runs which decodes paths and knows formats; else undefined. */
 function dearOf(target: string): string | undefined {
   const { pathname, searchParams } = new URL(target, 'http://x');
   const decoded = decodeURIComponent(pathname);

@@ -153,7 +153,7 @@ function introduce({ world, merchantUrl, checkout }: Stage): string {
   const operator = `-H 'Authorization: Bearer ${adminToken}'`;
   return `
 Gateway        ${baseUrl}
-Console        ${baseUrl}/console
+Console        ${baseUrl.replace('127.0.0.1', 'localhost')}/console
 Management     ${managementUrl}
 Merchant       ${merchantUrl}, and ${checkout.url} for checkouts
 Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address})

@@ -193,7 +193,7 @@ describe('two resources at one address', () => {
   });
 });
 
-/** Whether a server may run either at one address, and one of them is sold there or on other terms. */
+/** Whether a server may run either at one address, and one is sold there or on other terms. */
 function collide(one: ResourceConfig, other: ResourceConfig): boolean {
   const alike = one.authorization.length === other.authorization.length;
   if (one.address === undefined && other.address === undefined && alike) return false;

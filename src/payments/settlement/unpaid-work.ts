@@ -166,7 +166,8 @@ export function createUnpaidWork(
   const takeShared = async (call: WorkFor, own: Place, { work, processes }: SharedParts) => {
     const bounds = limitsOf(call).map(([holder, limit]) => [holder, limit * processes] as const);
     const holders = [...bounds.map(([holder]) => holder), payerOf(call)];
-    const name = randomUUID();
+    // The place of an attempt that died is that of the next one.
+    const name = call.payId;
     for (const giveUpAt = time.now() + SLOT_WAIT_MS; ; await time.sleep(SHARED_PAUSE_MS)) {
       const full = await work.take(name, [...bounds, [payerOf(call), 1]], call.atMostMs);
       if (full === undefined) break;

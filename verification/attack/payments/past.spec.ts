@@ -205,6 +205,6 @@ describe('a proof that is cancelled, used or for another offer', () => {
   proven(
     'X13',
     'spec/payments/x402/local/local-rail.spec.ts',
-    'counts a payment that a stranger slips in between simulation and broadcast',
+    'recognises a payment that a stranger slips in between simulation and broadcast',
   );
 });
