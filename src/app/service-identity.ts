@@ -4,6 +4,7 @@
  */
 
 import type { GatewayConfig } from '../config/document/config.ts';
+import { isLoopbackUrl } from '../config/document/endpoints.ts';
 import { ConfigError } from '../problems/problem.ts';
 import type { Store } from '../store/port/store.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -17,7 +18,7 @@ const NAME = 'service';
  * @throws ConfigError where that is another one
  */
 export async function requireService(
-  { secrets }: Pick<Store, 'secrets'>,
+  { secrets, name }: Pick<Store, 'secrets' | 'name'>,
   { id, publicBaseUrl, formerBaseUrls }: GatewayConfig['merchant'],
   log: Log,
 ): Promise<void> {
@@ -26,6 +27,8 @@ export async function requireService(
     return publicBaseUrl;
   });
   if (known === publicBaseUrl || formerBaseUrls.includes(known)) return;
+  // A trial on one machine, whose ports may change from start to start.
+  if (name === 'sqlite' && isLoopbackUrl(known) && isLoopbackUrl(publicBaseUrl)) return;
   const message =
     `is ${publicBaseUrl}, and merchant.id ${id} in this store is the service at ${known}: give each service an id of its own. ` +
     'Where this service has moved, name its earlier address in merchant.formerBaseUrls';
