@@ -113,7 +113,7 @@ async function simulated(
 }
 
 /** Undefined for what is no wrapper (ERC-6492), for one of garbage, or around nothing. */
-export function innerSignature(wrapped: Hex): Hex | undefined {
+export function innerSignature(wrapped: `0x${string}`): `0x${string}` | undefined {
   try {
     if (!isErc6492Signature(wrapped)) return undefined;
     const { signature } = parseErc6492Signature(wrapped);
