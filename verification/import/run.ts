@@ -6,6 +6,7 @@ import { sampleResources } from '../../spec/support/resources.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { FORM_TYPE } from '../../src/resources/backend-request.ts';
+import { templateParameters } from '../../src/resources/url-template.ts';
 import { type Import, importOpenApi } from '../../tools/import/import.ts';
 import { type Amount, inputFor } from './inputs.ts';
 import { type Merchant, startMerchant } from './merchant.ts';
@@ -95,7 +96,7 @@ async function failure(
 ): Promise<string | undefined> {
   let why = '';
   for (let choice = 0; choice < CHOICES; choice += 1) {
-    const input = inputFor(resource.inputSchema ?? {}, amount, choice);
+    const input = plainInPath(resource.backend.path, inputFor(resource.inputSchema ?? {}, amount, choice));
     const response = await gateway.invoke(id, input);
     const answer = await response.text();
     if (response.ok) {
@@ -143,4 +144,13 @@ function isRead(sent: Json, read: Json | undefined): boolean {
     );
   if (isObject(sent)) return isObject(read) && Object.entries(sent).every(([name, item]) => isRead(item, read[name]));
   return String(sent) === String(read);
+}
+
+/** Without the separators that a path value may have only where its schema lists them. */
+function plainInPath(path: string, input: JsonObject): JsonObject {
+  const plain = templateParameters(path).flatMap((name) => {
+    const value = input[name];
+    return typeof value === 'string' ? [[name, value.replaceAll(/[/\\;?#%]/g, '_')] as const] : [];
+  });
+  return { ...input, ...Object.fromEntries(plain) };
 }
