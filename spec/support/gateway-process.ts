@@ -47,7 +47,8 @@ export async function prepareGateway(directory: string, parts: PreparedParts): P
   const ports = parts.ports ?? (await twoFreePorts());
   const storage = parts.storage ?? { sqlite: { path: join(directory, `${ports.agents}.db`) } };
   const baseUrl = `http://127.0.0.1:${ports.agents}`;
-  const publicBaseUrl = publicUrlOf(JSON.stringify(storage), baseUrl);
+  const { id } = worldConfig({ ...parts, ports, storage })['merchant'] as { readonly id: string };
+  const publicBaseUrl = publicUrlOf(JSON.stringify([storage, id]), baseUrl);
   const config = worldConfig({ ...parts, ports, storage, publicBaseUrl });
   const configPath = join(directory, `${ports.agents}.yaml`);
   await writeConfig(configPath, config);
@@ -64,10 +65,10 @@ export async function prepareGateway(directory: string, parts: PreparedParts): P
 
 const publicUrls = new Map<string, string>();
 
-/** Gateways over one store are replicas of one service, which has one public URL. */
-function publicUrlOf(store: string, baseUrl: string): string {
-  const known = publicUrls.get(store) ?? baseUrl;
-  publicUrls.set(store, known);
+/** Gateways of one merchant over one store are replicas, which have one public URL. */
+function publicUrlOf(service: string, baseUrl: string): string {
+  const known = publicUrls.get(service) ?? baseUrl;
+  publicUrls.set(service, known);
   return known;
 }
 

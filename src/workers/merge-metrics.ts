@@ -29,6 +29,7 @@ export const GAUGE_RULES: Readonly<Record<string, GaugeRule>> = {
   acg_fence_held: 'sum',
   acg_lifecycle: 'max',
   acg_merchant_exposed: 'max',
+  acg_passthrough_event_streams: 'sum',
   acg_passthrough_running: 'sum',
   acg_passthrough_upgrades_open: 'sum',
   acg_passthrough_waiting: 'sum',

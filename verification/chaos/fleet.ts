@@ -173,7 +173,7 @@ function configuration(
     payTo,
     overrides: {
       merchant: { id: MERCHANT_ID, publicBaseUrl },
-      // No other store is paid to this payee: a settlement without a verdict ends by what the chain shows.
+      // A settlement without a verdict ends by what the chain shows.
       payments: { x402: { keepAnswerSeconds: 3_600, payToExclusive: true } },
       protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
       storage: { eventsMaxLength: EVERYTHING, receiptsMaxLength: EVERYTHING, sealing: SEALING },

@@ -15,7 +15,8 @@ describe('backend.passthrough', () => {
 
   it('passes every path but usual pages of operators when nothing else is said', () => {
     const { exclude, ...others } = passthrough({});
-    assert.deepEqual(others, { include: undefined, websocket: true, idleTimeoutMs: 60_000, preserveHost: true });
+    const defaults = { include: undefined, websocket: true, idleTimeoutMs: 60_000, preserveHost: true };
+    assert.deepEqual(others, { ...defaults, allow: [], allowHeaders: [] });
     for (const path of ['/actuator', '/admin', '/debug', '/metrics', '/server-status', '/.env', '/.git'])
       assert.ok(exclude.includes(path), path);
   });
@@ -28,7 +29,8 @@ describe('backend.passthrough', () => {
   });
 
   it('takes the other settings as they are', () => {
-    const settings = { websocket: false, idleTimeoutMs: 1_000, preserveHost: false };
+    const switches = { websocket: false, idleTimeoutMs: 1_000, preserveHost: false };
+    const settings = { ...switches, allow: ['/a=b'], allowHeaders: ['x-method'] };
     assert.deepEqual(passthrough({ ...settings, exclude: [] }), { ...settings, include: undefined, exclude: [] });
   });
 
