@@ -74,8 +74,9 @@ export interface Place {
 }
 
 /**
- * Bounds unpaid work. A payer has one such call at a time: with one purse it cannot show the same
- * money to several.
+ * Bounds unpaid work. A payer has one such call of a process at a time: with one purse it cannot
+ * show the same money to several. The store does not share this bound, because the place of a
+ * process that died would stop its payer.
  */
 export interface UnpaidWork {
   /**
@@ -165,11 +166,11 @@ export function createUnpaidWork(
   /** The same place in the store, which calls of other processes may have. */
   const takeShared = async (call: WorkFor, own: Place, { work, processes }: SharedParts) => {
     const bounds = limitsOf(call).map(([holder, limit]) => [holder, limit * processes] as const);
-    const holders = [...bounds.map(([holder]) => holder), payerOf(call)];
+    const holders = bounds.map(([holder]) => holder);
     // The place of an attempt that died is that of the next one.
     const name = call.payId;
     for (const giveUpAt = time.now() + SLOT_WAIT_MS; ; await time.sleep(SHARED_PAUSE_MS)) {
-      const full = await work.take(name, [...bounds, [payerOf(call), 1]], call.atMostMs);
+      const full = await work.take(name, bounds, call.atMostMs);
       if (full === undefined) break;
       const { holder, spentForMs } = full;
       if (spentForMs > 0) spentByAll.set(holder, time.now() + Math.min(spentForMs, SPENT_MS));

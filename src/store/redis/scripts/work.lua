@@ -28,8 +28,7 @@ if plan.command == 'take' then
   return { 0, 0 }
 end
 
--- The last holder, the payer, has one call at a time, whatever became of the one before.
-for at = 2, plan.command == 'free' and #KEYS or #KEYS - 2, 2 do
+for at = 2, #KEYS, 2 do
   if plan.command == 'free' then
     redis.call('ZREM', KEYS[at], plan.unpaid)
   elseif plan.unpaid then
