@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import querystring from 'node:querystring';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { send, sharedRoutes } from '../routes/world.ts';
@@ -19,8 +20,9 @@ const selling = (path: string, pricing: object, schema: object = {}) => ({
 /** The dear operation that a server runs which decodes paths and knows formats; else undefined. */
 function dearOf(target: string): string | undefined {
   const { pathname, searchParams } = new URL(target, 'http://x');
-  const decoded = decodeURIComponent(pathname);
-  const path = decodeURIComponent(decoded.replace(/%(?![0-9a-f]{2})/gi, '%25'))
+  // Takes bytes that are no UTF-8 as well, as lenient servers do.
+  const path = querystring
+    .unescape(querystring.unescape(pathname))
     .toLowerCase()
     .replace(/[;?#].*$/, '')
     .replaceAll('\\', '/')
