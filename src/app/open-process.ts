@@ -140,6 +140,7 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
     proofs,
     routeOf,
     onShed: (shed) => log.warn({ shed }, 'busy: calls were refused'),
+    onLost: (slots) => log.error({ slots }, 'a bug: slots outlived the longest call and are free again; restart'),
     ...(parts.loop === undefined ? {} : { loop: parts.loop }),
   });
   const budget = createAnswerBudget(() => now().limits.maxBufferedBytes);
@@ -176,6 +177,7 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
     fenced: () => fence.up(),
     bypassed: exposed,
     backendReachable: backend.reachable,
+    faulty: () => loadShedding.lost() > 0,
     onChange: healthLog(log),
   });
   showProcessGauges(metrics, {

@@ -13,6 +13,7 @@ const parts = {
   carriesProof: () => false,
   proofs: new ProofStanding(() => '-'),
   onShed: () => undefined,
+  onLost: () => undefined,
 };
 
 describe('a load shedder, for an adapter that answers itself', () => {
@@ -53,6 +54,30 @@ describe('a load shedder, for an adapter that answers itself', () => {
       opened.slots.take()();
       assert.equal(shedding(), 'overload');
       assert.equal(opened.shed().overload, 1);
+    } finally {
+      opened.close();
+    }
+  });
+
+  it('frees and tells the slots of both that outlive the longest call', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const now = t.mock.method(performance, 'now');
+    const told: number[] = [];
+    const opened = openLoadShedder({ ...parts, onLost: (slots) => void told.push(slots) });
+    try {
+      const cap = createSlots(1);
+      opened.sheddingFor(cap);
+      for (const slots of [opened.slots, cap]) slots.take()();
+      for (const [minutes, lost] of [
+        [3, 0],
+        [5, 2],
+      ] as const) {
+        const at = minutes * 60_000 + performance.now();
+        now.mock.mockImplementation(() => at);
+        t.mock.timers.tick(1_000);
+        assert.equal(opened.lost(), lost);
+      }
+      assert.deepEqual([told, opened.slots.inFlight(), cap.free()], [[2], 0, true]);
     } finally {
       opened.close();
     }

@@ -34,4 +34,21 @@ describe('slots', () => {
     work();
     assert.equal(freed, 1);
   });
+
+  it('of calls that began long ago come back, but for those whose answers go out', () => {
+    let freed = 0;
+    const slots = createSlots(3, () => {
+      freed += 1;
+    });
+    let answering = true;
+    const lost = slots.take()();
+    slots.take(() => answering)();
+    assert.equal(slots.freeLost(0), 0, 'they began later');
+    const now = performance.now() + 1;
+    assert.deepEqual([slots.freeLost(now), slots.inFlight(), freed], [1, 1, 1]);
+    lost();
+    assert.deepEqual([slots.inFlight(), freed], [1, 1], 'a slot comes back once');
+    answering = false;
+    assert.deepEqual([slots.freeLost(now), slots.inFlight()], [1, 0]);
+  });
 });

@@ -7,7 +7,10 @@ describe('a backend that can be called past the gateway', () => {
   let monitor: Monitor;
   afterEach(() => monitor.close());
 
-  function watch(adapters: readonly string[], facts: { bypassed: boolean; draining: boolean }): Monitor {
+  function watch(
+    adapters: readonly string[],
+    facts: { bypassed: boolean; draining: boolean; faulty?: boolean },
+  ): Monitor {
     monitor = startMonitor({
       store: { name: 'sqlite', kind: 'store', look: async () => ({ found: 'ok' }) },
       paymentProviders: [],
@@ -15,6 +18,7 @@ describe('a backend that can be called past the gateway', () => {
       adapters,
       gate: { draining: () => facts.draining },
       bypassed: () => facts.bypassed,
+      faulty: () => facts.faulty === true,
       onChange: () => undefined,
     });
     return monitor;
@@ -36,6 +40,11 @@ describe('a backend that can be called past the gateway', () => {
       facts.bypassed = false;
       assert.deepEqual((await watched.readiness()).adapters[0], { name: warned, status: 'pass' });
     });
+
+  it('a process that only a restart mends is not ready', async () => {
+    const { ready, adapters } = await watch(['http'], { bypassed: false, draining: false, faulty: true }).readiness();
+    assert.deepEqual([ready, adapters], [false, [{ name: 'http', status: 'fail', detail: 'adapter-degraded' }]]);
+  });
 
   it('a drain is shown instead', async () => {
     const watched = watch(['http'], { bypassed: true, draining: true });

@@ -4,9 +4,8 @@
  */
 
 import type { Response } from 'express';
-import { onceClosed } from '../../server/http/once-closed.ts';
 import type { Shedding } from '../../server/load-shedding/load-shedder.ts';
-import type { Slots } from '../../server/load-shedding/slots.ts';
+import { type Slots, takeSlot } from '../../server/load-shedding/slots.ts';
 import { busy } from './error.ts';
 
 /** What decides whether a call is admitted. */
@@ -33,12 +32,7 @@ export type Admission = (res: Response) => () => void;
 export function createAdmission({ gate, shedding, slots }: AdmissionParts): Admission {
   return function admit(res) {
     if (!gate.accepting() || shedding() !== undefined) throw busy();
-    const leave = slots.map((slot) => {
-      const hold = slot.take();
-      onceClosed(res, hold());
-      return hold();
-    });
-    const ends = [gate.begin(), ...leave];
+    const ends = [gate.begin(), ...slots.map((each) => takeSlot(each, res)())];
     return () => {
       for (const end of ends) end();
     };

@@ -11,6 +11,11 @@ import { createSlots, type Slots } from './slots.ts';
 
 /** Between two reports of shed calls, milliseconds: one for each call would cost more than it. */
 const REPORT_MS = 1_000;
+/**
+ * No call takes longer, milliseconds: 120 s of a backend (contract 3), 60 s of its settlement, and
+ * some for its waits.
+ */
+const LONGEST_CALL_MS = 240_000;
 
 /** How many calls were refused, by reason. */
 type ShedCount = Readonly<Record<ShedReason, number>>;
@@ -34,6 +39,8 @@ interface OpenLoadShedderParts {
   readonly routeOf?: ((req: IncomingMessage) => { readonly kind: string }) | undefined;
   /** Called with what was shed since the last time, at most once in REPORT_MS. */
   readonly onShed: (shed: ShedCount) => void;
+  /** Called with the number of slots that outlived the longest call and are free again. */
+  readonly onLost: (slots: number) => void;
   /** What the event loop does; this process's own unless given. */
   readonly loop?: () => EventLoopLag;
 }
@@ -46,9 +53,11 @@ export interface OpenedLoadShedder {
    * A decision at once, for an adapter that answers itself, with a cap of its own beside that of
    * all calls. A call that gets a reason is counted as shed and must be refused.
    */
-  sheddingFor(cap: Pick<Slots, 'free'>): Shedding;
+  sheddingFor(cap: Slots): Shedding;
   /** Since the start. */
   shed(): ShedCount;
+  /** Slots that outlived the longest call, since the start: more than 0 is a bug. */
+  lost(): number;
   /** Calls that wait for their turn. */
   waiting(): number;
   close(): void;
@@ -56,7 +65,7 @@ export interface OpenedLoadShedder {
 
 /** Opens the load shedder, which watches the event loop until it is closed. */
 export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder {
-  const { maxInFlight, processes, mounts, lifecycle, carriesProof, proofs, routeOf, onShed } = parts;
+  const { maxInFlight, processes, mounts, lifecycle, carriesProof, proofs, routeOf, onShed, onLost } = parts;
   const turns = new Turns();
   const limit = new InFlightLimit();
   const slots = createSlots(maxInFlight, () => {
@@ -73,6 +82,14 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
   const shed = { overload: 0, in_flight: 0 };
   let reported: ShedCount = { ...shed };
   let reportedAt = performance.now();
+  const allSlots = new Set([slots]);
+  let lost = 0;
+  const freeLost = (now: number): void => {
+    let count = 0;
+    for (const each of allSlots) count += each.freeLost(now - LONGEST_CALL_MS);
+    lost += count;
+    if (count > 0) onLost(count);
+  };
   const report = (now: number): void => {
     reportedAt = now;
     const since = { overload: shed.overload - reported.overload, in_flight: shed.in_flight - reported.in_flight };
@@ -83,7 +100,9 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
     const now = performance.now();
     limit.judge(read());
     queue.tick();
-    if (now - reportedAt >= REPORT_MS) report(now);
+    if (now - reportedAt < REPORT_MS) return;
+    report(now);
+    freeLost(now);
   }, JUDGE_MS).unref();
   const count = (reason: ShedReason): void => {
     shed[reason] += 1;
@@ -102,6 +121,7 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
     }),
     slots,
     sheddingFor(cap) {
+      allSlots.add(cap);
       return function shedAndCount() {
         turns.came();
         const reason = reasonFor(slots, cap, limit);
@@ -110,6 +130,7 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
       };
     },
     shed: () => ({ ...shed }),
+    lost: () => lost,
     waiting: () => queue.waiting(),
     close() {
       clearInterval(watch);

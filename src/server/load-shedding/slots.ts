@@ -1,5 +1,8 @@
 /** The slots of a process or of an adapter: how many calls may be in flight. */
 
+import type { ServerResponse } from 'node:http';
+import { onceClosed } from '../http/once-closed.ts';
+
 /** Adds a hold on a slot; the result lets go of it, and the last one to do so frees the slot. */
 export type Hold = () => () => void;
 
@@ -7,9 +10,14 @@ export type Hold = () => () => void;
 export interface Slots {
   /** Whether one more call may be admitted. */
   free(): boolean;
-  /** Takes a slot, free or not, until all holds on it end; the first hold must be added at once. */
-  take(): Hold;
+  /**
+   * Takes a slot, free or not, until all holds on it end; the first hold must be added at once.
+   * `isAnswering`: whether bytes of the answer still go out, which may take long.
+   */
+  take(isAnswering?: () => boolean): Hold;
   inFlight(): number;
+  /** Frees the slots of calls that began before and do not answer. @returns how many */
+  freeLost(beganBefore: number): number;
 }
 
 /**
@@ -19,22 +27,38 @@ export interface Slots {
  */
 export function createSlots(atMost: number | (() => number), onFreed?: () => void): Slots {
   const bound = typeof atMost === 'number' ? () => atMost : atMost;
-  let inFlight = 0;
+  /** In the order of their beginnings, on the clock of `performance.now()`. */
+  const taken = new Set<{ readonly since: number; readonly isAnswering: () => boolean }>();
   return {
-    free: () => inFlight < bound(),
-    take() {
-      inFlight += 1;
+    free: () => taken.size < bound(),
+    take(isAnswering = () => false) {
+      const slot = { since: performance.now(), isAnswering };
+      taken.add(slot);
       let holds = 0;
       return () => {
         holds += 1;
         return () => {
           holds -= 1;
-          if (holds > 0) return;
-          inFlight -= 1;
-          onFreed?.();
+          if (holds === 0 && taken.delete(slot)) onFreed?.();
         };
       };
     },
-    inFlight: () => inFlight,
+    inFlight: () => taken.size,
+    freeLost(beganBefore) {
+      const before = taken.size;
+      for (const slot of taken) {
+        if (slot.since >= beganBefore) break;
+        if (slot.isAnswering() || !taken.delete(slot)) continue;
+        onFreed?.();
+      }
+      return before - taken.size;
+    },
   };
+}
+
+/** Takes a slot for the call that this response answers, until the response is closed at least. */
+export function takeSlot(slots: Slots, res: ServerResponse): Hold {
+  const hold = slots.take(() => res.headersSent && !res.closed && !res.req.socket.destroyed);
+  onceClosed(res, hold());
+  return hold;
 }

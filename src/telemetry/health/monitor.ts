@@ -63,6 +63,8 @@ export function startMonitor(options: {
   readonly bypassed?: () => boolean;
   /** Whether the backend can be reached; if not, that degrades the first adapter too. */
   readonly backendReachable?: () => boolean;
+  /** Whether a bug of the gateway showed that only a restart ends; fails the first adapter. */
+  readonly faulty?: () => boolean;
   readonly onChange: (name: string, state: CheckState, cause: string | undefined) => void;
 }): Monitor {
   const others = [...options.paymentProviders, ...options.authorizationProviders];
@@ -105,10 +107,11 @@ export function startMonitor(options: {
   const adapterCheck = (name: string): ReadinessCheck => {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
     if (!started) return { name, status: 'fail', detail: 'starting' };
-    // Only one adapter warns: the warning is about the backend, not about a protocol.
-    const degraded = options.bypassed?.() === true || options.backendReachable?.() === false;
+    // Only one adapter warns or fails: it is about the backend or the process, not about a protocol.
+    const faulty = options.faulty?.() === true;
+    const degraded = faulty || options.bypassed?.() === true || options.backendReachable?.() === false;
     return degraded && name === options.adapters[0]
-      ? { name, status: 'warn', detail: 'adapter-degraded' }
+      ? { name, status: faulty ? 'fail' : 'warn', detail: 'adapter-degraded' }
       : { name, status: 'pass' };
   };
   return {
