@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { openTestbed, type Testbed } from '../../support/testbed.ts';
-import { envelopeOf, exchange, invoke } from './raw.ts';
+import { closeOf, dial, envelopeOf, exchange, invoke, received } from './raw.ts';
 
 describe('a request to the gateway', () => {
   let testbed: Testbed;
@@ -12,15 +13,14 @@ describe('a request to the gateway', () => {
 
   it('with Expect: 100-continue may send its body, which reaches the backend without its headers', async () => {
     testbed.backend.forget();
-    const answer = await exchange(testbed.gateway.url, [
-      invoke('free_echo', [
-        'Expect: 100-continue',
-        'Content-Length: 7',
-        'Authorization: Bearer mine',
-        'Connection: close',
-      ]),
-      '{"a":1}',
-    ]);
+    const socket = await dial(testbed.gateway.url);
+    const text = received(socket);
+    const fields = ['Expect: 100-continue', 'Content-Length: 7', 'Authorization: Bearer mine', 'Connection: close'];
+    socket.write(invoke('free_echo', fields));
+    await once(socket, 'data');
+    socket.write('{"a":1}');
+    await closeOf(socket);
+    const answer = text();
     assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
     assert.ok(answer.endsWith('{"a":1}'));
     const [request] = testbed.backend.requests;

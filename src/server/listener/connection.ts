@@ -7,6 +7,9 @@ import type { Place } from '../../linked-list.ts';
 import { onceClosed } from '../http/once-closed.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
 
+/** From so many bytes behind a running request on, the socket reads no more. */
+const MOST_BEHIND = 65_536;
+const NOTHING = Buffer.alloc(0);
 /** The last bytes of every head and of every chunked body, behind the end of another line. */
 const EMPTY_LINE = '\n\r\n';
 
@@ -40,7 +43,8 @@ interface ConnectionParts {
  * Stands between a socket and Node's parser, which makes a request and a response of everything
  * that it is given: 64 KiB of heads are some thousand of them before the first one is answered.
  * Here the parser gets pieces that end where a message may end, and no piece behind a request
- * until that one is answered. Meanwhile the socket keeps the rest and reads no more.
+ * until that one is answered. The rest waits here, not in the socket: a socket with unread bytes
+ * does not tell that its client has left.
  */
 export class Connection {
   readonly socket: Socket;
@@ -62,8 +66,10 @@ export class Connection {
   #headEnd = 0;
   /** What came with the piece that the parser has now. */
   #behind: Buffer | undefined;
+  /** What came behind the running request. */
+  #waiting: Buffer = NOTHING;
   #waits = false;
-  #reads: 'all' | 'body' | 'nothing' | 'upgraded' = 'all';
+  #reads: 'all' | 'body' | 'dropped' | 'nothing' | 'upgraded' = 'all';
 
   constructor({ socket, client, onWaiting }: ConnectionParts) {
     this.socket = socket;
@@ -85,7 +91,7 @@ export class Connection {
 
   /** Whether closing it ends no request. */
   get isIdle(): boolean {
-    return this.#reads !== 'upgraded' && this.#mayBegin && this.socket.readableLength === 0;
+    return this.#reads !== 'upgraded' && this.#mayBegin && !this.isFollowed;
   }
 
   /** Bytes in memory for its client: unread and unfinished requests, unsent answers. */
@@ -93,7 +99,7 @@ export class Connection {
     const { readableLength, writableLength } = this.socket;
     const req = this.#answer?.req;
     const isRelayed = req?.complete === false && isBodyRelayed(req);
-    return readableLength + writableLength + (isRelayed ? 0 : this.#came);
+    return readableLength + writableLength + this.#waiting.length + (isRelayed ? 0 : this.#came);
   }
 
   /** Notes the request that the parser has just made of a head. */
@@ -106,7 +112,7 @@ export class Connection {
 
   /** Whether more has come than has been read. */
   get isFollowed(): boolean {
-    return this.socket.readableLength > 0 || (this.#behind?.length ?? 0) > 0;
+    return this.socket.readableLength + this.#waiting.length + (this.#behind?.length ?? 0) > 0;
   }
 
   /** Notes that the socket does not take all of an answer at once. */
@@ -119,10 +125,15 @@ export class Connection {
     if (this.#reads === 'all') this.#reads = 'body';
   }
 
-  /** Reads nothing more. False: it did not. */
-  stops(): boolean {
-    const did = this.#reads !== 'nothing';
+  /** Reads nothing more. */
+  stops(): void {
     this.#reads = 'nothing';
+  }
+
+  /** Drops what comes, which the parser cannot read. False: it did. */
+  drops(): boolean {
+    const did = this.#reads !== 'dropped';
+    this.#reads = 'dropped';
     return did;
   }
 
@@ -136,7 +147,7 @@ export class Connection {
   readonly #read = (bytes: Buffer): void => {
     let rest = bytes;
     while (rest.length > 0 && !this.socket.destroyed && this.#reads !== 'upgraded') {
-      if (!this.#mayRead) {
+      if (this.#waiting.length > 0 || !this.#mayRead) {
         this.#keep(rest);
         return;
       }
@@ -198,12 +209,13 @@ export class Connection {
     return at === -1 ? bytes.length : at + EMPTY_LINE.length;
   }
 
-  /** Gives bytes back to the socket until they may be read. */
+  /** Keeps bytes until they may be read. */
   #keep(bytes: Buffer): void {
-    this.socket.pause();
-    // What follows the last answer is read by nothing.
+    if (this.#reads === 'nothing') this.socket.pause();
+    // What follows the last answer is dropped.
     if (this.#reads !== 'all') return;
-    this.socket.unshift(ownCopy(bytes));
+    this.#waiting = this.#waiting.length === 0 ? ownCopy(bytes) : Buffer.concat([this.#waiting, bytes]);
+    if (this.#waiting.length >= MOST_BEHIND) this.socket.pause();
     this.#onWaiting(this);
     if (this.#waits || this.#answer === undefined) return;
     this.#waits = true;
@@ -211,7 +223,10 @@ export class Connection {
     onceClosed(this.#answer, () =>
       setImmediate(() => {
         this.#waits = false;
-        this.socket.resume();
+        const waiting = this.#waiting;
+        this.#waiting = NOTHING;
+        this.#read(waiting);
+        if (this.#waiting.length < MOST_BEHIND && this.#reads !== 'nothing') this.socket.resume();
       }),
     );
   }

@@ -130,13 +130,14 @@ export class Faults {
       else this.#answer(socket, late);
       return;
     }
-    if (connection?.stops() !== true) return;
-    socket.pause();
+    if (connection?.drops() !== true) return;
     if (!running.headersSent) running.shouldKeepAlive = false;
     running.once('finish', () => socket.end());
     running.once('close', () => socket.destroy());
     const { req } = running;
     if (!req.complete) failReading(req, late ?? error);
+    // The client has left within its next request.
+    else if (socket.readableEnded) socket.end();
   }
 
   /** Refuses a CONNECT. Node no longer watches its connection: an error would end the process. */
