@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { secretsOf } from '../config/secrets.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
+import type { Catalogue } from '../resources/catalogue.ts';
 import { checkBackend } from './doctor/backend.ts';
 import { checkCertificate } from './doctor/certificate.ts';
 import { type NamedFinding, type Part, runChecks, STATUSES, skipped } from './doctor/check.ts';
@@ -11,6 +12,7 @@ import { checkClock } from './doctor/clock.ts';
 import { checkConfiguration } from './doctor/configuration.ts';
 import { checkFacilitators } from './doctor/facilitators.ts';
 import { runningGateway } from './doctor/running-gateway.ts';
+import { checkSecondNames } from './doctor/second-names.ts';
 import { type Output, printList, type Shape } from './output.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
@@ -48,9 +50,10 @@ export async function diagnose(
   env: NodeJS.ProcessEnv,
   progress: (names: readonly string[]) => void = () => undefined,
 ): Promise<readonly NamedFinding[]> {
-  const { config, findings } = checkConfiguration(path, env);
-  if (config === undefined) return findings;
-  const parts = await partsOf(config);
+  const { accepted, findings } = checkConfiguration(path, env);
+  if (accepted === undefined) return findings;
+  const { config, catalogue } = accepted;
+  const parts = await partsOf(config, catalogue);
   const checks = parts.flatMap((part) => part.checks);
   try {
     return [...findings, ...(await runChecks(checks, progress))].map(maskerOf(secretsOf(config)));
@@ -60,7 +63,7 @@ export async function diagnose(
 }
 
 /** Each part is loaded where the configuration has it: Redis and chain bring large libraries. */
-async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
+async function partsOf(config: GatewayConfig, catalogue: Catalogue): Promise<readonly Part[]> {
   const { storage, merchant, backend, x402 } = config;
   const { engine } = storage;
   const running = runningGateway(config);
@@ -71,7 +74,7 @@ async function partsOf(config: GatewayConfig): Promise<readonly Part[]> {
   };
   return [
     await store(),
-    { checks: checkBackend(backend) },
+    { checks: [...checkBackend(backend), ...checkSecondNames(config, catalogue)] },
     ...(x402 === undefined ? [] : await paymentParts(x402)),
     { checks: [running.check, checkCertificate(merchant.publicBaseUrl)] },
   ];

@@ -7,21 +7,25 @@ import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { adaptersSummary, mandatesSummary, storeLossSummary } from '../config/summary.ts';
 import { configWarnings } from '../config/warnings.ts';
-import { compileCatalogue } from '../resources/catalogue.ts';
+import { type Catalogue, compileCatalogue } from '../resources/catalogue.ts';
 import { drainSeconds } from '../sidecar/drain-length.ts';
 import { memoryOfRelays, memoryOfWorkers } from '../workers/memory.ts';
 import { checkedStart } from './checked-start.ts';
+import { checkBackend } from './doctor/backend.ts';
+import { runChecks } from './doctor/check.ts';
+import { checkSecondNames } from './doctor/second-names.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 export function validateCommand(): Command {
   const about =
-    'Checks the configuration as a start does, opens nothing, and prints what it means: what is sold, the routes, warnings on stderr.';
+    'Checks the configuration as a start does and prints what it means: what is sold, the routes, warnings on stderr.';
   return defineCommand('validate', about, 'acg validate --config gateway.yaml')
     .option(...CONFIG_OPTION)
+    .option('--probe', 'also asks the backend, as doctor does; without it nothing is opened')
     .action((args) => validate(args));
 }
 
-async function validate(args: { readonly config?: string }): Promise<void> {
+async function validate(args: { readonly config?: string; readonly probe?: boolean }): Promise<void> {
   const source: ConfigSource = { path: args.config, env: process.env };
   const checked = checkedStart(source, compileCatalogue);
   const { processes: workers, also: catalogue } = checked;
@@ -41,6 +45,16 @@ async function validate(args: { readonly config?: string }): Promise<void> {
   );
   for (const line of await relayerLines(config)) process.stdout.write(`${line}\n`);
   for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
+  if (args.probe === true) await probe(config, catalogue);
+}
+
+/** What `acg doctor` finds at the backend. */
+async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void> {
+  const checks = [...checkBackend(config.backend), ...checkSecondNames(config, catalogue)];
+  for (const { status, check, message, remedy } of await runChecks(checks, () => undefined)) {
+    process.stdout.write(`${status} ${check}: ${remedy === undefined ? message : `${message}; ${remedy}`}\n`);
+    if (status === 'FAIL') process.exitCode = 1;
+  }
 }
 
 /** The accounts that need gas. */

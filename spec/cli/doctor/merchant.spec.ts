@@ -49,6 +49,12 @@ describe('the checks of the merchant', () => {
     assert.match(broken.text, /answers its probe \/shop\/alive with 503; look at the service/);
   });
 
+  it('second names are looked at where something passes', async () => {
+    assert.ok(!('second names' in healthy));
+    const { statuses } = await world.examined({ backend: { passthrough: { enabled: true } } });
+    assert.equal(statuses['second names'], 'PASS');
+  });
+
   const [own] = podAddresses().filter((address) => !address.includes(':'));
   it('one that listens on every address can be called past the gateway', { skip: own === undefined }, async () => {
     const open = createServer((_request, response) => response.end());

@@ -2,8 +2,9 @@
 
 import { Router } from 'express';
 import { KEY_SET_PATH, readSigningKey, type SigningKey, signDocument } from '../../crypto/signing-key.ts';
-import { isObject, type Json, type JsonObject } from '../../json/types.ts';
+import type { Json, JsonObject } from '../../json/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
+import { exampleInput } from '../../resources/example-input.ts';
 import { asksForMandate, describedWithPrice, type ListedResource } from '../../resources/listing.ts';
 import type { Resource } from '../../resources/resource.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
@@ -154,32 +155,6 @@ function skillOf(listed: ListedResource, compiled: Pick<Resource, 'prepare'> | u
 /** A part that can be sent as it stands: no other member of a skill shows a model what to send. */
 function examplePart(resource: string, input: JsonObject): string {
   return JSON.stringify({ data: { resource, input }, mediaType: 'application/json' });
-}
-
-/** The first valid input in the schema: an example, the default, or those of its properties. */
-function exampleInput(schema: JsonObject, compiled: Pick<Resource, 'prepare'> | undefined): JsonObject | undefined {
-  const { required } = schema;
-  const names = Array.isArray(required) ? (required as readonly string[]) : [];
-  return (
-    [...examplesIn(schema), fromProperties(schema)]
-      .filter((candidate) => isObject(candidate))
-      // Before the validator is asked, which may have to be compiled for it.
-      .filter((candidate) => names.every((name) => Object.hasOwn(candidate, name)))
-      .find((candidate) => compiled?.prepare(candidate, undefined).ok === true)
-  );
-}
-
-function fromProperties({ properties }: JsonObject): JsonObject {
-  const input: Record<string, Json> = {};
-  for (const [name, schema] of Object.entries(isObject(properties) ? properties : {})) {
-    const [first] = isObject(schema) ? examplesIn(schema) : [];
-    if (first !== undefined) input[name] = first;
-  }
-  return input;
-}
-
-function examplesIn({ examples, default: usual }: JsonObject): readonly Json[] {
-  return [...(Array.isArray(examples) ? (examples as readonly Json[]) : []), ...(usual === undefined ? [] : [usual])];
 }
 
 function keyOf(pem: string | undefined): SigningKey | undefined {

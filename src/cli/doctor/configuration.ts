@@ -5,28 +5,32 @@ import type { GatewayConfig } from '../../config/document/config.ts';
 import { configPath } from '../../config/document/read.ts';
 import { configWarnings } from '../../config/warnings.ts';
 import { ConfigError } from '../../problems/problem.ts';
-import { compileCatalogue } from '../../resources/catalogue.ts';
+import { type Catalogue, compileCatalogue } from '../../resources/catalogue.ts';
 import { checkedStart } from '../checked-start.ts';
 import { type Finding, failed, type NamedFinding, passed } from './check.ts';
 
-/** Undefined when it is refused: then nothing else can be looked at. */
 interface CheckedConfiguration {
-  readonly config: GatewayConfig | undefined;
+  /** Undefined when it is refused: then nothing else can be looked at. */
+  readonly accepted: { readonly config: GatewayConfig; readonly catalogue: Catalogue } | undefined;
   readonly findings: readonly NamedFinding[];
 }
 
 export function checkConfiguration(path: string | undefined, env: NodeJS.ProcessEnv): CheckedConfiguration {
   const file = configPath(path, env);
   try {
-    const { config } = checkedStart({ path, env }, compileCatalogue).loaded;
+    const { loaded, also: catalogue } = checkedStart({ path, env }, compileCatalogue);
+    const { config } = loaded;
     const warnings = [...configWarnings(config), ...routeWarnings(config)];
     // Each says what to do itself.
     const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));
-    return { config, findings: named(findings.length === 0 ? [passed(sold(file, config))] : findings) };
+    return {
+      accepted: { config, catalogue },
+      findings: named(findings.length === 0 ? [passed(sold(file, config))] : findings),
+    };
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
     const findings = thrown.problems.map(({ path: at, message }) => failed(`${at}: ${message}`, `correct ${file}`));
-    return { config: undefined, findings: named(findings) };
+    return { accepted: undefined, findings: named(findings) };
   }
 }
 
