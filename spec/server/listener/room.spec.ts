@@ -125,35 +125,40 @@ describe('connections of one client', () => {
 });
 
 describe('bytes that wait on the connections of a listener', () => {
-  it('have a bound: the connections that hold most are cut, others go on', { timeout: PATIENCE_MS }, async () => {
-    const large = Buffer.alloc(MAX_WAITING_BYTES / 2);
-    const reasons: unknown[] = [];
-    const listener = await openBareListener(
-      [
-        function answer(req, res, next) {
-          if (req.url === '/large') res.end(large);
-          else next();
-        },
-      ],
-      { onRefused: ({ details }) => reasons.push(details?.['reason']) },
-    );
-    const port = Number(new URL(listener.url).port);
-    const open = (bytes: string): Socket => {
-      const socket = connect({ host: '127.0.0.1', port });
-      socket.on('error', () => undefined).write(bytes);
-      return socket;
-    };
-    try {
-      const small = open(IDLE);
-      await once(small, 'data');
-      const unread = Array.from({ length: 6 }, () => open(head(['GET /large HTTP/1.1', 'Host: shop'])));
-      while (reasons.length === 0) await delay(1);
-      assert.deepEqual(new Set(reasons), new Set(['unread_bytes']));
-      small.write(IDLE);
-      await once(small, 'data');
-      for (const socket of unread) socket.destroy();
-    } finally {
-      listener.close();
-    }
-  });
+  for (const [what, path] of [
+    ['answers', '/large'],
+    ['streams', '/stream'],
+  ] as const)
+    it(`of ${what} have a bound: the connections that hold most are cut`, { timeout: PATIENCE_MS }, async () => {
+      const large = Buffer.alloc(MAX_WAITING_BYTES / 2);
+      const reasons: unknown[] = [];
+      const listener = await openBareListener(
+        [
+          function answer(req, res, next) {
+            if (req.url === '/large') res.end(large);
+            else if (req.url === '/stream') res.write(large);
+            else next();
+          },
+        ],
+        { onRefused: ({ details }) => reasons.push(details?.['reason']) },
+      );
+      const port = Number(new URL(listener.url).port);
+      const open = (bytes: string): Socket => {
+        const socket = connect({ host: '127.0.0.1', port });
+        socket.on('error', () => undefined).write(bytes);
+        return socket;
+      };
+      try {
+        const small = open(IDLE);
+        await once(small, 'data');
+        const unread = Array.from({ length: 6 }, () => open(head([`GET ${path} HTTP/1.1`, 'Host: shop'])));
+        while (reasons.length === 0) await delay(1);
+        assert.deepEqual(new Set(reasons), new Set(['unread_bytes']));
+        small.write(IDLE);
+        await once(small, 'data');
+        for (const socket of unread) socket.destroy();
+      } finally {
+        listener.close();
+      }
+    });
 });

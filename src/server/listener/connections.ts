@@ -33,7 +33,7 @@ export type RefusalListener = (refusal: GatewayError, requestId: string) => void
  * beside its answer. What the operating system does not take of an answer is counted.
  */
 export function leaveInOrder(app: Express, closing: () => boolean): void {
-  const { writeHead, end } = http.ServerResponse.prototype;
+  const { writeHead, write, end } = http.ServerResponse.prototype;
   Object.defineProperty(app.response, 'writeHead', {
     value: function writeHeadInOrder(this: http.ServerResponse, ...head: Parameters<typeof writeHead>) {
       const unread = bodyUnread(this.req);
@@ -45,13 +45,25 @@ export function leaveInOrder(app: Express, closing: () => boolean): void {
       return writeHead.apply(this, head);
     },
   });
+  Object.defineProperty(app.response, 'write', {
+    value: function writeCounted(this: http.ServerResponse, ...rest: Parameters<typeof write>) {
+      const wantsMore = write.apply(this, rest);
+      // Node gives the pieces of a turn to the socket at its end.
+      if (!wantsMore) process.nextTick(countUnsent, this);
+      return wantsMore;
+    },
+  });
   Object.defineProperty(app.response, 'end', {
     value: function endCounted(this: http.ServerResponse, ...rest: Parameters<typeof end>) {
       const ended = end.apply(this, rest);
-      if (this.socket !== null && this.socket.writableLength > 0) connectionOf(this.socket)?.waits();
+      countUnsent(this);
       return ended;
     },
   });
+}
+
+function countUnsent({ socket }: http.ServerResponse): void {
+  if (socket !== null && socket.writableLength > 0) connectionOf(socket)?.waits();
 }
 
 /** This is the last answer of its connection. */
