@@ -81,8 +81,9 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const ends = countsOf<End>(ENDS);
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
+  const relayed = { proxy, lasting, clientOf, pathPrefix, idleTimeoutMs, watchIdle, publicUrl };
   const pass = passRequests({
-    ...{ proxy, admission, lasting, clientOf, pathPrefix, idleTimeoutMs, watchIdle, watchRate, publicUrl },
+    ...{ ...relayed, admission, watchRate },
     factsOf: (req, res) => factsOf(req, requestIdOf(res)),
     accepting: () => lifecycle.accepting(),
     onEnd: (end) => {
@@ -90,7 +91,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     },
   });
   const upgrades = createUpgrades({
-    ...{ proxy, lasting, clientOf, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
+    ...{ ...relayed, routeOf, factsOf },
     accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
