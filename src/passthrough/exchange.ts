@@ -45,7 +45,7 @@ export interface RelayParts {
 interface ExchangeParts extends RelayParts {
   readonly admission: Admission;
   readonly watchRate: Watch;
-  /** What the backend is told of a request. */
+  /** Facts of a request for the backend. */
   readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
   /** Whether new requests are taken. */
   readonly accepting: () => boolean;

@@ -125,7 +125,7 @@ class SettlementAttempt {
   #answer: KeptAnswer | undefined;
   /** The earlier payment that this answer was made for, which came to nothing. */
   #bought: string | undefined;
-  /** What the backend did in this attempt, for the budget. `reason`: why nothing can be sold. */
+  /** The work of the backend in this attempt, for the budget. `reason`: why nothing can be sold. */
   #worked: { readonly status: number; readonly reason?: string } | undefined;
 
   /** Reads settings that may change once: they stay for the attempt. */
@@ -416,7 +416,7 @@ class SettlementAttempt {
     return result;
   }
 
-  /** What a payment is to this store where others may be paid to the same payee. */
+  /** Judges a payment where others may be paid to the same payee. */
   #claimed(paid: Settled): Settlement {
     const { by, transaction } = paid;
     if (by === undefined || this.#parts.payToExclusive) return paid;
@@ -425,7 +425,7 @@ class SettlementAttempt {
     return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
   }
 
-  /** What the rail is told of earlier attempts. */
+  /** The earlier attempts, as the rail needs them. */
   #historyOf(record: PaymentRecord, sentBefore: boolean): SettlementHistory {
     return { sentBefore, transaction: record.transaction, ...markFor(record, this.#request) };
   }

@@ -49,7 +49,7 @@ export interface WaitingCall extends Lined {
 /** Kinds that take no slot of the calls in flight: they begin while all slots are taken. */
 const SLOTLESS: ReadonlySet<CallKind> = new Set(['other', 'probe']);
 
-/** What waits of one kind. */
+/** The waiting calls of one kind. */
 interface Waiting {
   readonly takesSlot: boolean;
   readonly lines: WaitingLines<WaitingCall>;
@@ -81,9 +81,9 @@ interface CallQueueParts {
 /**
  * Lets requests begin while the turn of the event loop has room for them and no more calls are in
  * flight than may be. Others wait in a line for each client network; the lines are served in turn.
- * What has waited too long is refused. So a burst is served as fast as the process works. A client
- * whose call is refused may ask again at once, and a few hundred of them would take the whole core
- * with refusals; one whose call waits costs nothing.
+ * A call that has waited too long is refused. So a burst is served as fast as the process works. A
+ * client whose call is refused may ask again at once, and a few hundred of them would take the
+ * whole core with refusals; one whose call waits costs nothing.
  *
  * A call that carries a proof waits like any other: it may be worthless, and to look at it is the
  * work that it waits for. It never waits behind calls without one, and never while the process has

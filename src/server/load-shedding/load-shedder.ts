@@ -185,7 +185,7 @@ class Waiting implements WaitingCall {
   }
 }
 
-/** What a request takes in memory while it waits: its head, and its body as far as it came. */
+/** The memory of a request that waits: its head, and its body as far as it came. */
 function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
   let bytes = url.length + Number(headers['content-length'] ?? 0);
