@@ -138,22 +138,13 @@ export class GatewayError extends Error {
   }
 }
 
-/** The JSON body of every failure (contract 1.1). */
-interface ErrorEnvelope {
-  readonly status: 'error';
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly retryable: boolean;
-  readonly requestId: string;
-  readonly resourceId?: string;
-  readonly details?: ErrorDetails;
-  readonly authorization?: JsonObject;
-}
-
-/** Builds the envelope; `resourceId` only for a resource that the caller's channel exposes. */
-export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string): ErrorEnvelope {
+/**
+ * Builds the JSON body of every failure (contract 1.1). `resourceId`: only for a resource that the
+ * caller's channel exposes.
+ */
+export function errorEnvelope(error: GatewayError, requestId: string, resourceId?: string) {
   return {
-    status: 'error',
+    status: 'error' as const,
     code: error.code,
     message: error.message.slice(0, 300),
     retryable: error.retryable,

@@ -9,6 +9,7 @@ import { sources, texts } from './sources.ts';
  * only the wiring knows a store.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  counts: [],
   json: [],
   'linked-list': [],
   'mandates/register': [],
@@ -20,7 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'payments/pricing': ['crypto'],
   errors: ['json'],
   events: ['json', 'time'],
-  'server/rate-limit': ['time'],
+  'server/rate-limit': ['counts', 'time'],
   'sidecar/injector': [
     'config',
     'json',
@@ -31,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'telemetry/metrics',
   ],
   'adapters/acp/validation': ['json', 'resources/patterns'],
-  backend: ['events', 'linked-list'],
+  backend: ['counts', 'events', 'linked-list'],
   'mandates/ap2/model': ['json', 'mandates/register'],
   receipts: ['events', 'time'],
   'receipts/log': ['crypto', 'events', 'json', 'time'],
@@ -89,6 +90,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'payments/settlement': [
     'backend',
+    'counts',
     'crypto',
     'events',
     'json',

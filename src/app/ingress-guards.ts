@@ -28,15 +28,6 @@ export interface IngressGuards {
   readonly exposed: () => boolean;
 }
 
-/** What callers have used up, over all configurations. */
-interface IngressCounts {
-  /** The guards as a configuration wants them. */
-  guards(config: Pick<GatewayConfig, 'limits' | 'server'>): IngressGuards;
-  /** As `IngressGuards` has it. */
-  readonly exposed: () => boolean;
-  close(): void;
-}
-
 /** Without a rate no caller is limited; the buckets are not asked then. */
 const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_INFINITY };
 
@@ -48,7 +39,7 @@ export function openIngressCounts(
   now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'server' | 'processes'>,
   log: Log,
   metrics: Metrics,
-): IngressCounts {
+) {
   const limited = { call: 0, operator_token: 0, acp_token: 0 };
   const buckets = createTokenBuckets(() => now().limits.rate ?? UNLIMITED);
   const atMost = partOf(MAX_FAILED_ATTEMPTS, now().processes);
@@ -72,7 +63,8 @@ export function openIngressCounts(
     read: () => (exposed() ? 1 : 0),
   });
   return {
-    guards({ limits: { rate }, server }) {
+    /** The guards as a configuration wants them. */
+    guards({ limits: { rate }, server }: Pick<GatewayConfig, 'limits' | 'server'>): IngressGuards {
       const clientOf = clientNetwork(server.trustProxy);
       return {
         entrance: rate === undefined ? [] : [rateLimit({ ...buckets, rate }, clientOf, count('call'))],

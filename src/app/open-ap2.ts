@@ -22,20 +22,14 @@ export interface OpenMandates {
   close(next?: OpenMandates): void;
 }
 
-/** Opens AP2 for configurations, over what all of them share. */
-interface Ap2Opener {
-  /** `before`: of the present configuration. Issuers that stay keep the keys that were fetched. */
-  open(ap2: Ap2Config, before?: OpenMandates): OpenMandates;
-  /** Fetches no more keys. */
-  close(): Promise<void>;
-}
-
 /** Shares the connections to issuers, and the checkouts that were signed. */
-export function createAp2Opener(register: MandateRegister): Ap2Opener {
+export function createAp2Opener(register: MandateRegister) {
   const fetcher = createKeyFetcher();
   const minted = createIssuedCheckouts();
   return {
-    open: (ap2, before) => openAp2(ap2, { register, fetcher, minted }, before),
+    /** `before`: of the present configuration. Issuers that stay keep their fetched keys. */
+    open: (ap2: Ap2Config, before?: OpenMandates) => openAp2(ap2, { register, fetcher, minted }, before),
+    /** Fetches no more keys. */
     close: () => fetcher.close(),
   };
 }

@@ -30,20 +30,6 @@ import type { Lifecycle } from '../sidecar/lifecycle.ts';
 import { type Log, upgradeLog } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
-/** What passes to the backend, open. */
-interface Passthrough {
-  /** Answers a request that passes. */
-  readonly handler: RequestHandler;
-  /** What the listener has to know. */
-  readonly relay: RelayParts;
-  /** Requests that pass now. */
-  running(): number;
-  /** Ends the exchanges that run. */
-  interrupt(): void;
-  /** Cuts WebSockets that are still open, and closes idle connections. */
-  close(): void;
-}
-
 interface PassthroughParts {
   /** The present configuration. */
   readonly now: () => Pick<
@@ -61,7 +47,8 @@ interface PassthroughParts {
   readonly onFailure: FailureListener;
 }
 
-export function openPassthrough(parts: PassthroughParts): Passthrough {
+/** Opens what passes to the backend. */
+export function openPassthrough(parts: PassthroughParts) {
   const { now, settings, lifecycle, fence, log, metrics, routeOf } = parts;
   const { backend, merchant } = now();
   const { origin, pathPrefix } = backend;
@@ -81,8 +68,9 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const ends = countsOf<End>(ENDS);
   const upgradeEnds = countsOf<UpgradeEnd>(UPGRADE_ENDS);
   const logUpgrade = upgradeLog(log);
+  const relayed = { proxy, lasting, clientOf, pathPrefix, idleTimeoutMs, watchIdle, publicUrl };
   const pass = passRequests({
-    ...{ proxy, admission, lasting, clientOf, pathPrefix, idleTimeoutMs, watchIdle, watchRate, publicUrl },
+    ...{ ...relayed, admission, watchRate },
     factsOf: (req, res) => factsOf(req, requestIdOf(res)),
     accepting: () => lifecycle.accepting(),
     onEnd: (end) => {
@@ -90,7 +78,7 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
     },
   });
   const upgrades = createUpgrades({
-    ...{ proxy, lasting, clientOf, routeOf, pathPrefix, idleTimeoutMs, watchIdle, factsOf, publicUrl },
+    ...{ ...relayed, routeOf, factsOf },
     accepting: () => !lifecycle.draining() && !fence.up(),
     begin: () => lifecycle.begin(),
     onEnd: (ended: EndedUpgrade) => {
@@ -102,11 +90,16 @@ export function openPassthrough(parts: PassthroughParts): Passthrough {
   const streams = (): number => lasting.taken - upgrades.open();
   showPassthrough(metrics, { admission, ends, upgradeEnds, upgrades, streams });
   return {
+    /** Answers a request that passes. */
     handler: withPage(held(pass, fence), parts.onFailure),
+    /** Parts that the listener has to know. */
     relay: { idleTimeoutMs, upgrade: settings.websocket ? onSocket(upgrades.handle) : undefined },
+    /** Requests that pass now. */
     running: () => admission.running() + streams(),
+    /** Ends the exchanges that run. */
     interrupt: () => proxy.close(),
-    close() {
+    /** Cuts WebSockets that are still open, and closes idle connections. */
+    close(): void {
       upgrades.close();
       proxy.close();
     },
@@ -156,7 +149,7 @@ function sendPage(res: Response, error: GatewayError, onFailure: FailureListener
 }
 
 /**
- * What the backend is told of a request. The scheme is that which the nearest trusted proxy names,
+ * Facts of a request for the backend. The scheme is that which the nearest trusted proxy names,
  * else that of the public address.
  */
 function readFacts(now: PassthroughParts['now']): (req: IncomingMessage, requestId: string) => ForwardedFacts {
@@ -181,7 +174,7 @@ function readFacts(now: PassthroughParts['now']): (req: IncomingMessage, request
   };
 }
 
-/** What callers send may not look like what the configuration sets. */
+/** Keeps the fields of callers apart from the fields that the configuration sets. */
 function passedTo(config: Pick<GatewayConfig, 'backend' | 'protocols' | 'resources'>): ForwardedFacts['passes'] {
   const { backend, protocols, resources } = config;
   const checkouts = protocols.acp.enabled ? [protocols.acp.backend.headers] : [];

@@ -29,17 +29,12 @@ export interface Routes {
   readonly shortcut: (req: Request) => RequestHandler | undefined;
 }
 
-/** Routes that others can take the place of, from one request to the next. */
-interface ReplaceableRoutes {
-  readonly handler: RequestHandler;
-  replace(routes: Routes): void;
-}
-
 /**
- * An app is replaced inside: the listener makes requests and responses with the prototypes of one
- * Express, and a request that has begun goes on in the routes that it entered.
+ * Opens routes that others can take the place of, from one request to the next. An app is replaced
+ * inside: the listener makes requests and responses with the prototypes of one Express, and a
+ * request that has begun goes on in the routes that it entered.
  */
-export function replaceableRoutes(first: Routes): ReplaceableRoutes {
+export function replaceableRoutes(first: Routes) {
   let present = first;
   const handler: RequestHandler = function presentRouter(req, res, next) {
     const take = present.shortcut(req) ?? present.router;
@@ -49,7 +44,7 @@ export function replaceableRoutes(first: Routes): ReplaceableRoutes {
   Object.defineProperty(handler, 'stack', { get: () => present.router.stack });
   return {
     handler,
-    replace(routes) {
+    replace(routes: Routes): void {
       present = routes;
     },
   };

@@ -1,6 +1,7 @@
 /** Reserves a connection to the backend for a call before its money moves (contract 4.6). */
 
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
+import { Counts } from '../counts.ts';
 import type { Connection } from './backend-socket.ts';
 import { type CircuitBreaker, Unanswered } from './circuit-breaker.ts';
 import type { ConnectionPool, SocketPoolQueue } from './connection-pool.ts';
@@ -55,18 +56,14 @@ export function createReservations(parts: ReservationParts): Reservations {
   const refused = { breaker: 0, connect: 0, sockets: 0 };
   let held = 0;
   /** Calls that hold one or use it, by the resource whose money they risk. */
-  const running = new Map<string, number>();
+  const running = new Counts();
   const ALL = '';
   const UNPAID = ' ';
   const namesOf = ({ settle, resourceId }: Sale) => (settle === 'after' ? [UNPAID] : [ALL, resourceId]);
-  const runningOf = (name: string): number => running.get(name) ?? 0;
-  const count = (sale: Sale, by: 1 | -1): void => {
-    for (const name of namesOf(sale)) running.set(name, runningOf(name) + by);
-  };
 
   const isAllowed = async (sale: Sale): Promise<boolean> => {
     if (parts.canProbe && breaker.state === 'closed' && breaker.sinceAnswerMs > FRESH_ANSWER_MS) await breaker.tryNow();
-    return breaker.allows(sale, { resource: runningOf(sale.resourceId), all: runningOf(ALL) });
+    return breaker.allows(sale, { resource: running.of(sale.resourceId), all: running.of(ALL) });
   };
   const socketTurn = (): Promise<boolean> =>
     new Promise((resolve) => {
@@ -120,7 +117,7 @@ export function createReservations(parts: ReservationParts): Reservations {
       clearTimeout(reopening);
       connection.off('disconnect', reopen);
     };
-    const ended = (): void => count(sale, -1);
+    const ended = (): void => running.add(namesOf(sale), -1);
     return {
       exchange(request, limits) {
         unhold();
@@ -138,13 +135,13 @@ export function createReservations(parts: ReservationParts): Reservations {
   };
   const tryToReserve = async (sale: Sale): Promise<HeldConnection | ReserveRefusal> => {
     if (!(await isAllowed(sale))) return 'breaker';
-    if (held >= parts.mostHeld || (sale.settle === 'after' && runningOf(UNPAID) >= parts.mostHeld)) return 'sockets';
+    if (held >= parts.mostHeld || (sale.settle === 'after' && running.of(UNPAID) >= parts.mostHeld)) return 'sockets';
     held += 1;
-    count(sale, 1);
+    running.add(namesOf(sale), 1);
     const connection = (await socketTurn()) ? pool.take() : undefined;
     if (connection !== undefined && (await opened(connection))) return hold(connection, sale);
     held -= 1;
-    count(sale, -1);
+    running.add(namesOf(sale), -1);
     if (connection === undefined) return 'sockets';
     giveBack(connection);
     return 'connect';

@@ -21,7 +21,7 @@ interface SilentPayer {
 interface SoldResource {
   /** When a paid call of it was answered, milliseconds. */
   answeredAt: number;
-  /** Those that got no answer since. */
+  /** Payers without an answer since then. */
   readonly payers: Map<string, SilentPayer>;
 }
 

@@ -7,7 +7,7 @@ import { comparePositions } from '../events/position.ts';
 import { followEvents, newestPosition } from './follow-events.ts';
 import { type AccessArgs, addAccessOptions, openGatewayClient } from './gateway-client.ts';
 import { oneOf, wholeNumber } from './option-values.ts';
-import { addFormatOptions, type FormatArgs, printList, printStream, type Shape } from './output.ts';
+import { addFormatOptions, type FormatArgs, members, printList, printStream, type Shape } from './output.ts';
 import { defineCommand } from './program.ts';
 import { readList } from './read-list.ts';
 
@@ -115,15 +115,7 @@ const SHAPE: Shape<CommerceEvent> = {
     { title: 'FACTS', value: factsOf },
   ],
   csv: {
-    id: ({ id }) => id,
-    at: ({ at }) => at,
-    type: ({ type }) => type,
-    status: ({ status }) => status,
-    resourceId: ({ resourceId }) => resourceId,
-    requestId: ({ requestId }) => requestId,
-    callId: ({ callId }) => callId,
-    adapter: ({ adapter }) => adapter,
-    durationMs: ({ durationMs }) => durationMs,
+    ...members('id', 'at', 'type', 'status', 'resourceId', 'requestId', 'callId', 'adapter', 'durationMs'),
     data: ({ data }) => (data === undefined ? undefined : JSON.stringify(data)),
   },
 };

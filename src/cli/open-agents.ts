@@ -1,12 +1,12 @@
 /** Opens what a process needs to serve agents: store, rail, traces, gateway and its listener. */
 
 import type { AddressInfo } from 'node:net';
-import { createGateway, type Gateway } from '../app/gateway.ts';
+import { createGateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { partOf } from '../part-of.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
-import { connectionsFor, createListener, type Listener } from '../server/listener/listen.ts';
+import { connectionsFor, createListener } from '../server/listener/listen.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
 import type { PodHooks } from '../sidecar/pod-hooks.ts';
 import { openStore } from '../store/open.ts';
@@ -20,27 +20,17 @@ export interface Openers {
   readonly createRail: typeof createRail;
 }
 
-/** A gateway and the listener of its agents, which does not listen yet. */
-interface OpenAgents {
-  readonly gateway: Gateway;
-  readonly agents: Listener;
-  readonly storeName: string;
-  /** Listens at the configured address, or at the port that is given. */
-  listen(port?: number): Promise<AddressInfo>;
-  /** Listens again where it listened before. */
-  listenAgain(): Promise<AddressInfo>;
-  /** Takes over what of the listener a configuration decides. */
-  follow(config: GatewayConfig): void;
-}
-
-/** `config`: the share of this process. Closers are noted in `opened` as soon as there are some. */
+/**
+ * Opens a gateway and the listener of its agents, which does not listen yet.
+ * `config`: the share of this process. Closers are noted in `opened` as soon as there are some.
+ */
 export async function openAgents(
   { config, appProbes }: { readonly config: GatewayConfig; readonly appProbes?: AppProbeSettings },
   hooks: PodHooks,
   log: Log,
   opened: Opened,
   openers: Openers = { openStore, createRail },
-): Promise<OpenAgents> {
+) {
   const store = await openers.openStore(storeConfig(config), log);
   opened.push(() => store.close());
   const rail = config.x402 === undefined ? undefined : await openers.createRail(config.x402, log, store.relayers);
@@ -70,14 +60,17 @@ export async function openAgents(
     gateway,
     agents,
     storeName: store.name,
-    async listen(port = address.port) {
+    /** Listens at the configured address, or at the port that is given. */
+    async listen(port = address.port): Promise<AddressInfo> {
       const at = await listenAt(agents, 'server', { ...address, port });
       // The same one again after a drain, also where any free one was taken.
       address.port = at.port;
       return at;
     },
+    /** Listens again where it listened before. */
     listenAgain: () => listenAt(agents, 'server', address),
-    follow(next) {
+    /** Takes over what of the listener a configuration decides. */
+    follow(next: GatewayConfig): void {
       followed = next;
     },
   };

@@ -38,6 +38,13 @@ export interface Shape<Row> {
   readonly csv: Readonly<Record<string, (row: Row) => Cell>>;
 }
 
+/** Columns of CSV for members of a row, under their names. */
+export function members<Name extends string>(
+  ...names: readonly Name[]
+): Record<string, (row: { readonly [Member in Name]?: Cell }) => Cell> {
+  return Object.fromEntries(names.map((name) => [name, (row) => row[name]]));
+}
+
 /** A whole list, with what only one of the formats has. */
 interface List<Row> {
   readonly rows: readonly Row[];

@@ -28,7 +28,7 @@ export interface ProcessSettings {
   readonly merchantGraceSeconds: number;
   /** What that container had as preStop of its own. */
   readonly backendPreStop: BackendPreStop | undefined;
-  /** What the header of the pod's hooks must say. */
+  /** The value that the header of the pod's hooks must have. */
   readonly hookKey: string;
 }
 

@@ -1,11 +1,11 @@
 /** `acg receipts`: what a running gateway has delivered and was paid, or one receipt in full. */
 
 import type { Command } from 'commander';
-import { RECEIPT_ID, type Receipt, receiptIdsBefore } from '../receipts/receipt.ts';
+import { RECEIPT_ID, type Receipt, type ReceiptPayment, receiptIdsBefore } from '../receipts/receipt.ts';
 import { UsageError } from './exit-code.ts';
 import { type AccessArgs, addAccessOptions, type GatewayClient, openGatewayClient } from './gateway-client.ts';
 import { oneOf, pastMoment, wholeNumber } from './option-values.ts';
-import { addFormatOptions, type FormatArgs, printList, printWhole, type Shape } from './output.ts';
+import { addFormatOptions, type FormatArgs, members, printList, printWhole, type Shape } from './output.ts';
 import { defineCommand } from './program.ts';
 import { readList } from './read-list.ts';
 
@@ -118,6 +118,11 @@ function stateOf({ delivered, payment, refund, metadata = {} }: Receipt): string
   return metadata.answerKept === true ? 'answer kept' : 'undelivered';
 }
 
+/** Columns of CSV for members of the payment. */
+function ofPayment(...names: readonly (keyof ReceiptPayment)[]): Shape<Receipt>['csv'] {
+  return Object.fromEntries(names.map((name) => [name, ({ payment }) => payment?.[name]]));
+}
+
 const SHAPE: Shape<Receipt> = {
   table: [
     { title: 'AT', value: ({ at }) => at },
@@ -127,26 +132,14 @@ const SHAPE: Shape<Receipt> = {
     { title: 'RECEIPT', value: ({ id }) => id },
   ],
   csv: {
-    id: ({ id }) => id,
-    at: ({ at }) => at,
-    resourceId: ({ resourceId }) => resourceId,
-    requestId: ({ requestId }) => requestId,
+    ...members('id', 'at', 'resourceId', 'requestId'),
     callId: ({ metadata }) => metadata?.callId,
     protocol: ({ protocol }) => protocol,
     state: stateOf,
-    delivered: ({ delivered }) => delivered,
-    deliveredAt: ({ deliveredAt }) => deliveredAt,
-    backendStatus: ({ backendStatus }) => backendStatus,
-    durationMs: ({ durationMs }) => durationMs,
-    amount: ({ payment }) => payment?.amount,
-    currency: ({ payment }) => payment?.currency,
-    network: ({ payment }) => payment?.network,
-    asset: ({ payment }) => payment?.asset,
-    payer: ({ payment }) => payment?.payer,
-    payee: ({ payment }) => payment?.payee,
+    ...members('delivered', 'deliveredAt', 'backendStatus', 'durationMs'),
+    ...ofPayment('amount', 'currency', 'network', 'asset', 'payer', 'payee'),
     transaction: ({ payment }) => payment?.externalReference,
-    settledAt: ({ payment }) => payment?.settledAt,
-    replayKey: ({ payment }) => payment?.replayKey,
+    ...ofPayment('settledAt', 'replayKey'),
     backendErrorCode: ({ metadata }) => metadata?.backendErrorCode,
   },
 };

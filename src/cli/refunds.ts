@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { formatAmount, parseAmount } from '../payments/pricing/amount.ts';
 import type { Receipt, ReceiptPayment } from '../receipts/receipt.ts';
 import { type AccessArgs, addAccessOptions, openGatewayClient } from './gateway-client.ts';
-import { addFormatOptions, type FormatArgs, printList, type Shape } from './output.ts';
+import { addFormatOptions, type FormatArgs, members, printList, type Shape } from './output.ts';
 import { addSubcommand, defineCommandGroup } from './program.ts';
 import { readList } from './read-list.ts';
 
@@ -132,19 +132,7 @@ const SHAPE: Shape<Refund> = {
     { title: 'RECEIPT', value: ({ receiptId }) => receiptId },
   ],
   csv: {
-    receiptId: ({ receiptId }) => receiptId,
-    dueSince: ({ dueSince }) => dueSince,
-    payer: ({ payer }) => payer,
-    amount: ({ amount }) => amount,
-    currency: ({ currency }) => currency,
-    network: ({ network }) => network,
-    asset: ({ asset }) => asset,
-    transaction: ({ transaction }) => transaction,
-    settledAt: ({ settledAt }) => settledAt,
-    resourceId: ({ resourceId }) => resourceId,
-    requestId: ({ requestId }) => requestId,
-    reason: ({ reason }) => reason,
-    status: ({ status }) => status,
-    first: ({ first }) => first,
+    ...members('receiptId', 'dueSince', 'payer', 'amount', 'currency', 'network', 'asset', 'transaction'),
+    ...members('settledAt', 'resourceId', 'requestId', 'reason', 'status', 'first'),
   },
 };

@@ -8,19 +8,12 @@ export const POLL_MS = 10_000;
 /** How long events of one change are gathered: a mounted volume makes several, milliseconds. */
 const GATHER_MS = 100;
 
-/** A watch over the directories of files. */
-interface FileWatch {
-  /** Watches the directories of these files from now on. */
-  follow(files: readonly string[]): void;
-  close(): void;
-}
-
 /**
  * Calls `look` after changes in the directories, and now and then without one. Not the files are
  * watched: the kubelet puts a new directory in the place of the one that they are links into, and a
  * watch on a file ends with the first of these changes.
  */
-export function watchDirectories(look: () => void, pollMs: number = POLL_MS): FileWatch {
+export function watchDirectories(look: () => void, pollMs: number = POLL_MS) {
   const watches = new Map<string, FSWatcher>();
   let gathering: NodeJS.Timeout | undefined;
   const soon = (): void => {
@@ -45,12 +38,13 @@ export function watchDirectories(look: () => void, pollMs: number = POLL_MS): Fi
     }
   };
   return {
-    follow(files) {
+    /** Watches the directories of these files from now on. */
+    follow(files: readonly string[]): void {
       const wanted = new Set(files.map((file) => dirname(file)));
       for (const directory of watches.keys()) if (!wanted.has(directory)) drop(directory);
       for (const directory of wanted) if (!watches.has(directory)) add(directory);
     },
-    close() {
+    close(): void {
       clearInterval(poll);
       clearTimeout(gathering);
       for (const directory of [...watches.keys()]) drop(directory);

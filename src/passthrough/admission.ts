@@ -188,7 +188,7 @@ export function createAdmission(
     enter(entrant) {
       const entry: Entry = { entrant, since: performance.now(), state: 'waiting', place: undefined, turn: undefined };
       if (waiting.size === 0 && starting.size >= STARTING) pump();
-      // Those that wait while there is room have their share.
+      // A client that waits while there is room has its share.
       if (turns.has(entrant.client) || !starts(entry)) {
         if (!places.enter(entrant.client)) refuse(entry, 'full');
         else wait(entry);

@@ -26,11 +26,10 @@ export const ENDS = [
 ] as const satisfies readonly string[];
 export type End = (typeof ENDS)[number];
 
-/** What all passed requests share. */
-interface ExchangeParts {
+/** Parts that requests and WebSockets share. */
+export interface RelayParts {
   readonly proxy: BackendProxy;
-  readonly admission: Admission;
-  /** Places of event streams, which last like WebSockets and share theirs. */
+  /** Places of WebSockets, those that open included, and of event streams. */
   readonly lasting: Shares;
   readonly clientOf: ClientOf;
   /** The path of the backend's base URL, without a trailing slash. */
@@ -38,11 +37,16 @@ interface ExchangeParts {
   readonly idleTimeoutMs: number;
   /** Watches for `idleTimeoutMs`. */
   readonly watchIdle: Watch;
-  readonly watchRate: Watch;
-  /** What the backend is told of a request. */
-  readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
   /** What callers know a URL of the backend as; undefined: they cannot reach it. */
   readonly publicUrl: (url: string) => string | undefined;
+}
+
+/** Parts that all passed requests share. */
+interface ExchangeParts extends RelayParts {
+  readonly admission: Admission;
+  readonly watchRate: Watch;
+  /** Facts of a request for the backend. */
+  readonly factsOf: (req: Request, res: Response) => ForwardedFacts;
   /** Whether new requests are taken. */
   readonly accepting: () => boolean;
   readonly onEnd: (end: End, res: Response) => void;

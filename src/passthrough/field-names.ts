@@ -31,7 +31,7 @@ function canonicalName(name: string): string {
   return name.toLowerCase().replace(SEPARATOR, '-');
 }
 
-/** Which fields do not pass: names and parts of names, canonical. */
+/** Fields that do not pass: names and parts of names, canonical. */
 interface FieldRule {
   readonly names: readonly string[];
   readonly prefixes: readonly string[];

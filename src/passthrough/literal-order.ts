@@ -8,7 +8,7 @@ const TERMINATOR = /[/;?#.\s\p{Cc}]/u;
 
 interface Node {
   readonly next: Map<string, Node>;
-  /** What comes behind the literals of the paths that end here. */
+  /** The tails behind the literals of the paths that end here. */
   readonly tails: Tail[];
 }
 
@@ -19,7 +19,7 @@ type Tail = readonly (readonly string[])[];
 interface LiteralPath {
   /** Its literal segments, folded, none empty or with a slash. */
   readonly literals: readonly string[];
-  /** What must stand behind them, not at once, but in this order. */
+  /** The segments that must stand behind them, not at once, but in this order. */
   readonly tail?: Tail;
 }
 

@@ -15,7 +15,7 @@ export interface ForwardedFacts {
   readonly passes: (name: string) => boolean;
 }
 
-/** What the gateway itself sets or reads: no configuration lets a caller's pass. */
+/** Fields that the gateway itself sets or reads: no configuration lets a caller's pass. */
 const OWN_FIELDS = {
   names: ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-request-id'],
   prefixes: ['agent-commerce-', 'agent-authorization', 'payment-', 'x-payment'],
@@ -58,7 +58,7 @@ const NAMING = {
   ],
 } as const;
 
-/** What every client says of itself: configured for sold calls, it is no secret of theirs. */
+/** Fields that every client sends of itself: configured for sold calls, they are no secret. */
 const NEGOTIATION: ReadonlySet<string> = new Set(['accept', 'accept-language', 'user-agent']);
 
 /** Compiles whether a caller's field goes on to the backend, by its lower-case name. */

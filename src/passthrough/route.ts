@@ -55,7 +55,7 @@ export interface OwnPaths {
   readonly below: readonly string[];
 }
 
-/** What of the settings is about paths. */
+/** The settings of paths. */
 type PathSettings = Pick<PassthroughSettings, 'include' | 'exclude' | 'allow'>;
 
 /** What the decision is made from. */
@@ -173,7 +173,7 @@ function allowOf(here: readonly SoldHere[]): string {
   return [...new Set([...methods, 'OPTIONS'])].join(', ');
 }
 
-/** What of the rest may pass, by the settings and the templates of what is guarded. */
+/** Decides about the rest by the settings and the templates of guarded operations. */
 function compilePassed(
   { include, exclude, allow }: PathSettings,
   pathPrefix: string,

@@ -13,10 +13,10 @@ import { createPathTrie } from './path-trie.ts';
 /** Where a second name stands in a target. */
 export type SecondName = 'path' | 'query';
 
-/** What may name a path in a query: a slash in any form, or a parameter that is one by its name. */
+/** Signs of a path in a query: a slash in any form, or a parameter that is one by its name. */
 const NAMING_QUERY = /[/\\%]|(?:path|route|ur[il]|page|src|href|file|endpoint|\br)=/i;
 const NAMING_PARAMETER = /(?:path|route|ur[il]|page|src|href|file|endpoint|^r)$/;
-/** What stands around paths in lists, documents and URLs that are the value of a parameter. */
+/** Characters around paths in lists, documents and URLs that are the value of a parameter. */
 const AROUND = /["'()[\]{}<>|,;:=?#&]/g;
 
 /**
@@ -66,7 +66,7 @@ function startOf(above: Segments, last: string) {
   return { segments: [...above, [last, '']], below: true, owner: last };
 }
 
-/** What of a pair of a query may be a path: the value, or the name in front controllers. */
+/** Parts of a pair of a query that may be a path: the value, or the name in front controllers. */
 function pathsIn(pair: string): readonly string[] {
   const equals = pair.indexOf('=');
   const name = decodeAll(equals < 0 ? pair : pair.slice(0, equals));

@@ -8,12 +8,10 @@ import { answerOnSocket } from '../server/http/bare-socket.ts';
 import { hasBody, relayedFramingRefused } from '../server/http/framing.ts';
 import { singleHeader } from '../server/http/headers.ts';
 import { requestIdFor } from '../server/http/request-id.ts';
-import type { ClientOf } from '../server/rate-limit/client-address.ts';
-import type { Shares } from '../server/rate-limit/shares.ts';
-import { backendError, busy } from './exchange.ts';
+import { backendError, busy, type RelayParts } from './exchange.ts';
 import { hostRefused } from './host.ts';
-import { bytesMoved, type Watch } from './idle-timer.ts';
-import type { BackendProxy, ProxyListener } from './proxy.ts';
+import { bytesMoved } from './idle-timer.ts';
+import type { ProxyListener } from './proxy.ts';
 import { cleanRequestHeaders, type ForwardedFacts } from './request-headers.ts';
 import { cleanResponseHeaders, unusableAnswer } from './response-headers.ts';
 import type { RequestLine, Route } from './route.ts';
@@ -39,18 +37,9 @@ export interface EndedUpgrade {
   readonly target: string;
 }
 
-interface UpgradeParts {
-  readonly proxy: BackendProxy;
+interface UpgradeParts extends RelayParts {
   readonly routeOf: (req: RequestLine) => Route;
-  readonly pathPrefix: string;
-  readonly idleTimeoutMs: number;
-  /** Watches for `idleTimeoutMs`. */
-  readonly watchIdle: Watch;
-  /** Places of WebSockets, those that open included, and of event streams. */
-  readonly lasting: Shares;
-  readonly clientOf: ClientOf;
   readonly factsOf: (req: IncomingMessage, requestId: string) => ForwardedFacts;
-  readonly publicUrl: (url: string) => string | undefined;
   /** Whether new ones are taken. */
   readonly accepting: () => boolean;
   /** Counts one that runs; the result ends it. */

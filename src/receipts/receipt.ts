@@ -94,7 +94,7 @@ export interface Receipt {
     readonly deliveryUncertain?: true;
     /** Of such an answer: the most bytes of its body that left, as far as that is known. */
     readonly sentBytes?: number;
-    /** How many its body has; absent where that is not known. */
+    /** The length of its body, bytes; absent where that is not known. */
     readonly ofBytes?: number;
     /** The store had lost it; made again from what the chain shows. */
     readonly recovered?: 'chain';

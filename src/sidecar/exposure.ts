@@ -16,12 +16,6 @@ export interface Exposure {
   readonly port: number;
 }
 
-interface ExposureWatch {
-  /** What the last look found; undefined when only the gateway reaches the backend. */
-  exposure(): Exposure | undefined;
-  close(): void;
-}
-
 /**
  * A backend on loopback that listens on every address can be called past the gateway, without
  * paying, from wherever the pod can be reached. So the gateway itself tries, at start and every
@@ -35,7 +29,7 @@ export function watchExposure(options: {
   /** Called before each look; default: every address of the pod that is not loopback. */
   readonly addresses?: () => readonly string[];
   readonly everyMs?: number;
-}): ExposureWatch {
+}) {
   const { port, onChange, addresses = podAddresses, everyMs = LOOK_EVERY_MS } = options;
   let found: Exposure | undefined;
   let closed = false;
@@ -52,8 +46,9 @@ export function watchExposure(options: {
   const timer = setInterval(() => void look(), everyMs);
   timer.unref();
   return {
+    /** What the last look found; undefined when only the gateway reaches the backend. */
     exposure: () => found,
-    close() {
+    close(): void {
       closed = true;
       clearInterval(timer);
     },

@@ -17,7 +17,7 @@ const LOOK_EVERY_MS = 20;
 export const SIGNAL_COMES_MS = 30_000;
 
 export interface PodHooks {
-  /** What the header of a hook must say; undefined: `1`. */
+  /** The value that the header of a hook must have; undefined: `1`. */
   readonly key?: string;
   /** The pod, or the gateway alone, ends: resolves when no call runs any more. */
   drain(): Promise<void>;

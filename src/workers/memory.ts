@@ -12,7 +12,7 @@ export function memoryOfWorkers(workers: number): number {
   return SHARED_MB + (workers === 1 ? 0 : PRIMARY_MB) + workers * WORKER_MB;
 }
 
-/** What a passed exchange buffers whose reader has stopped, megabytes; measured. */
+/** Megabytes that a passed exchange buffers while its reader has stopped; measured. */
 const RELAYED_MB = 0.5;
 
 /** Megabytes of so many passed exchanges, event streams and WebSockets that no reader reads. */

@@ -16,84 +16,54 @@ interface AcpErrorRule {
   readonly message: string;
 }
 
+/** The rule of a failure that the caller caused. */
+function invalid(status: number, message: string): AcpErrorRule {
+  return { status, type: 'invalid_request', message };
+}
+
 /**
  * Every failure that a caller of this adapter can get, by its `code` (acp 13.4); no text of the
  * backend.
  */
 export const ACP_ERRORS = {
-  not_found: {
-    status: 404,
-    type: 'invalid_request',
-    message: 'No such route. Sessions lie at /checkout_sessions below api_base_url, and an id is one path segment.',
-  },
-  method_not_allowed: { status: 405, type: 'invalid_request', message: 'This route does not serve that method.' },
-  unauthorized: {
-    status: 401,
-    type: 'invalid_request',
-    message: 'A valid token is required, as Authorization: Bearer <token>.',
-  },
-  forbidden: { status: 403, type: 'invalid_request', message: 'This origin or host is not allowed.' },
-  missing_api_version: {
-    status: 400,
-    type: 'invalid_request',
-    message: 'The API-Version header is required, with one of supported_versions.',
-  },
-  unsupported_api_version: {
-    status: 400,
-    type: 'invalid_request',
-    message: 'This API-Version is not served; supported_versions are.',
-  },
-  idempotency_key_required: {
-    status: 400,
-    type: 'invalid_request',
-    message: 'The Idempotency-Key header is required: a new one for each new request, the same for a repeated one.',
-  },
-  idempotency_key_invalid: {
-    status: 400,
-    type: 'invalid_request',
-    message: 'The Idempotency-Key header must come once, with 1 to 255 printable ASCII characters.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    type: 'invalid_request',
-    message: 'The body must be application/json in UTF-8, without content-encoding.',
-  },
-  request_body_too_large: { status: 413, type: 'invalid_request', message: 'The body is larger than 262144 bytes.' },
-  invalid_request: { status: 400, type: 'invalid_request', message: 'The request is not well-formed HTTP.' },
-  invalid_json: { status: 400, type: 'invalid_request', message: 'The body is not valid I-JSON.' },
-  invalid_request_body: {
-    status: 400,
-    type: 'invalid_request',
-    message: 'The body does not match the schema of this operation.',
-  },
-  rate_limited: { status: 429, type: 'invalid_request', message: 'Too many requests.' },
-  idempotency_in_flight: {
-    status: 409,
-    type: 'invalid_request',
-    message:
-      'A request with this Idempotency-Key is still running, or its end is not known yet: repeat it after Retry-After.',
-  },
-  idempotency_conflict: {
-    status: 422,
-    type: 'invalid_request',
-    message: 'This Idempotency-Key was used with another body: repeat that one, or take a new key.',
-  },
-  checkout_session_not_found: { status: 404, type: 'invalid_request', message: 'No such checkout session.' },
-  checkout_session_not_cancelable: {
-    status: 405,
-    type: 'invalid_request',
-    message: 'This checkout session cannot be canceled any more.',
-  },
-  checkout_session_conflict: {
-    status: 409,
-    type: 'invalid_request',
-    message: 'The state of this checkout session does not allow that now: read the session.',
-  },
-  requires_3ds: {
-    status: 422,
-    type: 'invalid_request',
-    message: 'The payment needs 3D Secure: send authentication_result.',
-  },
+  not_found: invalid(
+    404,
+    'No such route. Sessions lie at /checkout_sessions below api_base_url, and an id is one path segment.',
+  ),
+  method_not_allowed: invalid(405, 'This route does not serve that method.'),
+  unauthorized: invalid(401, 'A valid token is required, as Authorization: Bearer <token>.'),
+  forbidden: invalid(403, 'This origin or host is not allowed.'),
+  missing_api_version: invalid(400, 'The API-Version header is required, with one of supported_versions.'),
+  unsupported_api_version: invalid(400, 'This API-Version is not served; supported_versions are.'),
+  idempotency_key_required: invalid(
+    400,
+    'The Idempotency-Key header is required: a new one for each new request, the same for a repeated one.',
+  ),
+  idempotency_key_invalid: invalid(
+    400,
+    'The Idempotency-Key header must come once, with 1 to 255 printable ASCII characters.',
+  ),
+  unsupported_media_type: invalid(415, 'The body must be application/json in UTF-8, without content-encoding.'),
+  request_body_too_large: invalid(413, 'The body is larger than 262144 bytes.'),
+  invalid_request: invalid(400, 'The request is not well-formed HTTP.'),
+  invalid_json: invalid(400, 'The body is not valid I-JSON.'),
+  invalid_request_body: invalid(400, 'The body does not match the schema of this operation.'),
+  rate_limited: invalid(429, 'Too many requests.'),
+  idempotency_in_flight: invalid(
+    409,
+    'A request with this Idempotency-Key is still running, or its end is not known yet: repeat it after Retry-After.',
+  ),
+  idempotency_conflict: invalid(
+    422,
+    'This Idempotency-Key was used with another body: repeat that one, or take a new key.',
+  ),
+  checkout_session_not_found: invalid(404, 'No such checkout session.'),
+  checkout_session_not_cancelable: invalid(405, 'This checkout session cannot be canceled any more.'),
+  checkout_session_conflict: invalid(
+    409,
+    'The state of this checkout session does not allow that now: read the session.',
+  ),
+  requires_3ds: invalid(422, 'The payment needs 3D Secure: send authentication_result.'),
   processing_error: {
     status: 502,
     type: 'processing_error',

@@ -18,17 +18,10 @@ export interface CheckoutEventParts {
 }
 
 /**
- * What operators can read of one call: nothing of the caller, and of the backend only the status.
+ * Records what operators can read of one call: nothing of the caller, and of the backend only the
+ * status. No payment carries these events, so each goes to the feed at once.
  */
-interface CheckoutEvents {
-  requested(): void;
-  /** An exchange ended. `readback`: the gateway's own. */
-  exchanged(outcome: Outcome, readback: boolean): void;
-  delivered(answer: Delivered): void;
-}
-
-/** No payment carries these events, so each goes to the feed at once. */
-export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts): CheckoutEvents {
+export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: CheckoutEventParts) {
   const { operation, requestId, callId } = call;
   const journal = openJournal({ requestId, callId, resourceId: operation, adapter: 'acp' }, events);
   const record = (type: EventType, data: JsonObject = {}, facts: EventFacts = {}): void => {
@@ -37,7 +30,8 @@ export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: Che
   };
   return {
     requested: () => record('resource.requested'),
-    exchanged(outcome, readback) {
+    /** An exchange ended. `readback`: the gateway's own. */
+    exchanged(outcome: Outcome, readback: boolean): void {
       const mark = readback ? { readback: true } : {};
       const durationMs = elapsedMs(call);
       if (outcome.kind !== 'failure') {
@@ -49,7 +43,7 @@ export function openCheckoutEvents(call: CheckoutCall, { events, receipts }: Che
       const known = { ...(status === undefined ? {} : { status }), ...(reason === undefined ? {} : { reason }) };
       record('backend.failed', { code, ...known, ...mark }, { status: 'error', durationMs });
     },
-    delivered({ answer, from }) {
+    delivered({ answer, from }: Delivered): void {
       // A refusal delivers nothing.
       if (isRefusal(answer.status)) return;
       const replayed = from === 'kept';

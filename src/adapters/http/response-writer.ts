@@ -190,7 +190,7 @@ function sendThrough(
   });
 }
 
-/** What of a paid answer was handed to the connection until now. */
+/** Counts the bytes of a paid answer that the connection has taken. */
 type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
 
 /**

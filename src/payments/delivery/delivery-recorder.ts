@@ -79,7 +79,7 @@ export interface Undelivered {
   readonly requestWritten: boolean;
   /** Whether the backend may be sent the request again. */
   readonly repeatable: boolean;
-  /** What of the answer left; absent where no byte was to leave, or where it is not known. */
+  /** The part of the answer that left; absent where none was to leave, or where it is not known. */
   readonly sent?: Sent | undefined;
 }
 
@@ -137,7 +137,7 @@ export function createDeliveryRecorder(
   const keepMs = typeof keepAnswerMs === 'number' ? () => keepAnswerMs : keepAnswerMs;
   const begun = new WeakMap<PaymentRecord, Begun>();
   /**
-   * What a failed delivery writes about its own mark, which stays unless nothing left. The mark of
+   * The facts of a failed delivery about its own mark, which stays unless nothing left. The mark of
    * an earlier attempt stays in any case.
    */
   const markEnd = async (record: PaymentRecord, sent: Sent | undefined): Promise<PaymentFacts> => {

@@ -94,7 +94,7 @@ export type WorthlessEvidence = 'expired' | 'elsewhere' | 'unsent' | 'unclaimed'
 export type Evidence = PaidEvidence | WorthlessEvidence;
 
 /** One payment. Times in milliseconds of the store's clock. */
-export interface PaymentRecord extends PaymentTerms {
+export interface PaymentRecord extends PaymentTerms, PaymentFacts {
   readonly state: PaymentState;
   /** Random name of the attempt that may write. */
   readonly owner: string;
@@ -111,27 +111,6 @@ export interface PaymentRecord extends PaymentTerms {
   readonly reservedAt: number;
   readonly changedAt: number;
   readonly settledAt?: number;
-  readonly transaction?: string;
-  /** Signed transaction written ahead of its broadcast (local rail). */
-  readonly rawTransaction?: string;
-  /** Why it was refused or withdrawn; of a delivery, its progress (payment-receipt.ts). */
-  readonly reason?: string;
-  readonly evidence?: Evidence;
-  /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
-  readonly recovered?: 'chain';
-  readonly sending?: Sending;
-  /** Deliveries of which bytes may have left. */
-  readonly sendings?: number;
-  /** The most bytes of an answer that left without its end, and how many that answer has. */
-  readonly sentBytes?: number;
-  /** 0: not known. */
-  readonly ofBytes?: number;
-  /** The last transaction that was signed to send the money back, or the one that did. */
-  readonly refundTransaction?: string;
-  /** HTTP status of the backend's answer that was there before the settlement. */
-  readonly answered?: number;
-  /** Of a refused one with an answer: the payId of the payment that buys it. */
-  readonly bought?: string;
 }
 
 /**
@@ -261,21 +240,37 @@ export interface Note extends Writing {
   readonly events?: readonly EventDraft[];
 }
 
-/** Facts that come with a note (write-ahead of a transaction) or with a change of state. */
+/**
+ * Facts that a record learns after its reservation. They come with a note (write-ahead of a
+ * transaction) or with a change of state.
+ */
 export interface PaymentFacts {
   readonly transaction?: string;
+  /** Signed transaction written ahead of its broadcast (local rail). */
   readonly rawTransaction?: string;
+  /** Why it was refused or withdrawn; of a delivery, its progress (payment-receipt.ts). */
   readonly reason?: string;
   readonly evidence?: Evidence;
+  /** The store had lost the record, the chain showed the payment (contract 4.3, `onStoreLoss`). */
   readonly recovered?: 'chain';
   readonly sending?: Sending;
+  /** Deliveries of which bytes may have left. */
   readonly sendings?: number;
+  /** The most bytes of an answer that left without its end, and how many that answer has. */
   readonly sentBytes?: number;
+  /** 0: not known. */
   readonly ofBytes?: number;
+  /** The last transaction that was signed to send the money back, or the one that did. */
   readonly refundTransaction?: string;
-  /** Comes with `worked` or `settling`, and the answer with it, and with no other command. */
+  /**
+   * HTTP status of the backend's answer that was there before the settlement. Comes with `worked`
+   * or `settling`, and the answer with it, and with no other command.
+   */
   readonly answered?: number;
-  /** Comes with a note, and only a refused record takes it. */
+  /**
+   * Of a refused one with an answer: the payId of the payment that buys it. Comes with a note, and
+   * only a refused record takes it.
+   */
   readonly bought?: string;
   /** Of a record that is made again: the token's digest in the transaction that paid. */
   readonly tokenDigest?: string;

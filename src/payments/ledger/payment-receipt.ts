@@ -47,7 +47,7 @@ export interface Delivery {
   readonly digests?: ReceiptDigests | undefined;
 }
 
-/** What of an answer was handed to the connection: at least as much as left. */
+/** The part of an answer that the connection has taken: at least as much as left. */
 export interface Sent {
   /** False: certainly nothing left, not even the head. */
   readonly begun: boolean;
@@ -57,7 +57,7 @@ export interface Sent {
   readonly of: number;
 }
 
-/** What of a record goes into its receipt. */
+/** The terms of a record that its receipt states. */
 type SettledTerms = PaymentTerms &
   Pick<PaymentRecord, 'transaction' | 'evidence' | 'recovered' | 'sending' | 'sentBytes' | 'ofBytes'>;
 

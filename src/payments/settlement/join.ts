@@ -3,10 +3,10 @@
  * being refused. Wraps the settler; nothing here moves money.
  */
 
+import { Counts } from '../../counts.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { PaymentLedger, PaymentRecord } from '../ledger/ledger.ts';
 import { isFinal } from '../ledger/transitions.ts';
-import { Counts } from './counts.ts';
 import { CLOCK_GRAIN_MS } from './existing-payment.ts';
 import type { Settler } from './settle.ts';
 import type { SettlementRequest, SettlementResult } from './settlement-request.ts';

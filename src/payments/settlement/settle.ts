@@ -21,7 +21,6 @@ import { failedWork } from '../ledger/unpaid.ts';
 import type { RailVerdict, Settled, Settlement, SettlementHistory } from '../rail.ts';
 import { passed } from '../steps.ts';
 import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
-import type { PaymentRail } from '../x402/wire/types.ts';
 import { tooLate, type WindowReason } from '../x402/wire/window.ts';
 import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
 import { createReservations, LEASE_MS, type Leases, type Reservations } from './reservations.ts';
@@ -102,47 +101,38 @@ export interface Settler {
 }
 
 export function createSettler(parts: SettlementParts): Settler {
-  const shared = {
+  const shared: Shared = {
     slots: createSettlementSlots(parts.time, parts.processes),
     reservations: createReservations(parts.ledger, parts.time),
   };
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };
 }
 
+/** The parts that all attempts of a process share. */
+interface Shared {
+  readonly slots: SettlementSlots;
+  readonly reservations: Reservations;
+}
+
 /** One request to settle: what its steps share. */
 class SettlementAttempt {
-  readonly #ledger: PaymentLedger;
+  readonly #parts: SettlementParts;
+  readonly #shared: Shared;
   readonly #context: LedgerContext;
-  readonly #rail: PaymentRail;
-  readonly #leases: SettlementParts['leases'];
-  readonly #unpaidWork: SettlementParts['unpaidWork'];
-  readonly #payee: PayeeParts;
-  readonly #onUnpaid: SettlementParts['onUnpaid'];
-  readonly #slots: SettlementSlots;
-  readonly #reservations: Reservations;
   readonly #request: SettlementRequest;
   #held: HeldConnection | undefined;
   /** The backend's answer, where this attempt has it before the settlement. */
   #answer: KeptAnswer | undefined;
   /** The earlier payment that this answer was made for, which came to nothing. */
   #bought: string | undefined;
-  /** What the backend did in this attempt, for the budget. `reason`: why nothing can be sold. */
+  /** The work of the backend in this attempt, for the budget. `reason`: why nothing can be sold. */
   #worked: { readonly status: number; readonly reason?: string } | undefined;
 
-  constructor(
-    { ledger, leases, unpaidWork, onUnpaid, time = REAL_TIME, ...payee }: SettlementParts,
-    { slots, reservations }: { readonly slots: SettlementSlots; readonly reservations: Reservations },
-    request: SettlementRequest,
-  ) {
-    this.#ledger = ledger;
-    this.#rail = payee.rail;
-    this.#leases = leases;
-    this.#unpaidWork = unpaidWork;
-    this.#onUnpaid = onUnpaid;
-    this.#payee = payee;
-    this.#context = { ledger, time };
-    this.#slots = slots;
-    this.#reservations = reservations;
+  /** Reads settings that may change once: they stay for the attempt. */
+  constructor(parts: SettlementParts, shared: Shared, request: SettlementRequest) {
+    this.#parts = { ...parts };
+    this.#shared = shared;
+    this.#context = { ledger: parts.ledger, time: parts.time ?? REAL_TIME };
     this.#request = request;
   }
 
@@ -152,7 +142,7 @@ class SettlementAttempt {
     const { terms, backendTimeoutMs, proof, token, work } = this.#request;
     // Before the store is asked: the time of its reply is no waiting for an answer.
     const waitedMs = this.#request.elapsedMs();
-    const reservation = await this.#reservations.reserve({
+    const reservation = await this.#shared.reservations.reserve({
       terms,
       owner: randomUUID(),
       leaseMs: LEASE_MS,
@@ -161,10 +151,10 @@ class SettlementAttempt {
       ...(token === undefined ? {} : { token }),
     });
     if (reservation.kind !== 'granted')
-      return answerExisting(this.#ledger, reservation, terms, { joined, waitedMs, answerOf: work?.answerOf });
+      return answerExisting(this.#parts.ledger, reservation, terms, { joined, waitedMs, answerOf: work?.answerOf });
     const { record } = reservation;
     passed('reserved', record.payId);
-    const lease = this.#leases.hold(record, SETTLEMENT_BOUND_MS + backendTimeoutMs);
+    const lease = this.#parts.leases.hold(record, SETTLEMENT_BOUND_MS + backendTimeoutMs);
     let result: StepResult | undefined;
     try {
       result = await this.#withAnswer(await this.#work(record, joined));
@@ -184,11 +174,11 @@ class SettlementAttempt {
   async #withAnswer(result: StepResult): Promise<StepResult> {
     if (result.kind !== 'paid' || result.kept !== undefined || result.record.answered === undefined) return result;
     const { record } = result;
-    this.#unpaidWork.paid(record.payId);
-    if (this.#bought !== undefined) this.#unpaidWork.paid(this.#bought);
-    const kept = this.#answer ?? (await this.#ledger.kept(record.payId).catch(() => undefined));
+    this.#parts.unpaidWork.paid(record.payId);
+    if (this.#bought !== undefined) this.#parts.unpaidWork.paid(this.#bought);
+    const kept = this.#answer ?? (await this.#parts.ledger.kept(record.payId).catch(() => undefined));
     if (kept !== undefined || this.#request.repeatable || record.reason !== ANSWER_KEPT) return { ...result, kept };
-    await this.#ledger.note({ ...fencingToken(record), leaseMs: 0 }).catch(() => undefined);
+    await this.#parts.ledger.note({ ...fencingToken(record), leaseMs: 0 }).catch(() => undefined);
     return { kind: 'failed', record, retryable: true };
   }
 
@@ -201,7 +191,7 @@ class SettlementAttempt {
           return this.#giveUp(record, () => ({ kind: 'in_flight' }));
         if (work !== undefined) return this.#workFirst(record, work);
         // Copies that wait for this one and answers that exist need no slot.
-        return this.#slots.within(
+        return this.#shared.slots.within(
           record.payer,
           () => this.#begin(record),
           () => this.#giveUp(record, () => ({ kind: 'crowded' })),
@@ -210,7 +200,7 @@ class SettlementAttempt {
       case 'worked':
         return this.#payForWork(record);
       case 'withdrawn':
-        return this.#slots.within(
+        return this.#shared.slots.within(
           record.payer,
           () => this.#beginAnew(record),
           () => this.#putBack(record, { kind: 'crowded' }),
@@ -236,7 +226,7 @@ class SettlementAttempt {
   /** Asks the rail. A refusal leaves no record: nothing was sent, the buyer may sign again. */
   async #verify(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readStoredProof(record);
-    const verdict = await this.#rail.verify(proof, requirements);
+    const verdict = await this.#parts.rail.verify(proof, requirements);
     if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
     if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#checkStoreLoss(record, verdict.reason, 'spent');
@@ -265,7 +255,7 @@ class SettlementAttempt {
     if (this.#answer !== undefined) return this.#begin(record);
     const { payId, payer, resourceId } = record;
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
-    const place = await this.#unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
+    const place = await this.#parts.unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
     if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
     if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
     let result: StepResult | undefined;
@@ -301,7 +291,9 @@ class SettlementAttempt {
       if (this.#worked) this.#workedInVain(record, UNKEPT);
       throw cause;
     };
-    const paying = this.#isWanted() ? this.#slots.atOnce(record.payer, () => this.#pay(record, { answer })) : undefined;
+    const paying = this.#isWanted()
+      ? this.#shared.slots.atOnce(record.payer, () => this.#pay(record, { answer }))
+      : undefined;
     if (paying !== undefined) return paying.catch(unkept);
     const kept = await writeWorked(this.#context, this.#request, record, answer).catch(unkept);
     return kept === undefined ? { kind: 'in_flight' } : this.#payForWork(kept, true);
@@ -314,16 +306,16 @@ class SettlementAttempt {
    */
   async #answerOfEarlier(record: PaymentRecord, payId: string | undefined): Promise<KeptAnswer | undefined> {
     if (payId === undefined) return undefined;
-    const earlier = await this.#ledger.read(payId);
+    const earlier = await this.#parts.ledger.read(payId);
     if (earlier?.state !== 'refused' || earlier.bind !== record.bind || earlier.payer !== record.payer)
       return undefined;
     const { bought = record.payId } = earlier;
-    if (bought !== record.payId && (await this.#ledger.read(bought)) !== undefined)
+    if (bought !== record.payId && (await this.#parts.ledger.read(bought)) !== undefined)
       return this.#answerOfEarlier(record, bought);
-    const kept = await this.#ledger.kept(payId);
+    const kept = await this.#parts.ledger.kept(payId);
     if (kept === undefined) return undefined;
     const facts = { bought: record.payId };
-    const noted = await this.#ledger.note({ ...fencingToken(earlier), unchanged: true, leaseMs: 0, facts });
+    const noted = await this.#parts.ledger.note({ ...fencingToken(earlier), unchanged: true, leaseMs: 0, facts });
     if (noted.kind !== 'done') return undefined;
     this.#bought = payId;
     return kept;
@@ -352,7 +344,7 @@ class SettlementAttempt {
   async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
     const otherwise = (await this.#unwanted(record)) ?? (fresh ? undefined : await this.#againstPaying(record));
     if (otherwise !== undefined) return otherwise;
-    return this.#slots.within(
+    return this.#shared.slots.within(
       record.payer,
       async () => (await this.#unwanted(record)) ?? this.#pay(record, {}),
       () => this.#putBack(record, { kind: 'crowded' }),
@@ -375,10 +367,10 @@ class SettlementAttempt {
     if (endOf(record) !== undefined) return this.#endWork(record, { kind: 'unavailable', cause: 'past its window' });
     const refusal = this.#refusalOf(record);
     if (refusal !== undefined) return notNow(refusal);
-    this.#answer = await this.#ledger.kept(record.payId);
+    this.#answer = await this.#parts.ledger.kept(record.payId);
     if (this.#answer === undefined && !this.#request.repeatable) return notNow('its answer cannot be had');
     const { proof, requirements } = readStoredProof(record);
-    const verdict = await this.#rail.verify(proof, requirements);
+    const verdict = await this.#parts.rail.verify(proof, requirements);
     switch (verdict.kind) {
       case 'valid':
         return undefined;
@@ -398,12 +390,12 @@ class SettlementAttempt {
    */
   async #endWork(record: PaymentRecord, otherwise: StepResult): Promise<StepResult> {
     const ended = endOf(record);
-    if (!this.#rail.seesChain)
+    if (!this.#parts.rail.seesChain)
       return ended === undefined
         ? this.#putBack(record, otherwise)
         : this.#recordOutcome(record, { kind: 'refused', reason: ended, evidence: 'unsent' });
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, false));
+    const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'refused') return this.#recordOutcome(record, shown);
     if (shown.kind !== 'settled') return this.#putBack(record, otherwise);
     return beginSettling(this.#context, this.#request, record, {}, (settling) => this.#recordOutcome(settling, shown));
@@ -418,28 +410,28 @@ class SettlementAttempt {
     const outcome = settlement.kind === 'settled' ? this.#claimed(settlement) : settlement;
     const result = await recordOutcome(this.#context, this.#request, record, outcome, facts);
     const unclaimed = result.kind === 'spent';
-    if (unclaimed) this.#payee.onUnclaimed?.({ payId: record.payId, transaction: settlement.transaction });
+    if (unclaimed) this.#parts.onUnclaimed?.({ payId: record.payId, transaction: settlement.transaction });
     if ((unclaimed || result.kind === 'refused') && record.answered !== undefined && this.#bought === undefined)
       this.#workedInVain(record, unclaimed ? NONCE_ALREADY_USED : result.owed.reason);
     return result;
   }
 
-  /** What a payment is to this store where others may be paid to the same payee. */
+  /** Judges a payment where others may be paid to the same payee. */
   #claimed(paid: Settled): Settlement {
     const { by, transaction } = paid;
-    if (by === undefined || this.#payee.payToExclusive) return paid;
+    if (by === undefined || this.#parts.payToExclusive) return paid;
     if (by === 'others') return { kind: 'refused', reason: NONCE_ALREADY_USED, evidence: 'unclaimed', transaction };
     // Without the hash: a later attempt would take it for one that this store has made.
     return { kind: 'uncertain', cause: `paid by ${transaction}, which this store is not known to have caused` };
   }
 
-  /** What the rail is told of earlier attempts. */
+  /** The earlier attempts, as the rail needs them. */
   #historyOf(record: PaymentRecord, sentBefore: boolean): SettlementHistory {
     return { sentBefore, transaction: record.transaction, ...markFor(record, this.#request) };
   }
 
   #workedInVain({ payId, resourceId, payer }: PaymentRecord, reason: string): void {
-    this.#onUnpaid?.({ payId, resourceId, payer, reason });
+    this.#parts.onUnpaid?.({ payId, resourceId, payer, reason });
   }
 
   /**
@@ -451,7 +443,7 @@ class SettlementAttempt {
     const request = this.#request;
     if (isUnderOtherMandate(record, request.terms)) return this.#putBack(record, { kind: 'in_flight' });
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, false));
+    const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, false));
     if (shown.kind === 'unknown') return this.#putBack(record, { kind: 'unavailable', cause: shown.cause });
     if (shown.kind !== 'open')
       return beginSettling(this.#context, request, record, {}, (settling) => this.#recordOutcome(settling, shown));
@@ -460,7 +452,7 @@ class SettlementAttempt {
     if (!this.#buyerIsHere()) return notBegun('no buyer asks for it');
     const refusal = unreadable(record) ?? this.#refusalOf(record) ?? endOf(record);
     if (refusal !== undefined) return notBegun(refusal);
-    const verdict = await this.#rail.verify(proof, requirements);
+    const verdict = await this.#parts.rail.verify(proof, requirements);
     if (verdict.kind === 'unfunded') return this.#putBack(record, unfunded(verdict));
     if (verdict.kind === 'refused') return notBegun(verdict.reason);
     if (verdict.kind === 'unavailable') return notBegun(verdict.cause);
@@ -483,7 +475,7 @@ class SettlementAttempt {
 
   /** Leaves what is not under way to its buyer, and past its window to the chain. */
   async #putBack(record: PaymentRecord, result: StepResult): Promise<StepResult> {
-    const noted = await this.#ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
+    const noted = await this.#parts.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs: windowEndMs(record) });
     return noted.kind === 'done' ? result : { kind: 'in_flight' };
   }
 
@@ -519,7 +511,7 @@ class SettlementAttempt {
     result: (gone: { readonly kind: 'gone' }) => StepResult,
     remembered?: Refusal,
   ): Promise<StepResult> {
-    const discarded = await this.#ledger.discard(fencingToken(record), [], remembered);
+    const discarded = await this.#parts.ledger.discard(fencingToken(record), [], remembered);
     return discarded.kind === 'gone' ? result(discarded) : { kind: 'in_flight' };
   }
 
@@ -529,14 +521,14 @@ class SettlementAttempt {
    * charge twice then.
    */
   async #checkStoreLoss(record: PaymentRecord, reason: string, why: 'spent' | 'late'): Promise<StepResult> {
-    if (!this.#rail.seesChain)
+    if (!this.#parts.rail.seesChain)
       // Nothing here shows whether a spent nonce paid us, so it counts as spent: a 402 could charge
       // a second time.
       return why === 'late'
         ? this.#refuse(record, reason)
         : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     const { proof, requirements } = readStoredProof(record);
-    const shown = await this.#rail.reconcile(proof, requirements);
+    const shown = await this.#parts.rail.reconcile(proof, requirements);
     if (shown.kind === 'settled') return this.#recover(record, shown);
     if (shown.kind === 'refused' || (shown.kind === 'open' && why === 'late'))
       // The local checks find their own fault again, so only the provider's refusal is remembered.
@@ -555,7 +547,7 @@ class SettlementAttempt {
    * and the operator is warned.
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<StepResult> {
-    const claim = await claimOfLost(this.#payee, record, shown, this.#request.terms);
+    const claim = await claimOfLost(this.#parts, record, shown, this.#request.terms);
     if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
     if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
     return beginSettling(this.#context, this.#request, record, {}, (settling) =>
@@ -573,7 +565,12 @@ class SettlementAttempt {
     const { proof, requirements } = readStoredProof(record);
     const known = { ...this.#historyOf(record, sentBefore), ...more };
     passed('sending', record.payId);
-    const settlement = await this.#rail.settle(proof, requirements, writeAhead(this.#ledger, record), known);
+    const settlement = await this.#parts.rail.settle(
+      proof,
+      requirements,
+      writeAhead(this.#parts.ledger, record),
+      known,
+    );
     passed('answered', record.payId);
     return this.#recordOutcome(record, settlement);
   }
@@ -584,14 +581,14 @@ class SettlementAttempt {
    */
   async #resolve(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readForChain(record);
-    const shown = await this.#rail.reconcile(proof, requirements, this.#historyOf(record, true));
+    const shown = await this.#parts.rail.reconcile(proof, requirements, this.#historyOf(record, true));
     if (shown.kind === 'unknown') return leaveUncertain(this.#context, record, shown.cause);
     if (shown.kind !== 'open') return this.#recordOutcome(record, shown);
     // What was sent earlier may still pay us. Nothing more is sent for a call that cannot be
     // delivered: a later look decides.
     if (record.answered === undefined && !(await this.#holdsBackend(record)))
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
-    return this.#slots.within(
+    return this.#shared.slots.within(
       record.payer,
       () => this.#settle(record, true),
       () => leaveUncertain(this.#context, record, 'too many settlements of this payer, or of all, are under way'),

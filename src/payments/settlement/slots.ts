@@ -3,9 +3,9 @@
  * must not use up what other payers need.
  */
 
+import { Counts } from '../../counts.ts';
 import { partOf } from '../../part-of.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { Counts } from './counts.ts';
 import { createTurns } from './turns.ts';
 
 /**

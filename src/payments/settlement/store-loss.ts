@@ -7,7 +7,7 @@ import type { PaymentRail } from '../x402/wire/types.ts';
 import type { SettlementRequest } from './settlement-request.ts';
 import { readForChain } from './stored-purchase.ts';
 
-/** What decides whose a payment is that the chain shows (contract 4.3). */
+/** Parts that decide whose payment the chain shows (contract 4.3). */
 export interface PayeeParts {
   readonly rail: PaymentRail;
   /**

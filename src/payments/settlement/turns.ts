@@ -1,7 +1,7 @@
 /** Calls that wait in turn for what others have: a bounded time, and a bounded number of them. */
 
+import { Counts } from '../../counts.ts';
 import type { Time } from '../../time/time.ts';
-import { Counts } from './counts.ts';
 
 /** Calls that wait, in the order they came. */
 export interface Turns {

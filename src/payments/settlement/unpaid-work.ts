@@ -4,9 +4,9 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import { Counts } from '../../counts.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import type { UnpaidRow } from '../ledger/unpaid.ts';
-import { Counts } from './counts.ts';
 import { PAYER_WAITERS, SLOT_WAIT_MS } from './slots.ts';
 import { createTurns } from './turns.ts';
 
@@ -58,7 +58,7 @@ export interface SharedWork {
     holders: readonly string[],
     unpaid?: { readonly name: string; readonly forMs: number },
   ): Promise<void>;
-  /** What ended unpaid counts no more. @throws StoreError */
+  /** Ends the count of an unpaid call. @throws StoreError */
   free(unpaid: string, holders: readonly string[]): Promise<void>;
   /** Names of what ended unpaid, the latest first. @throws StoreError */
   listed(holder: string, limit: number): Promise<readonly string[]>;
@@ -93,10 +93,10 @@ export interface UnpaidWork {
   failed(limit: number): Promise<readonly UnpaidRow[]>;
 }
 
-/** What this process has of the budget that it shares with others. */
+/** The budget that this process shares with others. */
 interface SharedParts {
   readonly work: SharedWork;
-  /** Those that divide the limits of one gateway. */
+  /** Processes that divide the limits of one gateway. */
   readonly processes: number;
 }
 
@@ -180,7 +180,7 @@ export function createUnpaidWork(
       own.leave(how);
       const kept = how === 'unpaid' ? call.payId : JSON.stringify(how);
       const left = how === 'settled' ? undefined : { name: kept, forMs: limits().windowMs };
-      // What the store does not take ends by itself.
+      // A place that the store does not take back ends by itself.
       void work.leave(name, holders, left).catch(() => undefined);
     };
     return { leave };
@@ -211,7 +211,7 @@ export function createUnpaidWork(
     },
     async failed(limit) {
       if (shared !== undefined) {
-        // Those that may still be paid are there by the name of their payment.
+        // A call that may still be paid has the name of its payment there.
         const names = (await shared.work.listed(ALL, limit)).filter((name) => name.startsWith('{'));
         return names.map((name) => JSON.parse(name) as UnpaidRow);
       }

@@ -30,7 +30,7 @@ export function connectionOf(socket: Noted): Connection | undefined {
   return socket[CONNECTION];
 }
 
-/** What a connection tells its listener. */
+/** Parts that a connection has of its listener. */
 interface ConnectionParts {
   readonly socket: Socket;
   /** The network of the client; undefined: no shares are taken. */
@@ -52,7 +52,7 @@ export class Connection {
   client: string | undefined;
   /** Its place among the connections of the listener. */
   place: Place<Connection> | undefined;
-  /** What the listener has counted of `bytes`. */
+  /** The part of `bytes` that the listener has counted. */
   counted = 0;
   readonly #onWaiting: (connection: Connection) => void;
   readonly #parse: (piece: Buffer) => void;
@@ -64,7 +64,7 @@ export class Connection {
   /** The last two bytes of the last piece, and where its first empty line ended. */
   #tail = '';
   #headEnd = 0;
-  /** What came with the piece that the parser has now. */
+  /** Bytes that came with the piece that the parser has now. */
   #behind: Buffer | undefined;
   /** What came behind the running request. */
   #waiting: Buffer = NOTHING;

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { Express, Request } from 'express';
 import { Standstill } from '../../time/stand-still.ts';
 import { hasBody } from '../http/framing.ts';
+import { listenOn } from '../http/listen-on.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
 import { originForm } from '../http/target.ts';
 import type { LoadShedder } from '../load-shedding/load-shedder.ts';
@@ -20,7 +21,7 @@ const LIMITS = {
   requestTimeout: 30_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 2_000,
-  // What waits on a connection in each direction, bytes, with one piece that goes beyond it.
+  // Bytes that wait on a connection in each direction, with one piece that goes beyond them.
   highWaterMark: 16_384,
   // Node's own refusal of a request without Host has no envelope; that of `checkFraming` has one.
   requireHostHeader: false,
@@ -137,14 +138,7 @@ export function createListener(parts: ListenerParts): Listener {
     });
   return {
     server,
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ host, port }, () => {
-          server.off('error', reject);
-          resolve(server.address() as AddressInfo);
-        });
-      }),
+    listen: (host, port) => listenOn(server, { host, port }),
     stop() {
       server.close();
       server.closeIdleConnections();

@@ -7,11 +7,11 @@ import { Shares } from '../rate-limit/shares.ts';
 import { Connection, noteConnection } from './connection.ts';
 
 /**
- * What all connections of a listener may hold together, bytes: requests behind a running one,
+ * Bytes that all connections of a listener may hold together: requests behind a running one,
  * bodies that have not come as a whole, answers that their clients do not read.
  */
 export const MAX_WAITING_BYTES = 33_554_432;
-/** What is left where they held more: to count all of them again takes some 0.1 ms. */
+/** Bytes that stay where they held more: to count all of them again takes some 0.1 ms. */
 const LEFT_BYTES = (7 * MAX_WAITING_BYTES) / 8;
 
 /** Why a connection was closed that had not ended. */

@@ -49,7 +49,7 @@ export interface WaitingCall extends Lined {
 /** Kinds that take no slot of the calls in flight: they begin while all slots are taken. */
 const SLOTLESS: ReadonlySet<CallKind> = new Set(['other', 'probe']);
 
-/** What waits of one kind. */
+/** The waiting calls of one kind. */
 interface Waiting {
   readonly takesSlot: boolean;
   readonly lines: WaitingLines<WaitingCall>;
@@ -81,20 +81,16 @@ interface CallQueueParts {
 /**
  * Lets requests begin while the turn of the event loop has room for them and no more calls are in
  * flight than may be. Others wait in a line for each client network; the lines are served in turn.
- * What has waited too long is refused. So a burst is served as fast as the process works. A client
- * whose call is refused may ask again at once, and a few hundred of them would take the whole core
- * with refusals; one whose call waits costs nothing.
+ * A call that has waited too long is refused. So a burst is served as fast as the process works. A
+ * client whose call is refused may ask again at once, and a few hundred of them would take the
+ * whole core with refusals; one whose call waits costs nothing.
  *
  * A call that carries a proof waits like any other: it may be worthless, and to look at it is the
  * work that it waits for. It never waits behind calls without one, and never while the process has
  * room for it.
  */
 export class CallQueue {
-  readonly #turns: CallQueueParts['turns'];
-  readonly #allowed: () => boolean;
-  readonly #work: () => () => void;
-  readonly #now: () => number;
-  readonly #atEnd: (callback: () => void) => unknown;
+  readonly #parts: Required<CallQueueParts>;
   readonly #kinds: readonly Waiting[];
   #waiting = 0;
   /** Looks that are due at the end of the turn. */
@@ -107,13 +103,9 @@ export class CallQueue {
   #last = 0;
   #endWork: (() => void) | undefined;
 
-  constructor({ most, turns, allowed, work, now = () => performance.now(), atEnd = setImmediate }: CallQueueParts) {
-    this.#kinds = CALL_KINDS.map((kind) => ({ takesSlot: !SLOTLESS.has(kind), lines: new WaitingLines(most) }));
-    this.#turns = turns;
-    this.#allowed = allowed;
-    this.#work = work;
-    this.#now = now;
-    this.#atEnd = atEnd;
+  constructor(parts: CallQueueParts) {
+    this.#parts = { now: () => performance.now(), atEnd: setImmediate, ...parts };
+    this.#kinds = CALL_KINDS.map((kind) => ({ takesSlot: !SLOTLESS.has(kind), lines: new WaitingLines(parts.most) }));
   }
 
   /** Calls that wait. */
@@ -123,15 +115,15 @@ export class CallQueue {
 
   /** Notes that a request came in, and tells whether it begins now. */
   admits(kind: CallKind): boolean {
-    this.#turns.came();
-    if (!SLOTLESS.has(kind) && !this.#allowed()) return false;
-    return this.#ready() === 0 && this.#turns.hasRoom();
+    this.#parts.turns.came();
+    if (!SLOTLESS.has(kind) && !this.#parts.allowed()) return false;
+    return this.#ready() === 0 && this.#parts.turns.hasRoom();
   }
 
   /** Lets a request wait that was not admitted. False: it must be refused now. */
   enter(call: WaitingCall): boolean {
-    if (this.#kinds[CALL_KINDS.indexOf(call.kind)]?.lines.enter(call, this.#now()) !== true) return false;
-    this.#endWork ??= this.#work();
+    if (this.#kinds[CALL_KINDS.indexOf(call.kind)]?.lines.enter(call, this.#parts.now()) !== true) return false;
+    this.#endWork ??= this.#parts.work();
     this.#waiting += 1;
     if (this.#looks === 0) this.#look();
     return true;
@@ -155,8 +147,8 @@ export class CallQueue {
   }
 
   readonly #refuseLate = (): void => {
-    this.#refusing = this.#refuseUntil(this.#now() - MAX_WAIT_MS, REFUSALS);
-    if (this.#refusing) this.#atEnd(this.#refuseLate);
+    this.#refusing = this.#refuseUntil(this.#parts.now() - MAX_WAIT_MS, REFUSALS);
+    if (this.#refusing) this.#parts.atEnd(this.#refuseLate);
   };
 
   /** Refuses what has waited since then or longer; true: more of it is left. */
@@ -183,8 +175,8 @@ export class CallQueue {
   #look(): void {
     this.#looks += 1;
     // The end of the turn is marked before it: calls that wait get what it left.
-    this.#turns.came();
-    this.#atEnd(this.#lookNow);
+    this.#parts.turns.came();
+    this.#parts.atEnd(this.#lookNow);
   }
 
   /**
@@ -196,7 +188,7 @@ export class CallQueue {
     this.#looks -= 1;
     // Where no more may be in flight the next look follows the end of a call.
     if (this.#ready() === 0) return;
-    const room = this.#turns.hasRoomForWaiting() && this.#beginNext();
+    const room = this.#parts.turns.hasRoomForWaiting() && this.#beginNext();
     this.#countWork();
     const next = Math.min(room ? this.#looks + 2 : Math.max(this.#looks, 1), this.#ready(), LOOKS);
     while (this.#looks < next) this.#look();
@@ -206,17 +198,17 @@ export class CallQueue {
   #ready(): number {
     let slotless = 0;
     for (const { takesSlot, lines } of this.#kinds) if (!takesSlot) slotless += lines.size;
-    return slotless < this.#waiting && this.#allowed() ? this.#waiting : slotless;
+    return slotless < this.#waiting && this.#parts.allowed() ? this.#waiting : slotless;
   }
 
   /** False: what waits must wait on. */
   #beginNext(): boolean {
-    const now = this.#now();
+    const now = this.#parts.now();
     const failed = now - this.#failedAt >= FAILED_EVERY_MS;
     for (let tried = 0; tried < this.#kinds.length; tried += 1) {
       this.#last = (this.#last + 1) % this.#kinds.length;
       const kind = this.#kinds[this.#last];
-      if (kind === undefined || kind.lines.size === 0 || (kind.takesSlot && !this.#allowed())) continue;
+      if (kind === undefined || kind.lines.size === 0 || (kind.takesSlot && !this.#parts.allowed())) continue;
       for (let next = kind.lines.takeNext(failed); next !== undefined; next = kind.lines.takeNext(failed)) {
         this.#waiting -= 1;
         if (next.gone()) continue;

@@ -108,8 +108,9 @@ export function createLoadShedder(parts: LoadShedderParts): LoadShedder {
     const channel = mounts.get(path);
     const kind = kindOf(req, path, channel, parts);
     if (queue.admits(kind)) return 'goes_on';
-    if (queue.enter(new Waiting(req, res, kind, channel, begin, parts))) return 'waits';
-    return refuse(req, res, kind, channel, parts) ? 'refused' : 'goes_on';
+    const asked = { req, res, kind, channel };
+    if (queue.enter(new Waiting(asked, begin, parts))) return 'waits';
+    return refuse(asked, parts) ? 'refused' : 'goes_on';
   };
 }
 
@@ -126,15 +127,20 @@ function kindOf(
   return channel !== undefined ? 'message' : carriesProof(req) ? 'proof' : 'plain';
 }
 
+/** A request with what its head tells. */
+interface Asked {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly kind: CallKind;
+  readonly channel: string | undefined;
+}
+
 /**
  * Refuses a call. False: it goes on. Without a free slot a message is still read:
  * `limitConcurrency` then refuses the call in the format of its protocol.
  */
 function refuse(
-  req: IncomingMessage,
-  res: ServerResponse,
-  kind: CallKind,
-  channel: string | undefined,
+  { req, res, kind, channel }: Asked,
   { reason: reasonOf, onShed, draining, turns }: LoadShedderParts,
 ): boolean {
   if (kind === 'probe' || channel === ADAPTER_WITH_ROUTES) return false;
@@ -151,23 +157,13 @@ class Waiting implements WaitingCall {
   readonly client: string;
   readonly standing: Standing;
   readonly large: boolean;
-  readonly #req: IncomingMessage;
-  readonly #res: ServerResponse;
-  readonly #channel: string | undefined;
+  readonly #asked: Asked;
   readonly #begin: BeginRequest;
   readonly #parts: LoadShedderParts;
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    kind: CallKind,
-    channel: string | undefined,
-    begin: BeginRequest,
-    parts: LoadShedderParts,
-  ) {
-    this.#req = req;
-    this.#res = res;
-    this.#channel = channel;
+  constructor(asked: Asked, begin: BeginRequest, parts: LoadShedderParts) {
+    const { req, kind } = asked;
+    this.#asked = asked;
     this.#begin = begin;
     this.#parts = parts;
     this.kind = kind;
@@ -177,19 +173,19 @@ class Waiting implements WaitingCall {
   }
 
   gone(): boolean {
-    return this.#req.socket.destroyed;
+    return this.#asked.req.socket.destroyed;
   }
 
   begin(): void {
-    this.#begin(this.#req, this.#res);
+    this.#begin(this.#asked.req, this.#asked.res);
   }
 
   refuse(): void {
-    if (!refuse(this.#req, this.#res, this.kind, this.#channel, this.#parts)) this.begin();
+    if (!refuse(this.#asked, this.#parts)) this.begin();
   }
 }
 
-/** What a request takes in memory while it waits: its head, and its body as far as it came. */
+/** The memory of a request that waits: its head, and its body as far as it came. */
 function bytesOf({ headers, rawHeaders, url = '' }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
   let bytes = url.length + Number(headers['content-length'] ?? 0);

@@ -13,7 +13,7 @@ export const REFUSED_IN_SUCCESSION = 8;
 /** Most networks that are remembered at a time. */
 const MAX_NETWORKS = 10_000;
 
-/** What the pipeline tells of the proof that a request brought. */
+/** Takes the end of the proof that a request brought. */
 export type NoteProof = (req: IncomingMessage, came: 'bought' | 'refused') => void;
 
 /**

@@ -9,12 +9,12 @@ import { Shares } from '../rate-limit/shares.ts';
  */
 export type Standing = 'paid' | 'usual' | 'failed';
 
-/** Who goes first. At every fourth begin it is another one, so that no buyer waits for ever. */
+/** Order of begins. At every fourth begin it is another one, so that no buyer waits for ever. */
 const ORDER: readonly Standing[] = ['paid', 'usual', 'failed'];
 const OTHER_ORDER: readonly Standing[] = ['usual', 'failed', 'paid'];
 const OTHER_EVERY = 4;
 
-/** What the lines know of a call. */
+/** The facts of a call that the lines need. */
 export interface Lined {
   readonly standing: Standing;
   /** The network of its client. */

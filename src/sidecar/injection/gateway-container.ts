@@ -15,7 +15,7 @@ export interface Placement {
   readonly drainSeconds: number;
   /** The grace period that the pod had without the gateway, seconds. */
   readonly ownGrace: number;
-  /** What the header of the hooks says; undefined: the usual value. */
+  /** The value of the header of the hooks; undefined: the usual one. */
   readonly hookKey: string | undefined;
 }
 

@@ -51,18 +51,6 @@ interface ServiceName {
   readonly namespace: string;
 }
 
-/** What `acg injector certificate` writes, as PEM. */
-interface InjectorCertificates {
-  /** `ca.crt`: what API servers trust: the new authority, and the one before it while it lasts. */
-  readonly authorities: string;
-  /** `tls.crt`. */
-  readonly certificate: string;
-  /** `tls.key`. */
-  readonly key: string;
-  readonly authority: X509Certificate;
-  readonly leaf: X509Certificate;
-}
-
 /** What is in the directory already. */
 interface Existing {
   readonly authorities: string;
@@ -77,12 +65,7 @@ interface Existing {
  * `existing`: the authority that signed the certificate in use stays in `authorities`, so that API
  * servers trust the old leaf and the new one in whichever order they arrive. Older authorities go.
  */
-export function makeCertificates(
-  name: ServiceName,
-  days: number,
-  existing: Existing | undefined,
-  now: number,
-): InjectorCertificates {
+export function makeCertificates(name: ServiceName, days: number, existing: Existing | undefined, now: number) {
   const issuer = `agent-commerce-injector-ca ${new Date(now).toISOString()} ${randomBytes(4).toString('hex')}`;
   const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -116,6 +99,7 @@ export function makeCertificates(
     ],
   });
   const before = existing === undefined ? [] : authoritiesInUse(existing, now);
+  // As PEM: `ca.crt`, what API servers trust; `tls.crt`; `tls.key`.
   return {
     authorities: [authorityCertificate, ...before].map(String).join(''),
     certificate: leaf.toString(),

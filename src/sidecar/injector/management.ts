@@ -1,7 +1,7 @@
 /** The second listener of an injector, without TLS: probes and metrics. */
 
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOn } from '../../server/http/listen-on.ts';
 import type { InjectorMetrics } from './metrics.ts';
 
 const REQUEST_MS = 2_000;
@@ -14,13 +14,8 @@ interface ManagementParts {
   readonly notReady: () => string | undefined;
 }
 
-interface ManagementServer {
-  listen(host: string | undefined, port: number): Promise<AddressInfo>;
-  close(): void;
-}
-
 /** `/healthz`: the process answers. `/ready`: it can be asked for reviews. `/metrics`. */
-export function createManagementServer({ metrics, notReady }: ManagementParts): ManagementServer {
+export function createManagementServer({ metrics, notReady }: ManagementParts) {
   const pages: Readonly<Record<string, () => Page | Promise<Page>>> = {
     '/healthz': () => [200, TEXT, 'ok\n'],
     '/ready': () => {
@@ -44,15 +39,9 @@ export function createManagementServer({ metrics, notReady }: ManagementParts): 
   );
   server.maxConnections = MAX_CONNECTIONS;
   return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ ...(host === undefined ? {} : { host }), port }, () => {
-          server.off('error', reject);
-          resolve(server.address() as AddressInfo);
-        });
-      }),
-    close() {
+    listen: (host: string | undefined, port: number) =>
+      listenOn(server, { ...(host === undefined ? {} : { host }), port }),
+    close(): void {
       server.close();
       server.closeAllConnections();
     },

@@ -7,12 +7,11 @@ import { ConfigError } from '../../problems/problem.ts';
 import type { Log } from '../../telemetry/log/log.ts';
 import { throttled } from '../../telemetry/log/log-throttle.ts';
 import { injectPod } from '../injection/inject-pod.ts';
-import type { InjectionOptions } from '../injection/options.ts';
 import { readAdmissionRequest } from './admission-request.ts';
 import { type Identity, readClientAuthority, readIdentity } from './identity.ts';
 import { createManagementServer } from './management.ts';
 import { type InjectorMetrics, injectorMetrics, type Reloaded } from './metrics.ts';
-import { type Mounted, mountedFiles } from './mounted-files.ts';
+import { mountedFiles } from './mounted-files.ts';
 import { optionsSource } from './options-source.ts';
 import { review } from './review.ts';
 import type { RefusalListener } from './review-handler.ts';
@@ -41,15 +40,8 @@ export interface InjectorSettings {
   readonly pollMs?: number;
 }
 
-interface Injector {
-  readonly port: number;
-  readonly managementPort: number;
-  /** Becomes unready, takes reviews for `drainMs` more, answers what runs, and closes. */
-  drain(): Promise<void>;
-}
-
 /** @throws ConfigError when something mounted is not good; Error when a port cannot be opened */
-export async function openInjector(settings: InjectorSettings, log: Log): Promise<Injector> {
+export async function openInjector(settings: InjectorSettings, log: Log) {
   const { namespace, host, drainMs } = settings;
   const mounted = openMounted(settings, log, () => metrics);
   const metrics = injectorMetrics(() => mounted.identity.current().expiresAt);
@@ -82,6 +74,7 @@ export async function openInjector(settings: InjectorSettings, log: Log): Promis
     throw error;
   }
 
+  /** Becomes unready, takes reviews for `drainMs` more, answers what runs, and closes. */
   async function drain(): Promise<void> {
     draining = true;
     log.info('draining');
@@ -153,16 +146,7 @@ const ARGUMENTS: Readonly<Record<Reloaded, string>> = {
   client_authority: '--client-ca',
 };
 
-interface MountedFiles {
-  readonly identity: Mounted<Identity>;
-  readonly clientAuthority: Mounted<string> | undefined;
-  readonly options: Mounted<InjectionOptions>;
-  /** Calls `listener` when another certificate, or another authority, is to be used. */
-  onRenewed(listener: () => void): void;
-  close(): void;
-}
-
-function openMounted(settings: InjectorSettings, log: Log, metrics: () => InjectorMetrics): MountedFiles {
+function openMounted(settings: InjectorSettings, log: Log, metrics: () => InjectorMetrics) {
   const { certificates, clientAuthority, options, pollMs } = settings;
   let renewed: () => void = () => {};
   const open = <T>(what: Reloaded, files: readonly string[], read: (contents: readonly string[]) => T) => {
@@ -198,10 +182,11 @@ function openMounted(settings: InjectorSettings, log: Log, metrics: () => Inject
   };
   return {
     ...opened,
-    onRenewed(listener) {
+    /** Calls `listener` when another certificate, or another authority, is to be used. */
+    onRenewed(listener: () => void): void {
       renewed = listener;
     },
-    close() {
+    close(): void {
       for (const one of Object.values(opened)) one?.close();
     },
   };

@@ -2,8 +2,9 @@
 
 import { constants } from 'node:crypto';
 import https from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import { listenOn } from '../../server/http/listen-on.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { clientProblem, type Identity } from './identity.ts';
 import { type RefusalListener, type RefusalStatus, refusalText, reviewHandler } from './review-handler.ts';
@@ -38,20 +39,7 @@ interface InjectorServerParts {
   readonly maxConnections?: number;
 }
 
-interface InjectorServer {
-  listen(host: string | undefined, port: number): Promise<AddressInfo>;
-  /**
-   * Uses other certificates from the next connection on. Connections that are open go on, unless
-   * other clients are trusted.
-   */
-  renew(serving: Serving): void;
-  /** Answers from now on end their connections. */
-  beginClosing(): void;
-  /** Stops to listen; resolves when what runs has been answered. */
-  close(): Promise<void>;
-}
-
-export function createInjectorServer(parts: InjectorServerParts): InjectorServer {
+export function createInjectorServer(parts: InjectorServerParts) {
   const { clientName, answer, onRefused, onHandshakeFailed } = parts;
   let { serving } = parts;
   let closing = false;
@@ -99,26 +87,26 @@ export function createInjectorServer(parts: InjectorServerParts): InjectorServer
   server.on('tlsClientError', (error) => onHandshakeFailed(error.message));
   tellPlainClients(server, onHandshakeFailed);
   return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen({ ...(host === undefined ? {} : { host }), port }, () => {
-          server.off('error', reject);
-          resolve(server.address() as AddressInfo);
-        });
-      }),
-    renew(renewed) {
+    listen: (host: string | undefined, port: number) =>
+      listenOn(server, { ...(host === undefined ? {} : { host }), port }),
+    /**
+     * Uses other certificates from the next connection on. Connections that are open go on, unless
+     * other clients are trusted.
+     */
+    renew(renewed: Serving): void {
       const isSameTrust = renewed.clientAuthority === serving.clientAuthority;
       serving = renewed;
       server.setSecureContext(contextOf(renewed));
       // Clients of a connection were judged when it was opened.
       if (!isSameTrust) server.closeIdleConnections();
     },
-    beginClosing() {
+    /** Answers from now on end their connections. */
+    beginClosing(): void {
       closing = true;
     },
+    /** Stops to listen; resolves when what runs has been answered. */
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         closing = true;
         const cut = setTimeout(() => server.closeAllConnections(), FINISH_MS);
         server.close(() => {

@@ -16,21 +16,6 @@ interface PaymentChange {
   readonly rest: readonly (string | Buffer)[];
 }
 
-/** Changes that leave together. Each gets its own reply. */
-interface PaymentWrites {
-  /**
-   * `later`: waits for others up to 10 ms instead of for the end of this turn.
-   * @throws StoreError
-   */
-  write(change: PaymentChange, later: boolean): Promise<unknown>;
-  /**
-   * Sends what waits now if it changes this payment, or any where none is named, so that the next
-   * command on this connection finds it: an answer that is sent is a replay for a proof that comes
-   * again, however soon.
-   */
-  sendWaiting(payment?: string): void;
-}
-
 interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'reject'> {
   readonly change: PaymentChange;
   /** Since when it waits for others, on the clock of `performance.now()`. */
@@ -40,8 +25,11 @@ interface Waiting extends Pick<PromiseWithResolvers<unknown>, 'resolve' | 'rejec
 /** `waitedMs`: whole milliseconds that it waited for others. It was true that much earlier. */
 type GatheredChange = PaymentChange & { readonly waitedMs: number };
 
-/** `send` makes some changes by one script, and resolves with a list of their replies. */
-export function gatherWrites(send: (changes: readonly GatheredChange[]) => Promise<unknown>): PaymentWrites {
+/**
+ * Gathers changes that leave together. Each gets its own reply. `send` makes some changes by one
+ * script, and resolves with a list of their replies.
+ */
+export function gatherWrites(send: (changes: readonly GatheredChange[]) => Promise<unknown>) {
   let waiting: Waiting[] = [];
   let timer: NodeJS.Timeout | undefined;
   let turn: NodeJS.Immediate | undefined;
@@ -70,7 +58,11 @@ export function gatherWrites(send: (changes: readonly GatheredChange[]) => Promi
     }
   };
   return {
-    write(change, later) {
+    /**
+     * `later`: waits for others up to 10 ms instead of for the end of this turn.
+     * @throws StoreError
+     */
+    write(change: PaymentChange, later: boolean): Promise<unknown> {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       waiting.push({ change, resolve, reject, ...(later ? { since: performance.now() } : {}) });
       if (!later) turn ??= setImmediate(flush);
@@ -78,7 +70,12 @@ export function gatherWrites(send: (changes: readonly GatheredChange[]) => Promi
       if (waiting.length >= MOST) flush();
       return promise;
     },
-    sendWaiting(payment) {
+    /**
+     * Sends what waits now if it changes this payment, or any where none is named, so that the
+     * next command on this connection finds it: an answer that is sent is a replay for a proof that
+     * comes again, however soon.
+     */
+    sendWaiting(payment?: string): void {
       if (waiting.some(({ change }) => payment === undefined || change.payment === payment)) flush();
     },
   };

@@ -5,13 +5,6 @@ import type { DatabaseSync } from 'node:sqlite';
 /** Most works in one commit, which blocks the event loop. The others go into the next one. */
 export const MAX_GROUP = 64;
 
-interface GroupCommit {
-  /** Runs `work` in a transaction that other works may share, and answers after its commit. */
-  write<T>(work: () => T): Promise<T>;
-  /** Runs and commits at once all waiting works. */
-  drain(): void;
-}
-
 interface Waiting {
   /** Throws what the work throws, and keeps its result. */
   readonly run: () => void;
@@ -33,7 +26,7 @@ interface Waiting {
  *
  * `committed` is called after each commit; it must not throw.
  */
-export function groupCommit(db: DatabaseSync, committed: () => void = () => undefined): GroupCommit {
+export function groupCommit(db: DatabaseSync, committed: () => void = () => undefined) {
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -93,6 +86,7 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
     });
   };
   return {
+    /** Runs `work` in a transaction that other works may share, and answers after its commit. */
     write<T>(work: () => T): Promise<T> {
       return new Promise<T>((resolve, reject) => {
         let result: T;
@@ -106,7 +100,8 @@ export function groupCommit(db: DatabaseSync, committed: () => void = () => unde
         schedule();
       });
     },
-    drain() {
+    /** Runs and commits at once all waiting works. */
+    drain(): void {
       const left = waiting;
       waiting = [];
       if (left.length > 0) commitGroup(left);

@@ -134,14 +134,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
 }
 
 /** Kept answers, each readable until its own end. Writes run inside the caller's transaction. */
-interface AnswerRows {
-  keep(payId: string, keeping: Keeping, now: number): void;
-  /** @throws LedgerCorruption */
-  read(payId: string, now: number): KeptAnswer | undefined;
-  purge(now: number): void;
-}
-
-function answerRows({ db }: Database): AnswerRows {
+function answerRows({ db }: Database) {
   const select = db.prepare('SELECT status, headers, body FROM answers WHERE pay_id = ? AND expires_at > ?');
   const upsert = db.prepare(
     `INSERT INTO answers (pay_id, expires_at, status, headers, body) VALUES (?, ?, ?, ?, ?)
@@ -153,11 +146,12 @@ function answerRows({ db }: Database): AnswerRows {
     `DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
   );
   return {
-    keep(payId, { answer, forMs }, now) {
+    keep(payId: string, { answer, forMs }: Keeping, now: number): void {
       if (answer === undefined) prolong.run(now + forMs, payId, now);
       else upsert.run(payId, now + forMs, answer.status, JSON.stringify(answer.headers), answer.body);
     },
-    read(payId, now) {
+    /** @throws LedgerCorruption */
+    read(payId: string, now: number): KeptAnswer | undefined {
       const row = select.get(payId, now);
       if (row === undefined) return undefined;
       const { status, headers, body } = row;
@@ -165,7 +159,7 @@ function answerRows({ db }: Database): AnswerRows {
         throw new LedgerCorruption('the kept answer is none');
       return { status, headers: parseHeaders(String(headers)), body };
     },
-    purge(now) {
+    purge(now: number): void {
       expired.run(now);
     },
   };
@@ -181,19 +175,7 @@ function parseHeaders(json: string): KeptAnswer['headers'] {
 }
 
 /** Payment records, each readable until it expires. Writes run inside the caller's transaction. */
-interface PaymentRows {
-  /** @throws LedgerCorruption */
-  read(payId: string, now: number): PaymentRecord | undefined;
-  write(record: PaymentRecord): void;
-  remove(payId: string): void;
-  purge(now: number): void;
-  /** Skips damaged records, so that they do not stop the work on the others. */
-  due(now: number, limit: number): readonly PaymentRecord[];
-  /** Refused ones whose backend had answered, the latest first. */
-  unpaid(now: number, limit: number): readonly PaymentRecord[];
-}
-
-function paymentRows({ db }: Database): PaymentRows {
+function paymentRows({ db }: Database) {
   const select = db.prepare('SELECT record FROM payments WHERE pay_id = ? AND expires_at > ?');
   const upsert = db.prepare(
     `INSERT INTO payments (pay_id, expires_at, due_at, record) VALUES (?, ?, ?, ?)
@@ -208,21 +190,25 @@ function paymentRows({ db }: Database): PaymentRows {
     'SELECT record FROM payments WHERE unpaid_at IS NOT NULL AND expires_at > ? ORDER BY unpaid_at DESC LIMIT ?',
   );
   return {
-    read(payId, now) {
+    /** @throws LedgerCorruption */
+    read(payId: string, now: number): PaymentRecord | undefined {
       const row = select.get(payId, now);
       return row === undefined ? undefined : parseRecord(String(row['record']));
     },
-    write(record) {
+    write(record: PaymentRecord): void {
       upsert.run(record.payId, expiresAt(record), record.dueAt === 0 ? null : record.dueAt, JSON.stringify(record));
     },
-    remove(payId) {
+    remove(payId: string): void {
       remove.run(payId);
     },
-    purge(now) {
+    purge(now: number): void {
       purge.run(now);
     },
-    unpaid: (now, limit) => unpaid.all(now, limit).flatMap(({ record }) => readableRecord(String(record)) ?? []),
-    due(now, limit) {
+    /** Refused ones whose backend had answered, the latest first. */
+    unpaid: (now: number, limit: number): readonly PaymentRecord[] =>
+      unpaid.all(now, limit).flatMap(({ record }) => readableRecord(String(record)) ?? []),
+    /** Skips damaged records, so that they do not stop the work on the others. */
+    due(now: number, limit: number): readonly PaymentRecord[] {
       const found: PaymentRecord[] = [];
       if (limit < 1) return found;
       for (const { record } of due.iterate(now, now)) {
@@ -256,12 +242,7 @@ function parseRecord(json: string): PaymentRecord {
 }
 
 /** Remembered refusals, each until its own end. Writes run inside the caller's transaction. */
-interface RefusalRows {
-  put(refusal: Refusal, now: number): void;
-  reason(proof: string, now: number): string | undefined;
-}
-
-function refusalRows({ db }: Database): RefusalRows {
+function refusalRows({ db }: Database) {
   const select = db.prepare('SELECT reason FROM refusals WHERE proof = ? AND expires_at > ?');
   const insert = db.prepare(
     `INSERT INTO refusals (proof, expires_at, reason) VALUES (?, ?, ?)
@@ -276,28 +257,21 @@ function refusalRows({ db }: Database): RefusalRows {
     'DELETE FROM refusals WHERE proof IN (SELECT proof FROM refusals ORDER BY expires_at, proof LIMIT ?)',
   );
   return {
-    put(refusal, now) {
+    put(refusal: Refusal, now: number): void {
       expired.run(now);
       insert.run(refusal.proof, refusalEnds(refusal, now), refusal.reason, now);
       const over = Number(count.get()?.['n'] ?? 0) - MAX_REFUSALS;
       if (over > 0) first.run(over);
     },
-    reason(proof, now) {
+    reason(proof: string, now: number): string | undefined {
       const row = select.get(proof, now);
       return row === undefined ? undefined : String(row['reason']);
     },
   };
 }
 
-/** Which payment showed a token first. Writes run inside the caller's transaction. */
-interface TokenRows {
-  /** The payId of that payment; undefined when none did, or the note has expired. */
-  shownFor(id: string, now: number): string | undefined;
-  note(id: string, payId: string, until: number): void;
-  purge(now: number): void;
-}
-
-function tokenRows({ db }: Database): TokenRows {
+/** Remembers which payment showed a token first. Writes run inside the caller's transaction. */
+function tokenRows({ db }: Database) {
   const select = db.prepare('SELECT pay_id FROM buyer_tokens WHERE id = ? AND expires_at > ?');
   const upsert = db.prepare(
     `INSERT INTO buyer_tokens (id, expires_at, pay_id) VALUES (?, ?, ?)
@@ -307,14 +281,15 @@ function tokenRows({ db }: Database): TokenRows {
     `DELETE FROM buyer_tokens WHERE id IN (SELECT id FROM buyer_tokens WHERE expires_at <= ? LIMIT ${PURGE_BATCH})`,
   );
   return {
-    shownFor(id, now) {
+    /** The payId of that payment; undefined when none did, or the note has expired. */
+    shownFor(id: string, now: number): string | undefined {
       const row = select.get(id, now);
       return row === undefined ? undefined : String(row['pay_id']);
     },
-    note(id, payId, until) {
+    note(id: string, payId: string, until: number): void {
       upsert.run(id, until, payId);
     },
-    purge(now) {
+    purge(now: number): void {
       purge.run(now);
     },
   };

@@ -107,7 +107,7 @@ export function startMonitor(options: {
   const adapterCheck = (name: string): ReadinessCheck => {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
     if (!started) return { name, status: 'fail', detail: 'starting' };
-    // Only one adapter warns or fails: it is about the backend or the process, not about a protocol.
+    // Only one adapter warns or fails: the reason is the backend or the process, not a protocol.
     const faulty = options.faulty?.() === true;
     const degraded = faulty || options.bypassed?.() === true || options.backendReachable?.() === false;
     return degraded && name === options.adapters[0]

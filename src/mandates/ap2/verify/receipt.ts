@@ -12,19 +12,8 @@ interface OrderFacts {
   readonly transaction?: string;
 }
 
-interface ReceiptSigner {
-  accepted(mandate: MandateReference, order: OrderFacts, nowMs: number): string;
-  rejected(mandate: MandateReference, reason: Reason, nowMs: number): string;
-}
-
 /** `issuer`: `iss` of the receipts. The key is that of the checkouts; `typ` tells the two apart. */
-export function createReceiptSigner({
-  issuer,
-  key,
-}: {
-  readonly issuer: string;
-  readonly key: SigningKey;
-}): ReceiptSigner {
+export function createReceiptSigner({ issuer, key }: { readonly issuer: string; readonly key: SigningKey }) {
   const signed = createCompactSigner('ap2-receipt+jwt', key);
   const about = ({ reference, referenceSdHash }: MandateReference) => ({
     reference,
@@ -32,12 +21,12 @@ export function createReceiptSigner({
   });
   const head = (nowMs: number) => ({ iss: issuer, iat: Math.floor(nowMs / 1_000) });
   return {
-    accepted(mandate, { orderId, transaction }, nowMs) {
+    accepted(mandate: MandateReference, { orderId, transaction }: OrderFacts, nowMs: number): string {
       const paid = transaction === undefined ? {} : { network_confirmation_id: transaction };
       const success = { status: 'Success', result: 'success' };
       return signed({ ...head(nowMs), ...success, ...about(mandate), order_id: orderId, ...paid });
     },
-    rejected(mandate, reason, nowMs) {
+    rejected(mandate: MandateReference, reason: Reason, nowMs: number): string {
       const { ap2Error } = REASONS[reason];
       // AP2 has no error for some reasons: then the description alone names the reason.
       const error = ap2Error === undefined ? {} : { error: ap2Error };

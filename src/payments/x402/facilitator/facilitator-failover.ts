@@ -14,23 +14,11 @@ export interface Turn {
   ): Promise<Answer>;
 }
 
-/** The configured facilitators in their order. */
-interface FacilitatorFailover {
-  /**
-   * One turn for each, within `deadlineMs`, until the caller has a verdict and stops. A refusal is
-   * a verdict and changes no order.
-   */
-  turns(deadlineMs: number): Iterable<Turn>;
-  /** The causes of those that cannot serve `exact` on this network, and the number of all. */
-  faults(network: string): Promise<{ readonly causes: readonly string[]; readonly of: number }>;
-  close(): Promise<void>;
-}
-
-/** @param now Milliseconds of a monotonic clock. */
-export function createFailover(
-  facilitators: readonly Facilitator[],
-  now: () => number = () => performance.now(),
-): FacilitatorFailover {
+/**
+ * The configured facilitators in their order.
+ * @param now Milliseconds of a monotonic clock.
+ */
+export function createFailover(facilitators: readonly Facilitator[], now: () => number = () => performance.now()) {
   const failedAt = new Map<Facilitator, number>();
   /** 0 for those that have not failed lately. */
   const steppedBack = (facilitator: Facilitator, at: number): number => {
@@ -41,7 +29,11 @@ export function createFailover(
     facilitators.toSorted((a, b) => steppedBack(a, at) - steppedBack(b, at));
 
   return {
-    *turns(deadlineMs) {
+    /**
+     * One turn for each, within `deadlineMs`, until the caller has a verdict and stops. A refusal
+     * is a verdict and changes no order.
+     */
+    *turns(deadlineMs: number): Generator<Turn> {
       const ends = now() + deadlineMs;
       const order = inOrder(now());
       for (const [place, facilitator] of order.entries()) {
@@ -57,7 +49,8 @@ export function createFailover(
         };
       }
     },
-    async faults(network) {
+    /** The causes of those that cannot serve `exact` on this network, and the number of all. */
+    async faults(network: string) {
       const found = await Promise.all(
         facilitators.map(async (facilitator) => {
           const cause = await facilitator.fault(network);

@@ -113,39 +113,32 @@ function timedPause(): Pause {
 }
 
 /** How long to wait between looks. */
-interface Pace {
-  /** A transaction was sent. True when its block may be there at once. */
-  begin(): boolean;
-  saw(block: bigint): void;
-  /** A transaction under way has its block. */
-  mined(): void;
-  /** Milliseconds until the next look. */
-  next(): number;
-}
-
-function createPace(now: () => number): Pace {
+function createPace(now: () => number) {
   let atOnce = true;
   let sentAt = 0;
   let short = FIRST_PAUSE_MS;
   let interval = USUAL_INTERVAL_MS;
   let seen: { readonly block: bigint; readonly at: number } | undefined;
   return {
-    begin() {
+    /** A transaction was sent. True when its block may be there at once. */
+    begin(): boolean {
       sentAt = now();
       short = FIRST_PAUSE_MS;
       return atOnce;
     },
-    saw(block) {
+    saw(block: bigint): void {
       const at = now();
       // A longer silence is that of the gateway, which looks only while something is under way.
       if (seen !== undefined && block > seen.block && at - seen.at < 60_000)
         interval = (at - seen.at) / Number(block - seen.block);
       seen = { block, at };
     },
-    mined() {
+    /** A transaction under way has its block. */
+    mined(): void {
       atOnce = now() - sentAt < AT_ONCE_MS;
     },
-    next() {
+    /** Milliseconds until the next look. */
+    next(): number {
       // A block that is late shows that the interval has grown.
       const late = seen === undefined ? 0 : Math.min(now() - seen.at, now() - sentAt);
       const long = Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, interval / LOOKS_A_BLOCK, late / LOOKS_A_BLOCK));

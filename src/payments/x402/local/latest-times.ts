@@ -1,16 +1,10 @@
 /** Remembers when something last happened, for a bounded number of names. */
 
-interface LatestTimes {
-  note(name: string, at: number): void;
-  at(name: string): number | undefined;
-  forget(name: string): void;
-}
-
 /** The name that was noted the longest time ago is forgotten first. */
-export function createLatestTimes(most: number): LatestTimes {
+export function createLatestTimes(most: number) {
   const times = new Map<string, number>();
   return {
-    note(name, at) {
+    note(name: string, at: number): void {
       // Deleted first, so that the map stays in the order of time.
       times.delete(name);
       times.set(name, at);
@@ -18,7 +12,7 @@ export function createLatestTimes(most: number): LatestTimes {
       const [oldest] = times.keys();
       if (oldest !== undefined) times.delete(oldest);
     },
-    at: (name) => times.get(name),
-    forget: (name) => void times.delete(name),
+    at: (name: string) => times.get(name),
+    forget: (name: string) => void times.delete(name),
   };
 }

@@ -90,7 +90,7 @@ export async function createLocalRail(deps: LocalRailDeps): Promise<LocalRail> {
     if (failedByPayer(outcome)) failedPayers.add(payment.payer);
     return caused(outcome, payment.order, payment.signed);
   };
-  /** Who sent a transaction, and the mark of the payment in it; undefined: the node has it not. */
+  /** Sender of a transaction, and mark of the payment in it; undefined: the node has it not. */
   const sentAs = async (transaction: string, { payload }: Proof) => {
     const sent = await client.request({ method: 'eth_getTransactionByHash', params: [lowerHex(transaction)] });
     if (sent === null) return undefined;
@@ -283,21 +283,16 @@ function payerOf({ payload }: Proof): string {
 }
 
 /**
- * Payers whose last transfer failed in a block although its simulation passed. That costs the
- * relayer gas, and the payer caused it: balance, cancellation or wallet code changed in between. So
- * the payer waits before the next attempt.
+ * Remembers the payers whose last transfer failed in a block although its simulation passed. That
+ * costs the relayer gas, and the payer caused it: balance, cancellation or wallet code changed in
+ * between. So the payer waits before the next attempt.
+ * @param now Milliseconds of a monotonic clock.
  */
-interface FailedPayers {
-  add(payer: string): void;
-  has(payer: string): boolean;
-}
-
-/** @param now Milliseconds of a monotonic clock. */
-export function createFailedPayers(now: () => number = () => performance.now()): FailedPayers {
+export function createFailedPayers(now: () => number = () => performance.now()) {
   const failedAt = createLatestTimes(FAILED_PAYERS);
   return {
-    add: (payer) => failedAt.note(payer.toLowerCase(), now()),
-    has(payer) {
+    add: (payer: string) => failedAt.note(payer.toLowerCase(), now()),
+    has(payer: string): boolean {
       const at = failedAt.at(payer.toLowerCase());
       return at !== undefined && now() - at < FAILED_PAYER_PAUSE_MS;
     },

@@ -9,13 +9,6 @@ export const LEASE_MS = 30_000;
 /** Milliseconds between two renewals: two may fail before the lease ends. */
 export const RENEW_EVERY_MS = 10_000;
 
-interface OwnRelayer {
-  /** Which account sends now; the first one, which is then shared, while none is leased. */
-  index(): number;
-  /** Gives the account back. Never rejects. */
-  close(): Promise<void>;
-}
-
 export interface OwnRelayerLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
@@ -30,12 +23,13 @@ interface OwnRelayerDeps {
 }
 
 /** Leases an account and renews it until it is closed. Without one it is tried again each time. */
-export function leaseOwnRelayer({ accounts, leases, log, time = REAL_TIME }: OwnRelayerDeps): OwnRelayer {
+export function leaseOwnRelayer({ accounts, leases, log, time = REAL_TIME }: OwnRelayerDeps) {
   const owner = randomUUID();
   let leased: { readonly index: number; readonly until: number } | undefined;
   let said: string | undefined;
   let closed = false;
 
+  /** Which account sends now; the first one, which is then shared, while none is leased. */
   const index = (): number => (leased !== undefined && time.now() < leased.until ? leased.index : 0);
   /** What is so again and again is said once. */
   const say = (standing: string, tell: () => void): void => {
@@ -70,7 +64,8 @@ export function leaseOwnRelayer({ accounts, leases, log, time = REAL_TIME }: Own
   void renewals();
   return {
     index,
-    async close() {
+    /** Gives the account back. Never rejects. */
+    async close(): Promise<void> {
       closed = true;
       leased = undefined;
       await leases.release(owner, accounts).catch(() => undefined);

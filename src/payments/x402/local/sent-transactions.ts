@@ -24,28 +24,11 @@ const SHORT_OF_GAS = /intrinsic.?gas|floor data gas/i;
 /** @throws RpcRefusal when the node refuses the bytes, other errors when no answer came */
 type Broadcast = (raw: string) => Promise<void>;
 
-/** The transactions of one account that a node took, by their numbers. */
-interface SentTransactions {
-  add(number: number, raw: string): void;
-  /** Whether these bytes are what was sent last under this number. */
-  holds(number: number, raw: string): boolean;
-  /**
-   * The number of the next transaction. A node that counts fewer than were sent has lost
-   * transactions (a reorganisation, a restart) or is behind. It gets the missing ones again: the
-   * same bytes change nothing twice, while another transaction of the same number would replace
-   * what may still be on its way. Only a number whose transaction the node refuses is used anew;
-   * the chain then decides the settlement that it belonged to.
-   * @param pending How many transactions of the account the node counts.
-   * @throws when the node does not answer
-   */
-  nextNumber(pending: number): Promise<number>;
-}
-
-/** Numbers of other processes with this account are unknown, so a lower count may be a lag. */
-export function createSentTransactions(
-  broadcast: Broadcast,
-  now: () => number = () => performance.now(),
-): SentTransactions {
+/**
+ * The transactions of one account that a node took, by their numbers. Numbers of other processes
+ * with this account are unknown, so a lower count may be a lag.
+ */
+export function createSentTransactions(broadcast: Broadcast, now: () => number = () => performance.now()) {
   const sent = new Map<number, string>();
   let characters = 0;
   let next = 0;
@@ -75,7 +58,7 @@ export function createSentTransactions(
   };
 
   return {
-    add(number, raw) {
+    add(number: number, raw: string): void {
       forget(number);
       sent.set(number, raw);
       characters += raw.length;
@@ -85,8 +68,18 @@ export function createSentTransactions(
         forget(oldest);
       }
     },
-    holds: (number, raw) => sent.get(number) === raw,
-    async nextNumber(pending) {
+    /** Whether these bytes are what was sent last under this number. */
+    holds: (number: number, raw: string) => sent.get(number) === raw,
+    /**
+     * The number of the next transaction. A node that counts fewer than were sent has lost
+     * transactions (a reorganisation, a restart) or is behind. It gets the missing ones again: the
+     * same bytes change nothing twice, while another transaction of the same number would replace
+     * what may still be on its way. Only a number whose transaction the node refuses is used anew;
+     * the chain then decides the settlement that it belonged to.
+     * @param pending How many transactions of the account the node counts.
+     * @throws when the node does not answer
+     */
+    async nextNumber(pending: number): Promise<number> {
       const free = await firstFree(pending);
       if (free === undefined) return Math.max(pending, next);
       for (let number = free; number < next; number += 1) forget(number);
