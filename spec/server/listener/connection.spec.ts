@@ -113,10 +113,13 @@ describe('requests behind one that runs', () => {
         idleTimeoutMs: 1_000,
         upgrade(_req, socket: Duplex, first) {
           let bytes = first.toString();
-          socket.on('data', (more: Buffer) => {
-            bytes += more.toString();
-            if (bytes.endsWith('more')) socket.end(`taken ${bytes}`);
-          });
+          // As one that asks the backend first.
+          setImmediate(() =>
+            socket.on('data', (more: Buffer) => {
+              bytes += more.toString();
+              if (bytes.endsWith('more')) socket.end(`taken ${bytes}`);
+            }),
+          );
         },
       },
     });

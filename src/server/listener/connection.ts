@@ -226,7 +226,8 @@ export class Connection {
         const waiting = this.#waiting;
         this.#waiting = NOTHING;
         this.#read(waiting);
-        if (this.#waiting.length < MOST_BEHIND && this.#reads !== 'nothing') this.socket.resume();
+        const isRead = this.#reads !== 'nothing' && this.#reads !== 'upgraded';
+        if (isRead && this.#waiting.length < MOST_BEHIND) this.socket.resume();
       }),
     );
   }
