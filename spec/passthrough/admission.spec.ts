@@ -120,7 +120,7 @@ describe('the admission of passed requests', () => {
     assert.deepEqual(begun.slice(4), [21, 22]);
     mine[0]?.ended();
     assert.deepEqual(begun.slice(6), [], 'three are its share among three clients');
-    for (const entered of mine.slice(1, 4)) entered.ended();
+    for (const entered of mine.slice(1, 5)) entered.ended();
     assert.deepEqual(begun.slice(6), [5, 6, 7]);
     assert.deepEqual(refused, []);
   });
