@@ -8,7 +8,7 @@ import { onceClosed } from '../http/once-closed.ts';
 import { isBodyRelayed } from '../http/relayed-body.ts';
 
 /** From so many bytes behind a running request on, the socket reads no more. */
-const MOST_BEHIND = 65_536;
+const MOST_BEHIND = 32_768;
 const NOTHING = Buffer.alloc(0);
 /** The last bytes of every head and of every chunked body, behind the end of another line. */
 const EMPTY_LINE = '\n\r\n';
