@@ -48,7 +48,7 @@ async function validate(args: { readonly config?: string; readonly probe?: boole
   if (args.probe === true) await probe(config, catalogue);
 }
 
-/** What `acg doctor` finds at the backend. */
+/** Findings of `acg doctor` at the backend. */
 async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void> {
   const checks = [...checkBackend(config.backend), ...checkSecondNames(config, catalogue)];
   for (const { status, check, message, remedy } of await runChecks(checks, () => undefined)) {

@@ -46,7 +46,7 @@ export function watchExposure(options: {
   const timer = setInterval(() => void look(), everyMs);
   timer.unref();
   return {
-    /** What the last look found; undefined when only the gateway reaches the backend. */
+    /** The finding of the last look; undefined when only the gateway reaches the backend. */
     exposure: () => found,
     close(): void {
       closed = true;

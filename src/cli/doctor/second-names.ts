@@ -22,7 +22,7 @@ const MOST_BYTES = 1_048_576;
 /** A segment that no server has. */
 const UNKNOWN = 'acg-doctor-looks-for-nothing';
 
-/** What frameworks put before a path and behind it, and the parameters that are one. */
+/** Prefixes and suffixes that frameworks give to a path, and parameters that name one. */
 const BEFORE = ['/index.php', '/en', '/api', '/v1'];
 const BEHIND = ['.json', '.html', '/', '/index.html', '/__data.json', '/_payload.json', ';v=1'];
 const FRONTS = ['/', '/index.php'];

@@ -66,7 +66,7 @@ export class Connection {
   #headEnd = 0;
   /** Bytes that came with the piece that the parser has now. */
   #behind: Buffer | undefined;
-  /** What came behind the running request. */
+  /** Bytes that came behind the running request. */
   #waiting: Buffer = NOTHING;
   #waits = false;
   #reads: 'all' | 'body' | 'dropped' | 'nothing' | 'upgraded' = 'all';
@@ -212,7 +212,7 @@ export class Connection {
   /** Keeps bytes until they may be read. */
   #keep(bytes: Buffer): void {
     if (this.#reads === 'nothing') this.socket.pause();
-    // What follows the last answer is dropped.
+    // Bytes behind the last answer are dropped.
     if (this.#reads !== 'all') return;
     this.#waiting = this.#waiting.length === 0 ? ownCopy(bytes) : Buffer.concat([this.#waiting, bytes]);
     if (this.#waiting.length >= MOST_BEHIND) this.socket.pause();

@@ -29,7 +29,7 @@ export function leaseOwnRelayer({ accounts, leases, log, time = REAL_TIME }: Own
   let said: string | undefined;
   let closed = false;
 
-  /** Which account sends now; the first one, which is then shared, while none is leased. */
+  /** The account that sends now; the first one, which is then shared, while none is leased. */
   const index = (): number => (leased !== undefined && time.now() < leased.until ? leased.index : 0);
   /** What is so again and again is said once. */
   const say = (standing: string, tell: () => void): void => {
