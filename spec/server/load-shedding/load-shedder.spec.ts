@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import { type CallKind, SMALL_BYTES, type WaitingCall } from '../../../src/server/load-shedding/call-queue.ts';
 import { createLoadShedder, type Fate } from '../../../src/server/load-shedding/load-shedder.ts';
+import { serveHttp } from '../../support/http-server.ts';
 
 interface Asked {
   readonly fate: Fate;
@@ -12,6 +13,18 @@ interface Asked {
   readonly decided: CallKind | undefined;
   readonly begun: number;
 }
+
+const PARTS = {
+  turns: { refusing: (refuse: () => void) => refuse() },
+  mounts: new Map([
+    ['/mcp', 'mcp'],
+    ['/acp/checkout_sessions', 'acp'],
+  ]),
+  draining: () => false,
+  reason: () => 'in_flight',
+  carriesProof: (req) => 'proof' in req.headers,
+  proofs: { networkOf: () => 'n', of: () => 'usual' },
+} satisfies Partial<Parameters<typeof createLoadShedder>[0]>;
 
 /** Asks a load shedder that admits nothing, unless it is told to. */
 function ask(
@@ -23,6 +36,7 @@ function ask(
   let decided: CallKind | undefined;
   let begun = 0;
   const loadShedder = createLoadShedder({
+    ...PARTS,
     queue: {
       admits(kind) {
         decided = kind;
@@ -33,16 +47,7 @@ function ask(
         return full !== true;
       },
     },
-    turns: { refusing: (refuse) => refuse() },
-    mounts: new Map([
-      ['/mcp', 'mcp'],
-      ['/acp/checkout_sessions', 'acp'],
-    ]),
-    draining: () => false,
-    reason: () => 'in_flight',
     onShed: () => assert.fail('nothing is shed here'),
-    proofs: { networkOf: () => 'n', of: () => 'usual' },
-    carriesProof: (req) => 'proof' in req.headers,
     routeOf: ({ url: target }) => ({ kind: { '/reports/x': 'in_place', '/blog': 'pass' }[target ?? ''] ?? 'own' }),
   });
   const rawHeaders = Object.entries(headers as Record<string, string>).flat();
@@ -108,4 +113,26 @@ describe('the load shedder', () => {
     ['a body of unknown length', { headers: { 'transfer-encoding': 'chunked' } }],
   ] as const)
     it(`takes ${title} as large`, () => assert.equal(ask('POST', '/a', options).waiting?.large, true));
+
+  for (const [accept, type] of [
+    ['*/*', 'application/json; charset=utf-8'],
+    ['text/html', 'text/html; charset=utf-8'],
+  ] as const)
+    it(`answers 503 as ${type}, which no browser takes for something else`, async () => {
+      const queue = { admits: () => false, enter: () => false };
+      const loadShedder = createLoadShedder({ ...PARTS, queue, onShed: () => undefined });
+      const server = await serveHttp(({ request, response }) => {
+        assert.equal(
+          loadShedder(request, response, () => assert.fail('begun')),
+          'refused',
+        );
+      });
+      const { status, headers } = await fetch(`${server.url}/api/resources/a/invoke`, {
+        method: 'POST',
+        headers: { accept },
+      });
+      await server.stop();
+      const told = ['content-type', 'x-content-type-options', 'retry-after'].map((name) => headers.get(name));
+      assert.deepEqual([status, ...told], [503, type, 'nosniff', '1']);
+    });
 });

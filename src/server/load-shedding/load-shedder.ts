@@ -7,6 +7,7 @@ import { acceptsPage } from '../http/accepts-page.ts';
 import { MAX_BODY_BYTES } from '../http/body.ts';
 import { PAGE_CLOSING, pageOpening } from '../http/page.ts';
 import { ADAPTER_WITH_ROUTES, type IdPrefixes, requestIdFor } from '../http/request-id.ts';
+import { NO_SNIFFING } from '../http/respond.ts';
 import { rawPath } from '../http/target.ts';
 import { type CallKind, type CallQueue, SMALL_BYTES, type WaitingCall } from './call-queue.ts';
 import type { Turns } from './event-loop-lag.ts';
@@ -26,6 +27,7 @@ export const RETRY_AFTER_SECONDS = 1;
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
 
 const { writeHead } = http.ServerResponse.prototype;
+const NO_SNIFF = Object.entries(NO_SNIFFING).flat();
 const ID_MARK = 'ID';
 const [BEFORE_ID = '', AFTER_ID = ''] = JSON.stringify(errorEnvelope(new GatewayError('GATEWAY_BUSY'), ID_MARK)).split(
   ID_MARK,
@@ -54,6 +56,7 @@ function answerBusy(req: http.IncomingMessage, res: http.ServerResponse, request
     'no-store',
     'x-request-id',
     requestId,
+    ...NO_SNIFF,
   ];
   if (!last && res.shouldKeepAlive && canBeSkipped(req)) {
     writeHead.call(res, 503, head);
