@@ -101,7 +101,8 @@ export function standingOf(kind: unknown, detail: unknown): Exclude<Advanced, { 
 
 /** @throws LedgerCorruption */
 export function parts(reply: unknown): readonly unknown[] {
-  if (!Array.isArray(reply)) throw new LedgerCorruption('the reply is no list');
+  if (!Array.isArray(reply))
+    throw new LedgerCorruption(`the reply is no list but ${reply === null ? 'null' : typeof reply}`);
   return reply;
 }
 
