@@ -8,9 +8,6 @@ import type { Faults } from './faults.ts';
 import type { Plan } from './plan.ts';
 import type { Seed } from './seed.ts';
 
-/**
- * A piece of bytes ends the connection, comes late, or arrives in part before the connection ends.
- */
 /** A chunk ends the connection, comes late, or arrives in part before the connection ends. */
 const PIECE_FAULTS = ['cut', 'delayed', 'truncated'] as const;
 const LATE_MS = [50, 1_500] as const;
@@ -28,7 +25,11 @@ export function openLine(to: NetConnectOpts, party: string, rate: number, faults
     if (fault === undefined) piece.pass();
     else if (fault.kind === 'cut') from.destroy();
     else if (fault.kind === 'delayed') delayPiece(piece, fault.seed);
-    else into.write(bytes.subarray(0, Math.floor(fault.seed.between(0, bytes.byteLength))), () => from.destroy());
+    else {
+      // Bytes behind a missing part would look like other replies.
+      from.pause();
+      into.write(bytes.subarray(0, Math.floor(fault.seed.between(0, bytes.byteLength))), () => from.destroy());
+    }
   });
 }
 
