@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { PaymentLedger, PaymentRecord } from '../../../src/payments/ledger/ledger.ts';
-import { createLeases, LEASE_MS, type Leases, RENEW_EVERY_MS } from '../../../src/payments/settlement/reservations.ts';
+import {
+  createLeases,
+  LEASE_MS,
+  type Leases,
+  LONGEST_LEASE_MS,
+  RENEW_EVERY_MS,
+} from '../../../src/payments/settlement/reservations.ts';
 import { StoreError } from '../../../src/store/port/store.ts';
 import { seedOf } from '../../../verification/chaos/seed.ts';
 import { PAID } from './scripted-rail.ts';
@@ -209,6 +215,13 @@ describe('leases', () => {
     await pass(10 * RENEW_EVERY_MS);
     assert.equal(asked.filter((payId) => payId === stuck.payId).length, 1);
     assert.ok(asked.filter((payId) => payId === other.payId).length > 5);
+  });
+
+  it('of a busy process keeps its length when another call asks', async () => {
+    const leaseMs = LONGEST_LEASE_MS;
+    await world.ledger.reserve({ terms: world.terms, owner: 'first', leaseMs });
+    assert.equal((await world.settleOnce()).kind, 'in_flight');
+    assert.equal((await record())?.leaseUntil, world.clock + leaseMs);
   });
 
   it('of a store whose clock went back is cut to its length', async () => {

@@ -27,7 +27,7 @@ import {
   type Sent,
 } from '../ledger/payment-receipt.ts';
 import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
-import { LEASE_MS, type Lease } from '../settlement/reservations.ts';
+import { LEASE_MS, type Lease, LONGEST_LEASE_MS } from '../settlement/reservations.ts';
 import {
   deliverAgainMs,
   PATIENT_PAUSES_MS,
@@ -271,7 +271,7 @@ async function retake(
   // One owner for all looks: a claim whose reply was lost is found again.
   const owner = randomUUID();
   for (let look = 0; look < LOOKS; look += 1) {
-    const claim = ledger.reserve({ terms, owner, leaseMs: LEASE_MS, longestMs: LEASE_MS });
+    const claim = ledger.reserve({ terms, owner, leaseMs: LEASE_MS, longestMs: LONGEST_LEASE_MS });
     const reservation = await claim.catch(() => undefined);
     if (reservation === undefined || reservation.kind === 'in_flight') {
       await time.sleep(PAUSE_MS);

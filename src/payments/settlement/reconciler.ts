@@ -10,7 +10,7 @@ import { REAL_TIME, type Time } from '../../time/time.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord, type PaymentState } from '../ledger/ledger.ts';
 import { receiptOf, uncertainReceipt } from '../ledger/payment-receipt.ts';
 import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
-import { LEASE_MS } from './reservations.ts';
+import { LEASE_MS, LONGEST_LEASE_MS } from './reservations.ts';
 import {
   BACKGROUND_TRIES,
   LONGEST_WAIT_MS,
@@ -261,7 +261,12 @@ async function takeOver(
   terms: PaymentRecord,
   found: PaymentState,
 ): Promise<PaymentRecord | undefined> {
-  const reservation = await ledger.reserve({ terms, owner: randomUUID(), leaseMs: LEASE_MS, longestMs: LEASE_MS });
+  const reservation = await ledger.reserve({
+    terms,
+    owner: randomUUID(),
+    leaseMs: LEASE_MS,
+    longestMs: LONGEST_LEASE_MS,
+  });
   if (reservation.kind !== 'granted') return undefined;
   const { record } = reservation;
   if (record.state === found) return record;

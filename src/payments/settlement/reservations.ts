@@ -26,7 +26,7 @@ export const LEASE_MS = 2_900;
  * in a busy event loop the next renewal and its answer are as late.
  */
 const LATE_FACTOR = 10;
-const LONGEST_LEASE_MS = 30_000;
+export const LONGEST_LEASE_MS = 30_000;
 /** Between two renewals, milliseconds. An attempt that is younger than this needs none. */
 export const RENEW_EVERY_MS = 300;
 

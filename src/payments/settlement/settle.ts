@@ -23,7 +23,7 @@ import { passed } from '../steps.ts';
 import { NONCE_ALREADY_USED } from '../x402/wire/reasons.ts';
 import { tooLate, type WindowReason } from '../x402/wire/window.ts';
 import { answerExisting, isUnderOtherMandate, rememberedRefusal, resumeDelivery } from './existing-payment.ts';
-import { createReservations, LEASE_MS, type Leases, type Reservations } from './reservations.ts';
+import { createReservations, LEASE_MS, type Leases, LONGEST_LEASE_MS, type Reservations } from './reservations.ts';
 import { windowEndMs } from './retry-policy.ts';
 import { SafeToRechallenge } from './safe-to-rechallenge.ts';
 import {
@@ -146,7 +146,7 @@ class SettlementAttempt {
       terms,
       owner: randomUUID(),
       leaseMs: LEASE_MS,
-      longestMs: LEASE_MS,
+      longestMs: LONGEST_LEASE_MS,
       ...(proof === undefined ? {} : { proof }),
       ...(token === undefined ? {} : { token }),
     });
