@@ -58,8 +58,8 @@ export interface SharedWork {
     holders: readonly string[],
     unpaid?: { readonly name: string; readonly forMs: number },
   ): Promise<void>;
-  /** Ends the count of an unpaid call. @throws StoreError */
-  free(unpaid: string, holders: readonly string[]): Promise<void>;
+  /** Ends the count of an unpaid call, whichever process counted it. @throws StoreError */
+  free(unpaid: string): Promise<void>;
   /** Names of what ended unpaid, the latest first. @throws StoreError */
   listed(holder: string, limit: number): Promise<readonly string[]>;
 }
@@ -177,7 +177,8 @@ export function createUnpaidWork(
       if (spentForMs > 0 || time.now() >= giveUpAt) return spentForMs > 0 ? 'exhausted' : 'crowded';
     }
     const leave: Place['leave'] = (how) => {
-      own.leave(how);
+      // What ended unpaid is counted in the store alone: another process may learn that it is paid.
+      own.leave('settled');
       const kept = how === 'unpaid' ? call.payId : JSON.stringify(how);
       const left = how === 'settled' ? undefined : { name: kept, forMs: limits().windowMs };
       // A place that the store does not take back ends by itself.
@@ -203,11 +204,8 @@ export function createUnpaidWork(
     },
     exhausted: (resourceId, network) => isSpent({ resourceId, network }),
     paid(payId) {
-      const holders = unpaid.get(payId)?.holders;
-      if (holders === undefined) return;
-      void shared?.work.free(payId, holders).catch(() => undefined);
-      forget(payId);
-      turns.wake();
+      void shared?.work.free(payId).catch(() => undefined);
+      if (forget(payId)) turns.wake();
     },
     async failed(limit) {
       if (shared !== undefined) {

@@ -74,6 +74,8 @@ export interface RedisKeys {
   readonly working: (holder: string) => string;
   /** Sorted set: the same of work that ended unpaid, milliseconds. */
   readonly workedUnpaid: (holder: string) => string;
+  /** String: the holders that count an unpaid call, as JSON. */
+  readonly workHolders: (name: string) => string;
   /** String: number of the last batch that one feed queue appended. */
   readonly batch: (queue: string) => string;
   /** String: what the readiness check writes and reads back. */
@@ -130,6 +132,7 @@ export function redisKeys(merchantId: string): RedisKeys {
     relayer: (account) => `${tag}:relayer:${account}`,
     working: (holder) => `${tag}:work:run:${holder}`,
     workedUnpaid: (holder) => `${tag}:work:unpaid:${holder}`,
+    workHolders: (name) => `${tag}:work:of:${name}`,
     batch: (queue) => `${tag}:batch:${queue}`,
     ready: `${tag}:ready`,
     trial: (name) => `${tag}:trial:${name}`,

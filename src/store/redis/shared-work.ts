@@ -25,10 +25,13 @@ export function redisSharedWork(redis: RedisClient, names: RedisKeys): SharedWor
       return holder === undefined ? undefined : { holder, spentForMs };
     },
     async leave(name, holders, unpaid) {
+      if (unpaid !== undefined)
+        await answered(redis.set(names.workHolders(unpaid.name), JSON.stringify(holders), 'PX', unpaid.forMs));
       await ask(holders, { command: 'leave', name, unpaid: unpaid?.name, forMs: unpaid?.forMs });
     },
-    async free(unpaid, holders) {
-      await ask(holders, { command: 'free', name: '', unpaid });
+    async free(unpaid) {
+      const holders = await answered(redis.get(names.workHolders(unpaid)));
+      if (holders !== null) await ask(JSON.parse(holders) as string[], { command: 'free', name: '', unpaid });
     },
     listed: (holder, limit) =>
       answered(redis.zrange(names.workedUnpaid(holder), '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit)),
