@@ -101,7 +101,7 @@ async function openedBy(
   const decoded = proof.kind === 'header' ? decodeProof(proof.value) : undefined;
   if (decoded?.kind !== 'decoded') return undefined;
   let record: PaymentRecord | undefined;
-  for (const { payId } of replayKeys(decoded.payload, { chainId, asset })) record ??= await ledger.read(payId);
+  for (const payId of replayKeys(decoded.payload, { chainId, asset })) record ??= await ledger.read(payId);
   if (record === undefined) return undefined;
   const { payId } = record;
   const key = idempotencyKey ?? decoded.paymentIdentifier;

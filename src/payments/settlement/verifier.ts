@@ -10,7 +10,13 @@ import type { Time } from '../../time/time.ts';
 import type { PaymentLedger } from '../ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import type { BuyerTokens, ReadToken } from '../pricing/buyer-token.ts';
-import type { Candidate, Examination, ProvenVerdict, Unproven } from '../x402/verify/verify.ts';
+import {
+  type Candidate,
+  type Examination,
+  isProofOf,
+  type ProvenVerdict,
+  type Unproven,
+} from '../x402/verify/verify.ts';
 import { decodeProof } from '../x402/wire/header-codec.ts';
 import { type Agreed, offeredTerms } from '../x402/wire/offers.ts';
 import type { DecodedProof } from '../x402/wire/payload-schema.ts';
@@ -131,14 +137,19 @@ export function createProofVerifier(
       const late =
         (refusal === TOO_OLD && age >= -leftToBegin(leastSeconds) && age <= RETRY_WINDOW_MS) ||
         (over && examination.refusal === undefined);
-      if (refusal !== undefined && !late && !(await isKnown(ledger, examination.payId))) {
-        const { elsewhere } = examination;
-        if (elsewhere === undefined || !(await isKnown(ledger, elsewhere.payId))) return refused(refusal, token);
-        // Paid, or maybe so, under an earlier configuration: its record answers it.
-        const proof = await elsewhere.checkSignature();
-        return proof === undefined
-          ? { kind: 'unavailable', cause: 'a payment of another network or asset, with a signature that no key made' }
-          : { kind: 'genuine', proof, agreed, refusal, key, token };
+      const { payId, elsewhere } = examination;
+      const mayBeNew = refusal === undefined || late;
+      if ((elsewhere !== undefined || !mayBeNew) && !(await isKnown(ledger, payId))) {
+        const record = elsewhere === undefined ? undefined : await ledger.read(elsewhere);
+        if (record !== undefined) {
+          // Paid, or maybe so, under an earlier configuration: its record answers the proof that it
+          // was made for, whose signature was verified then.
+          const proof = { payId: record.payId, payload: decoded.payload, signedBy: 'contract' } as const;
+          return record.proofDigest !== undefined && isProofOf(record.proofDigest, proof)
+            ? { kind: 'genuine', proof, agreed, refusal, key, token }
+            : { kind: 'unavailable', cause: 'a payment of another network or asset, with another signature' };
+        }
+        if (!mayBeNew) return refused(refusal, token);
       }
       const checked = await examination.checkSignature();
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;

@@ -6,7 +6,7 @@ import { innerSignature, type WalletSignatures } from '../chain/wallet-signature
 import { bytesHex, lowerHex } from '../evm/abi-words.ts';
 import { isPublishedAccount } from '../evm/published-keys.ts';
 import { ACCOUNT_SIGNATURE_BYTES, type Recover, readAccountSignature } from '../evm/signature.ts';
-import { authorizationDigest, domainSeparator } from '../evm/typed-data.ts';
+import { authorizationDigest } from '../evm/typed-data.ts';
 import { type DecodedProof, replayKeys } from '../wire/payload-schema.ts';
 import type { X402Config } from '../wire/settings.ts';
 import type {
@@ -41,17 +41,10 @@ const OF_SIGNATURE: ReadonlySet<string> = new Set([
 export interface Examination {
   readonly payId: string;
   readonly refusal: ProofRefusal | undefined;
-  /** The proof as a payment in the network and asset that it names, where these are others. */
-  readonly elsewhere: ExaminedElsewhere | undefined;
+  /** The `payId` of the proof in the network and asset that it names, where these are others. */
+  readonly elsewhere: string | undefined;
   /** The costly check. Needed before a record is shown, because `payId` alone proves nothing. */
   checkSignature(): Promise<SignatureVerdict>;
-}
-
-/** A proof of a payment that this configuration cannot settle, and that an earlier one may have. */
-interface ExaminedElsewhere {
-  readonly payId: string;
-  /** Undefined: no key explains the signature, and the payer's chain cannot be asked here. */
-  checkSignature(): Promise<Proof | undefined>;
 }
 
 /**
@@ -146,30 +139,12 @@ export function createExaminer(deps: ExaminerDeps): (candidate: Candidate) => Ex
     const hash = bytesHex(signed);
     return { kind: 'unproven', proof, prove: () => provenByWallet(wallets, proof, hash) };
   };
-  const examineElsewhere = ({ payload }: Candidate['decoded']): ExaminedElsewhere | undefined => {
-    const { accepted } = payload;
-    const [, other] = replayKeys(payload, terms);
-    const { name, version } = accepted.extra ?? {};
-    if (other === undefined) return undefined;
-    return {
-      payId: other.payId,
-      async checkSignature() {
-        const account = readAccountSignature(payload.payload.signature);
-        if (account === undefined || typeof name !== 'string' || typeof version !== 'string') return undefined;
-        const domain = { name, version, chainId: other.chainId, verifyingContract: accepted.asset };
-        const signed = authorizationDigest(domainSeparator(domain))(payload.payload.authorization);
-        const isGenuine = (await recover(signed, account)) === payload.payload.authorization.from;
-        return isGenuine ? proofOf(other.payId, payload, account.canonical, 'account') : undefined;
-      },
-    };
-  };
   return function examine(candidate) {
-    const { payload } = candidate.decoded;
-    const [{ payId }] = replayKeys(payload, terms);
+    const [payId, elsewhere] = replayKeys(candidate.decoded.payload, terms);
     return {
       payId,
       refusal: firstRefusal(candidate, terms.chainId),
-      elsewhere: examineElsewhere(candidate.decoded),
+      elsewhere,
       checkSignature: () => checkSignature(payId, candidate),
     };
   };

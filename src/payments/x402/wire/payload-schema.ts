@@ -108,19 +108,11 @@ export function replayKey({ chainId, asset, from, nonce }: ReplaySubject): strin
 export function replayKeys(
   { accepted, payload: { authorization } }: PaymentPayload,
   own: Pick<ReplaySubject, 'chainId' | 'asset'>,
-): readonly [KeyOnChain] | readonly [KeyOnChain, KeyOnChain] {
-  const keyOf = ({ chainId, asset }: typeof own): KeyOnChain => ({
-    payId: replayKey({ ...authorization, chainId, asset }),
-    chainId,
-  });
+): readonly [payId: string] | readonly [payId: string, elsewhere: string] {
+  const keyOf = ({ chainId, asset }: typeof own): string => replayKey({ ...authorization, chainId, asset });
   const chainId = eip155ChainId(accepted.network);
   const isOwn = chainId === own.chainId && accepted.asset === own.asset.toLowerCase();
   return isOwn || chainId === undefined ? [keyOf(own)] : [keyOf(own), keyOf({ chainId, asset: accepted.asset })];
-}
-
-interface KeyOnChain {
-  readonly payId: string;
-  readonly chainId: number;
 }
 
 function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
