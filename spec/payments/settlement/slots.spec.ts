@@ -22,16 +22,14 @@ describe('slots for settlements', () => {
   });
 
   /** A settlement that runs until it is ended. */
-  const settle = (payer: string): Promise<'settled' | 'crowded'> =>
-    slots.within<'settled' | 'crowded'>(
-      payer,
-      () => {
-        const { promise, resolve, reject } = Promise.withResolvers<'settled'>();
-        running.push({ payer, end: (how) => (how === undefined ? resolve('settled') : reject(how)) });
-        return promise;
-      },
-      async () => 'crowded',
-    );
+  const settle = async (payer: string): Promise<'settled' | 'crowded'> => {
+    const settled = await slots.within(payer, () => {
+      const { promise, resolve, reject } = Promise.withResolvers<'settled'>();
+      running.push({ payer, end: (how) => (how === undefined ? resolve('settled') : reject(how)) });
+      return promise;
+    });
+    return settled ?? 'crowded';
+  };
   const settleAll = (payer: string, count: number) => Array.from({ length: count }, () => settle(payer));
   const fill = (count: number) => Array.from({ length: count }, (_, n) => settle(`payer ${n}`));
   const end = async (how?: Error): Promise<void> => {

@@ -60,6 +60,7 @@ const TOO_LATE_TO_BEGIN: WindowReason = 'invalid_exact_evm_payload_authorization
 /** Against a new call of the backend, and not against a payment for an answer that is there. */
 const AGAINST_NEW_WORK: ReadonlySet<string | undefined> = new Set([SOLD_OTHERWISE, TOO_LATE_TO_BEGIN]);
 
+const CROWDED = { kind: 'crowded' } as const;
 const NOT_REACHED = {
   kind: 'postponed',
   reason: 'backend_unreachable',
@@ -182,29 +183,20 @@ class SettlementAttempt {
     return { kind: 'failed', record, retryable: true };
   }
 
-  #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
+  async #work(record: PaymentRecord, joined: boolean): Promise<StepResult> {
     switch (record.state) {
       case 'reserved': {
         const { work } = this.#request;
         // Left by a call that accepted another order of work and money than this one.
-        if ((record.settle === 'after') !== (work !== undefined))
-          return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+        if ((record.settle === 'after') !== (work !== undefined)) return this.#giveUp(record, { kind: 'in_flight' });
         if (work !== undefined) return this.#workFirst(record, work);
         // Copies that wait for this one and answers that exist need no slot.
-        return this.#shared.slots.within(
-          record.payer,
-          () => this.#begin(record),
-          () => this.#giveUp(record, () => ({ kind: 'crowded' })),
-        );
+        return (await this.#inSlot(record, () => this.#begin(record))) ?? this.#giveUp(record, CROWDED);
       }
       case 'worked':
         return this.#payForWork(record);
       case 'withdrawn':
-        return this.#shared.slots.within(
-          record.payer,
-          () => this.#beginAnew(record),
-          () => this.#putBack(record, { kind: 'crowded' }),
-        );
+        return (await this.#inSlot(record, () => this.#beginAnew(record))) ?? this.#putBack(record, CROWDED);
       case 'settling':
         return orUncertain(this.#context, record, () => this.#resolve(record));
       default:
@@ -212,10 +204,15 @@ class SettlementAttempt {
     }
   }
 
+  /** Runs a step in a slot of the payer. Undefined: there is none for it. */
+  #inSlot(record: PaymentRecord, step: () => Promise<StepResult>): Promise<StepResult | undefined> {
+    return this.#shared.slots.within(record.payer, step);
+  }
+
   #begin(record: PaymentRecord): Promise<StepResult> {
-    if (unreadable(record)) return this.#giveUp(record, () => ({ kind: 'unavailable', cause: UNREADABLE }));
-    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
-    if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, () => ({ kind: 'in_flight' }));
+    if (unreadable(record)) return this.#giveUp(record, { kind: 'unavailable', cause: UNREADABLE });
+    if (!this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
+    if (isUnderOtherMandate(record, this.#request.terms)) return this.#giveUp(record, { kind: 'in_flight' });
     // A faulty proof came this far because a record had to answer it, which is gone meanwhile or
     // which the store may have lost.
     const refusal = this.#request.refusal ?? tooLate(record, this.#request.work?.leastSeconds);
@@ -227,18 +224,17 @@ class SettlementAttempt {
   async #verify(record: PaymentRecord): Promise<StepResult> {
     const { proof, requirements } = readStoredProof(record);
     const verdict = await this.#parts.rail.verify(proof, requirements);
-    if (verdict.kind === 'unavailable') return this.#giveUp(record, () => verdict);
-    if (verdict.kind === 'unfunded') return this.#giveUp(record, () => unfunded(verdict));
+    if (verdict.kind === 'unavailable') return this.#giveUp(record, verdict);
+    if (verdict.kind === 'unfunded') return this.#giveUp(record, unfunded(verdict));
     if (verdict.kind === 'refused' && verdict.nonceSpent) return this.#checkStoreLoss(record, verdict.reason, 'spent');
     if (verdict.kind === 'refused')
       return this.#refuse(record, verdict.reason, rememberedRefusal(this.#request, record, verdict.reason));
     passed('verified', record.payId);
-    if (this.#answer === undefined && !(await this.#holdsBackend(record)))
-      return this.#giveUp(record, () => NOT_REACHED);
+    if (this.#answer === undefined && !(await this.#holdsBackend(record))) return this.#giveUp(record, NOT_REACHED);
     // The gate may have closed during the verification. From the next write on another process may
     // settle this.
-    if (!this.#request.gateOpen()) return this.#giveUp(record, () => ({ kind: 'gate_closed' }));
-    if (!this.#buyerIsHere()) return this.#giveUp(record, () => ({ kind: 'gone' }));
+    if (!this.#request.gateOpen()) return this.#giveUp(record, { kind: 'gate_closed' });
+    if (!this.#buyerIsHere()) return this.#giveUp(record, { kind: 'gone' });
     if (record.settle === 'after') return this.#haveItWorked(record);
     return this.#pay(record, { verified: true });
   }
@@ -256,7 +252,7 @@ class SettlementAttempt {
     const { payId, payer, resourceId } = record;
     const atMostMs = SETTLEMENT_BOUND_MS + this.#request.backendTimeoutMs;
     const place = await this.#parts.unpaidWork.enter({ payId, payer, resourceId, network, atMostMs });
-    if (place === 'crowded') return this.#giveUp(record, () => ({ kind: 'crowded' }));
+    if (place === 'crowded') return this.#giveUp(record, CROWDED);
     if (place === 'exhausted') return this.#refuse(record, SOLD_OTHERWISE);
     let result: StepResult | undefined;
     try {
@@ -283,7 +279,7 @@ class SettlementAttempt {
     this.#request.journal.record('payment.verified', { status: 'ok', paymentProvider: 'x402' });
     if (this.#answer === undefined) {
       const worked = await this.#call(record);
-      if (worked.kind === 'failed') return this.#giveUp(record, () => ({ kind: 'unworked', failure: worked.failure }));
+      if (worked.kind === 'failed') return this.#giveUp(record, { kind: 'unworked', failure: worked.failure });
       this.#answer = worked.answer;
     }
     const answer = this.#answer;
@@ -344,11 +340,8 @@ class SettlementAttempt {
   async #payForWork(record: PaymentRecord, fresh = false): Promise<StepResult> {
     const otherwise = (await this.#unwanted(record)) ?? (fresh ? undefined : await this.#againstPaying(record));
     if (otherwise !== undefined) return otherwise;
-    return this.#shared.slots.within(
-      record.payer,
-      async () => (await this.#unwanted(record)) ?? this.#pay(record, {}),
-      () => this.#putBack(record, { kind: 'crowded' }),
-    );
+    const paid = await this.#inSlot(record, async () => (await this.#unwanted(record)) ?? this.#pay(record, {}));
+    return paid ?? this.#putBack(record, CROWDED);
   }
 
   /** Nothing is paid without its buyer, or by a gateway that closes. Undefined: it may be paid. */
@@ -495,24 +488,18 @@ class SettlementAttempt {
     return this.#request.left?.aborted === false;
   }
 
-  #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
+  /** Deletes the reservation. An attempt that lost it to another one answers "in flight". */
+  async #refuse(record: PaymentRecord, reason: string, remembered?: Refusal): Promise<StepResult> {
+    const discarded = await this.#parts.ledger.discard(fencingToken(record), [], remembered);
+    if (discarded.kind !== 'gone') return { kind: 'in_flight' };
     // An answer that this proof was to buy waits for the next one.
-    const answerOf = this.#bought;
-    const refused = (gone: { readonly kind: 'gone' }): StepResult => ({
-      kind: 'refused',
-      owed: SafeToRechallenge.discarded(gone, reason, answerOf),
-    });
-    return this.#giveUp(record, refused, remembered);
+    return { kind: 'refused', owed: SafeToRechallenge.discarded(discarded, reason, this.#bought) };
   }
 
-  /** Deletes the reservation. An attempt that lost it to another one answers "in flight". */
-  async #giveUp(
-    record: PaymentRecord,
-    result: (gone: { readonly kind: 'gone' }) => StepResult,
-    remembered?: Refusal,
-  ): Promise<StepResult> {
-    const discarded = await this.#parts.ledger.discard(fencingToken(record), [], remembered);
-    return discarded.kind === 'gone' ? result(discarded) : { kind: 'in_flight' };
+  /** Deletes the reservation, and nothing is owed for it. */
+  async #giveUp(record: PaymentRecord, result: StepResult): Promise<StepResult> {
+    const discarded = await this.#parts.ledger.discard(fencingToken(record), []);
+    return discarded.kind === 'gone' ? result : { kind: 'in_flight' };
   }
 
   /**
@@ -524,9 +511,7 @@ class SettlementAttempt {
     if (!this.#parts.rail.seesChain)
       // Nothing here shows whether a spent nonce paid us, so it counts as spent: a 402 could charge
       // a second time.
-      return why === 'late'
-        ? this.#refuse(record, reason)
-        : this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+      return why === 'late' ? this.#refuse(record, reason) : this.#giveUp(record, { kind: 'spent', state: 'used' });
     const { proof, requirements } = readStoredProof(record);
     const shown = await this.#parts.rail.reconcile(proof, requirements);
     if (shown.kind === 'settled') return this.#recover(record, shown);
@@ -538,7 +523,7 @@ class SettlementAttempt {
         why === 'spent' ? rememberedRefusal(this.#request, record, reason) : undefined,
       );
     const cause = shown.kind === 'unknown' ? shown.cause : 'said to be spent, the chain shows it unspent';
-    return this.#giveUp(record, () => ({ kind: 'unavailable', cause: `${reason}: ${cause}` }));
+    return this.#giveUp(record, { kind: 'unavailable', cause: `${reason}: ${cause}` });
   }
 
   /**
@@ -548,8 +533,8 @@ class SettlementAttempt {
    */
   async #recover(record: PaymentRecord, shown: Settled): Promise<StepResult> {
     const claim = await claimOfLost(this.#parts, record, shown, this.#request.terms);
-    if (claim.kind === 'unknown') return this.#giveUp(record, () => ({ kind: 'unavailable', cause: claim.cause }));
-    if (claim.kind === 'unclaimed') return this.#giveUp(record, () => ({ kind: 'spent', state: 'used' }));
+    if (claim.kind === 'unknown') return this.#giveUp(record, { kind: 'unavailable', cause: claim.cause });
+    if (claim.kind === 'unclaimed') return this.#giveUp(record, { kind: 'spent', state: 'used' });
     return beginSettling(this.#context, this.#request, record, {}, (settling) =>
       this.#recordOutcome(settling, { ...shown, by: undefined }, claim.facts),
     );
@@ -588,11 +573,9 @@ class SettlementAttempt {
     // delivered: a later look decides.
     if (record.answered === undefined && !(await this.#holdsBackend(record)))
       return leaveUncertain(this.#context, record, NOT_REACHED.cause);
-    return this.#shared.slots.within(
-      record.payer,
-      () => this.#settle(record, true),
-      () => leaveUncertain(this.#context, record, 'too many settlements of this payer, or of all, are under way'),
-    );
+    const settled = await this.#inSlot(record, () => this.#settle(record, true));
+    const crowded = 'too many settlements of this payer, or of all, are under way';
+    return settled ?? leaveUncertain(this.#context, record, crowded);
   }
 }
 

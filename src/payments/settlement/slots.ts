@@ -35,18 +35,11 @@ interface SlotBounds {
   readonly waitMs: number;
 }
 
-/** Slots with a bound for each holder; a holder that waits for its own does not delay others. */
-interface Slots {
-  /**
-   * Runs a step in a slot, at once or in turn. `crowded` runs instead when no slot came free in
-   * time, or when too many calls of this holder wait already.
-   */
-  within<T>(holder: string, step: () => Promise<T>, crowded: () => Promise<T>): Promise<T>;
-  /** Runs a step in a slot that is free now. Undefined: there is none, and nothing ran. */
-  atOnce<T>(holder: string, step: () => Promise<T>): Promise<T> | undefined;
-}
-
-export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds, time: Time = REAL_TIME): Slots {
+/**
+ * Slots with a bound for each holder, however spelled; a holder that waits for its own does not
+ * delay others.
+ */
+export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds, time: Time = REAL_TIME) {
   const taken = new Counts();
   const turns = createTurns(waitMs, time);
 
@@ -66,20 +59,29 @@ export function createSlots({ each, eachWaiting, all: most, waitMs }: SlotBounds
   };
 
   return {
-    async within(holder, step, crowded) {
+    /**
+     * Runs a step in a slot, at once or in turn. Undefined: no slot came free in time, or too many
+     * calls of this holder wait already, and nothing ran.
+     */
+    async within<T>(name: string, step: () => Promise<T>): Promise<T | undefined> {
+      const holder = name.toLowerCase();
       const entered = enter(holder) ?? (await turns.wait([[holder, eachWaiting]], () => enter(holder)));
-      return entered === undefined ? crowded() : runIn(holder, step);
+      return entered && runIn(holder, step);
     },
-    atOnce: (holder, step) => (enter(holder) === undefined ? undefined : runIn(holder, step)),
+    /** Runs a step in a slot that is free now. Undefined: there is none, and nothing ran. */
+    atOnce<T>(name: string, step: () => Promise<T>): Promise<T> | undefined {
+      const holder = name.toLowerCase();
+      return enter(holder) && runIn(holder, step);
+    },
   };
 }
+
+export type SettlementSlots = ReturnType<typeof createSlots>;
 
 /**
  * Slots by payer. Only verified proofs take one: otherwise a caller could use up the slots of every
  * payer. `processes`: those that share the slots.
  */
-export type SettlementSlots = Slots;
-
 export function createSettlementSlots(time?: Time, processes = 1): SettlementSlots {
   const bounds = {
     each: partOf(PAYER_SETTLEMENTS, processes),
@@ -87,9 +89,5 @@ export function createSettlementSlots(time?: Time, processes = 1): SettlementSlo
     all: partOf(ALL_SETTLEMENTS, processes),
     waitMs: SLOT_WAIT_MS,
   };
-  const slots = createSlots(bounds, time);
-  return {
-    within: (payer, step, crowded) => slots.within(payer.toLowerCase(), step, crowded),
-    atOnce: (payer, step) => slots.atOnce(payer.toLowerCase(), step),
-  };
+  return createSlots(bounds, time);
 }

@@ -204,11 +204,7 @@ export function createUnprovenSignatures(time?: Time, processes = 1): UnprovenSi
   const count: UnprovenCount = { proven: 0, refused: 0, unavailable: 0, crowded: 0 };
 
   const ask = async (network: string, name: string, { prove }: Unproven) => {
-    const verdict = await slots.within<ProvenVerdict | { readonly kind: 'crowded' }>(
-      network,
-      prove,
-      async () => CROWDED,
-    );
+    const verdict = (await slots.within(network, prove)) ?? CROWDED;
     count[verdict.kind === 'genuine' ? 'proven' : verdict.kind] += 1;
     if (verdict.kind === 'genuine' && proven.use(name) === undefined) proven.add(name, verdict);
     return verdict;
