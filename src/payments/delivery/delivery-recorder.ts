@@ -166,19 +166,11 @@ export function createDeliveryRecorder(
     change: Pick<Advance, 'to' | 'againMs' | 'facts' | 'keeping'>,
   ): Promise<void> => {
     const at = new Date();
-    const resumed = facts.requestId === record.requestId ? {} : { resumedBy: facts.requestId };
+    const { requestId, callId, durationMs } = facts;
+    const resumed = requestId === record.requestId ? {} : { resumedBy: requestId };
     const settledAt = new Date(record.settledAt ?? at);
-    const receipt = receiptOf(
-      { ...record, ...change.facts },
-      {
-        settledAt,
-        at,
-        durationMs: facts.durationMs,
-        delivery,
-        callId: facts.callId,
-        ...resumed,
-      },
-    );
+    const stated = { ...record, ...change.facts };
+    const receipt = receiptOf(stated, { settledAt, at, durationMs, delivery, callId, ...resumed });
     const ended = { ...change, leaseMs: 0, receipt, events: facts.journal.take() };
     const command = { ...ended, ...fencingToken(begun.get(record)?.record ?? record) };
     let written: Advanced | Unwritten;

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { ReserveBackend } from '../../backend/exchange.ts';
 import type { Journal } from '../../events/journal.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
-import { fencingToken, type PaymentLedger, type PaymentRecord, type PaymentState } from '../ledger/ledger.ts';
+import { fencingToken, type PaymentLedger, type PaymentRecord } from '../ledger/ledger.ts';
 import { receiptOf, uncertainReceipt } from '../ledger/payment-receipt.ts';
 import { DELIVERING_STATES, RETRY_WINDOW_MS } from '../ledger/transitions.ts';
 import { LEASE_MS, LONGEST_LEASE_MS } from './reservations.ts';
@@ -183,7 +183,7 @@ async function leaveToOthers(
   record: PaymentRecord,
   warn: ReconcilerParts['warn'],
 ): Promise<void> {
-  const held = await takeOver(ledger, record, record.state);
+  const held = await takeOver(ledger, record);
   if (held === undefined) return;
   await ledger.note({ ...fencingToken(held), leaseMs: 0, againMs: LONGEST_WAIT_MS });
   warn({
@@ -194,18 +194,18 @@ async function leaveToOthers(
 
 /** Nothing was sent: the buyer can bring the same proof again. */
 async function forget(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'reserved');
+  const held = await takeOver(ledger, record);
   if (held !== undefined) await ledger.discard(fencingToken(held), []);
 }
 
 /** The backend failed too often for more tries in the background. */
 async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'undelivered');
+  const held = await takeOver(ledger, record);
   if (held !== undefined) await wait(ledger, held);
 }
 
 async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
-  const held = await takeOver(ledger, record, 'undelivered');
+  const held = await takeOver(ledger, record);
   if (held === undefined) return;
   const at = new Date();
   const receipt = receiptOf(held, {
@@ -232,7 +232,7 @@ export async function leaveToOperator(
   record: PaymentRecord,
   warn: (facts: { readonly payId: string; readonly err: unknown }) => void,
 ): Promise<void> {
-  const held = await takeOver(ledger, record, 'settling');
+  const held = await takeOver(ledger, record);
   if (held === undefined) return;
   const at = new Date();
   const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
@@ -256,11 +256,7 @@ function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: 
  * meanwhile, or was lost and began anew as a reservation, is given back at once, so that its lease
  * delays no other attempt.
  */
-async function takeOver(
-  ledger: PaymentLedger,
-  terms: PaymentRecord,
-  found: PaymentState,
-): Promise<PaymentRecord | undefined> {
+async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
   const reservation = await ledger.reserve({
     terms,
     owner: randomUUID(),
@@ -269,7 +265,7 @@ async function takeOver(
   });
   if (reservation.kind !== 'granted') return undefined;
   const { record } = reservation;
-  if (record.state === found) return record;
+  if (record.state === terms.state) return record;
   await ledger.note({ ...fencingToken(record), leaseMs: 0 });
   return undefined;
 }
