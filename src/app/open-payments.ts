@@ -16,7 +16,6 @@ import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/deliv
 import type { PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
-import type { UnpaidRow } from '../payments/ledger/unpaid.ts';
 import {
   type BuyerTokens,
   createBuyerTokens,
@@ -108,22 +107,10 @@ interface Payments {
   readonly findOwn: FindOwn;
 }
 
-/** The open payments of a gateway: attempts, leases, and what waits for them. */
-export interface OpenedPayments {
-  /** The payments as a configuration wants them. */
-  sale(parts: SaleParts): Payments | undefined;
-  /** The offers of one configuration take the place of those of another. */
-  replaceOffers(before: Offers, after: Offers): void;
-  /** Work for which there was nothing to pay. */
-  failedWork(limit: number): Promise<readonly UnpaidRow[]>;
-  /** No new background work; resolves when what runs is done, or after `atMostMs`. */
-  stopReconciling(atMostMs: number): Promise<void>;
-  /** Gives up the leases of this process, so that no other one waits for their end. */
-  releaseLeases(): Promise<void>;
-}
+export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
 
-/** Undefined when nothing has a price. */
-export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
+/** Opens attempts, leases, and what waits for them. Undefined when nothing has a price. */
+export function openPayments(parts: PaymentParts) {
   const { now, ledger, backend, lifecycle, log, metrics } = parts;
   const { x402, processes } = now();
   if (parts.rail === undefined || x402 === undefined) return undefined;
@@ -159,7 +146,8 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
   const { assetDecimals } = x402;
   const examine: X402Rail['examine'] = (candidate) => rail.examine(candidate);
   return {
-    sale({ config, tokens, catalogue, offers, mandateService, clientOf, signer }) {
+    /** The payments as a configuration wants them. */
+    sale({ config, tokens, catalogue, offers, mandateService, clientOf, signer }: SaleParts): Payments | undefined {
       if (tokens === undefined) return undefined;
       const verifier = createProofVerifier(examine, ledger, { unproven, tokens, replaced, assetDecimals });
       const networkOf = wideNetwork(clientOf);
@@ -179,9 +167,13 @@ export function openPayments(parts: PaymentParts): OpenedPayments | undefined {
         findOwn: createFindOwn(ledger, scope),
       };
     },
-    replaceOffers: (before, after) => replaced.replace(before, after),
-    failedWork: (limit) => unpaidWork.failed(limit),
-    stopReconciling: (atMostMs) => reconciler.stop(atMostMs),
+    /** The offers of one configuration take the place of those of another. */
+    replaceOffers: (before: Offers, after: Offers) => replaced.replace(before, after),
+    /** Work for which there was nothing to pay. */
+    failedWork: (limit: number) => unpaidWork.failed(limit),
+    /** No new background work; resolves when what runs is done, or after `atMostMs`. */
+    stopReconciling: (atMostMs: number) => reconciler.stop(atMostMs),
+    /** Gives up the leases of this process, so that no other one waits for their end. */
     releaseLeases: () => leases.releaseAll(),
   };
 }

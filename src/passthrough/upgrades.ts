@@ -47,16 +47,6 @@ interface UpgradeParts extends RelayParts {
   readonly onEnd: (ended: EndedUpgrade) => void;
 }
 
-export interface Upgrades {
-  /** Takes a connection that asks for a WebSocket. */
-  handle(req: IncomingMessage, socket: Socket, head: Buffer): void;
-  open(): number;
-  /** Ends all with 1001. */
-  drain(): void;
-  /** Cuts what is still open, and takes no more. */
-  close(): void;
-}
-
 /** How long the second connection outlasts the first, and a WebSocket its close frame, ms. */
 const LAST_MS = 1_000;
 const VERSION = '13';
@@ -66,13 +56,14 @@ const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const CLOSE_TO_CALLER = Buffer.from([0x88, 0x02, 0x03, 0xe9]);
 const CLOSE_TO_BACKEND = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]);
 
-export function createUpgrades(parts: UpgradeParts): Upgrades {
+export function createUpgrades(parts: UpgradeParts) {
   const open = new Set<Upgrade>();
   let closed = false;
   const { lasting, clientOf } = parts;
   const enters = (client: string): boolean => !closed && parts.accepting() && lasting.enter(client);
   return {
-    handle(req, socket, head) {
+    /** Takes a connection that asks for a WebSocket. */
+    handle(req: IncomingMessage, socket: Socket, head: Buffer): void {
       const requestId = requestIdFor(req, 'req');
       const client = clientOf(req);
       const refused = refusalOf(req, parts.routeOf) ?? (enters(client) ? undefined : busy());
@@ -91,10 +82,12 @@ export function createUpgrades(parts: UpgradeParts): Upgrades {
       parts.onEnd({ end, requestId, status: refused.status, ms: 0, target: req.url ?? '' });
     },
     open: () => open.size,
-    drain() {
+    /** Ends all with 1001. */
+    drain(): void {
       for (const upgrade of open) upgrade.goAway();
     },
-    close() {
+    /** Cuts what is still open, and takes no more. */
+    close(): void {
       closed = true;
       for (const upgrade of open) upgrade.cut();
     },

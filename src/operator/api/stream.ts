@@ -47,12 +47,7 @@ interface StreamFacts {
   readonly silentMs: number;
 }
 
-export interface EventStream {
-  readonly route: RequestHandler;
-  facts(): StreamFacts;
-  /** Ends every stream. */
-  close(): void;
-}
+export type EventStream = ReturnType<typeof openEventStream>;
 
 interface StreamParts {
   readonly feed: EventFeed;
@@ -69,12 +64,13 @@ interface StreamParts {
  * connection is closed. All streams end when the drain begins: readers resume at another process,
  * and do not delay the end of this one.
  */
-export function openEventStream(parts: StreamParts): EventStream {
+export function openEventStream(parts: StreamParts) {
   const { feed, gate, onTrouble } = parts;
   const hub = new StreamHub(feed, onTrouble);
   const readers = new Set<StreamReader>();
   const places = new Shares(() => parts.maxStreams);
   let cut = 0;
+  /** Ends every stream. */
   const close = (): void => {
     for (const reader of readers) reader.end(DRAINING);
   };
@@ -129,7 +125,8 @@ export function openEventStream(parts: StreamParts): EventStream {
       reader.end();
     }
   };
-  return { route, facts: () => ({ readers: readers.size, cut, silentMs: hub.silentMs() }), close };
+  const facts = (): StreamFacts => ({ readers: readers.size, cut, silentMs: hub.silentMs() });
+  return { route, facts, close };
 }
 
 /**

@@ -73,25 +73,7 @@ export interface Place {
   leave(how: 'settled' | 'unpaid' | UnpaidRow): void;
 }
 
-/**
- * Bounds unpaid work. A payer has one such call of a process at a time: with one purse it cannot
- * show the same money to several. The store does not share this bound, because the place of a
- * process that died would stop its payer.
- */
-export interface UnpaidWork {
-  /**
-   * A place, at once or in turn. `crowded`: none came free in time, or as many calls wait as may:
-   * as many as may run, and few of one payer. `exhausted`: so much of it ended unpaid that none
-   * will come free for now.
-   */
-  enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'>;
-  /** Whether a resource is sold only with its money first to callers of this network. */
-  exhausted(resourceId: string, network: string): boolean;
-  /** The buyer paid after all, by another attempt. */
-  paid(payId: string): void;
-  /** Work of the window for which there was nothing to pay, the latest first. */
-  failed(limit: number): Promise<readonly UnpaidRow[]>;
-}
+export type UnpaidWork = ReturnType<typeof createUnpaidWork>;
 
 /** The budget that this process shares with others. */
 interface SharedParts {
@@ -106,12 +88,13 @@ interface Spent {
   readonly row?: UnpaidRow;
 }
 
-/** `limits`: of this process, asked for each call, because a reload changes them. */
-export function createUnpaidWork(
-  limits: () => UnpaidWorkLimits,
-  time: Time = REAL_TIME,
-  shared?: SharedParts,
-): UnpaidWork {
+/**
+ * Bounds unpaid work. A payer has one such call of a process at a time: with one purse it cannot
+ * show the same money to several. The store does not share this bound, because the place of a
+ * process that died would stop its payer.
+ * `limits`: of this process, asked for each call, because a reload changes them.
+ */
+export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME, shared?: SharedParts) {
   const running = new Counts();
   /** By payment, or by call where there is nothing to pay for. */
   const unpaid = new Map<string, Spent>();
@@ -187,7 +170,12 @@ export function createUnpaidWork(
     return { leave };
   };
   return {
-    async enter(call) {
+    /**
+     * A place, at once or in turn. `crowded`: none came free in time, or as many calls wait as may:
+     * as many as may run, and few of one payer. `exhausted`: so much of it ended unpaid that none
+     * will come free for now.
+     */
+    async enter(call: WorkFor): Promise<Place | 'crowded' | 'exhausted'> {
       if (isSpent(call)) return 'exhausted';
       const most = limitsOf(call).map(([holder, limit]) => [holder, Math.max(limit, LEAST_WAITERS)] as const);
       const waiting = [[payerOf(call), PAYER_WAITERS] as const, ...most];
@@ -202,12 +190,15 @@ export function createUnpaidWork(
       }
       return taken;
     },
-    exhausted: (resourceId, network) => isSpent({ resourceId, network }),
-    paid(payId) {
+    /** Whether a resource is sold only with its money first to callers of this network. */
+    exhausted: (resourceId: string, network: string): boolean => isSpent({ resourceId, network }),
+    /** The buyer paid after all, by another attempt. */
+    paid(payId: string): void {
       void shared?.work.free(payId).catch(() => undefined);
       if (forget(payId)) turns.wake();
     },
-    async failed(limit) {
+    /** Work of the window for which there was nothing to pay, the latest first. */
+    async failed(limit: number): Promise<readonly UnpaidRow[]> {
       if (shared !== undefined) {
         // A call that may still be paid has the name of its payment there.
         const names = (await shared.work.listed(ALL, limit)).filter((name) => name.startsWith('{'));

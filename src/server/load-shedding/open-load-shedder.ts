@@ -5,7 +5,7 @@ import type { IdPrefixes } from '../http/request-id.ts';
 import { CallQueue, waitingBounds } from './call-queue.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS, LEAST_IN_FLIGHT } from './in-flight-limit.ts';
-import { createLoadShedder, type LoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
+import { createLoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
 import type { ProofStanding } from './proof-standing.ts';
 import { createSlots, type Slots } from './slots.ts';
 
@@ -45,26 +45,13 @@ interface OpenLoadShedderParts {
   readonly loop?: () => EventLoopLag;
 }
 
-/** The load shedder, and the slots of the calls that it admitted. */
-export interface OpenedLoadShedder {
-  readonly loadShedder: LoadShedder;
-  readonly slots: Slots;
-  /**
-   * A decision at once, for an adapter that answers itself, with a cap of its own beside that of
-   * all calls. A call that gets a reason is counted as shed and must be refused.
-   */
-  sheddingFor(cap: Slots): Shedding;
-  /** Since the start. */
-  shed(): ShedCount;
-  /** Slots that outlived the longest call, since the start: more than 0 is a bug. */
-  lost(): number;
-  /** Calls that wait for their turn. */
-  waiting(): number;
-  close(): void;
-}
+export type OpenedLoadShedder = ReturnType<typeof openLoadShedder>;
 
-/** Opens the load shedder, which watches the event loop until it is closed. */
-export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder {
+/**
+ * Opens the load shedder, which watches the event loop until it is closed, and the slots of the
+ * calls that it admitted.
+ */
+export function openLoadShedder(parts: OpenLoadShedderParts) {
   const { maxInFlight, processes, mounts, lifecycle, carriesProof, proofs, routeOf, onShed, onLost } = parts;
   const turns = new Turns();
   const limit = new InFlightLimit();
@@ -120,7 +107,11 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
       routeOf,
     }),
     slots,
-    sheddingFor(cap) {
+    /**
+     * A decision at once, for an adapter that answers itself, with a cap of its own beside that of
+     * all calls. A call that gets a reason is counted as shed and must be refused.
+     */
+    sheddingFor(cap: Slots): Shedding {
       allSlots.add(cap);
       return function shedAndCount() {
         turns.came();
@@ -129,10 +120,13 @@ export function openLoadShedder(parts: OpenLoadShedderParts): OpenedLoadShedder 
         return reason;
       };
     },
-    shed: () => ({ ...shed }),
+    /** Since the start. */
+    shed: (): ShedCount => ({ ...shed }),
+    /** Slots that outlived the longest call, since the start: more than 0 is a bug. */
     lost: () => lost,
+    /** Calls that wait for their turn. */
     waiting: () => queue.waiting(),
-    close() {
+    close(): void {
       clearInterval(watch);
       queue.close();
       report(performance.now());
