@@ -14,24 +14,10 @@ export const MOST_HELD = 512;
  */
 type FenceState = 'down' | 'raised' | 'released';
 
-export interface Fence {
-  state(): FenceState;
-  /** Whether a call has to `pass`. */
-  up(): boolean;
-  /** Whether the backend stays long enough for what is paid now: part of the settlement gate. */
-  backendStays(): boolean;
-  /** Resolves to true when the fence is down, to false when the call was held for too long. */
-  pass(): Promise<boolean>;
-  raise(): void;
-  release(): void;
-  /** Lets all calls go on. */
-  lower(): void;
-  /** Calls that are held now, and how those before them ended. */
-  facts(): { readonly held: number; readonly wentOn: number; readonly refused: number };
-}
+export type Fence = ReturnType<typeof createFence>;
 
 /** `mostHeld`: calls that are held at the same time. */
-export function createFence(mostHeld: number = MOST_HELD): Fence {
+export function createFence(mostHeld: number = MOST_HELD) {
   let state: FenceState = 'down';
   const held = new Set<(passes: boolean) => void>();
   const count = { wentOn: 0, refused: 0 };
@@ -49,24 +35,29 @@ export function createFence(mostHeld: number = MOST_HELD): Fence {
     });
   return {
     state: () => state,
+    /** Whether a call has to `pass`. */
     up: () => state !== 'down',
+    /** Whether the backend stays long enough for what is paid now: part of the settlement gate. */
     backendStays: () => state !== 'released',
-    async pass() {
+    /** Resolves to true when the fence is down, to false when the call was held for too long. */
+    async pass(): Promise<boolean> {
       if (state === 'down') return true;
       if (held.size < mostHeld) return hold();
       count.refused += 1;
       return false;
     },
-    raise() {
+    raise(): void {
       if (state === 'down') state = 'raised';
     },
-    release() {
+    release(): void {
       state = 'released';
     },
-    lower() {
+    /** Lets all calls go on. */
+    lower(): void {
       state = 'down';
       for (const end of held) end(true);
     },
+    /** Calls that are held now, and how those before them ended. */
     facts: () => ({ held: held.size, ...count }),
   };
 }

@@ -10,24 +10,6 @@ const WRITE_DOWN_MS = 2_000;
 
 type LifecycleState = 'open' | 'draining' | 'closed' | 'drained';
 
-export interface Lifecycle {
-  state(): LifecycleState;
-  /** The settlement gate: whether a new call may start and money may start to move. */
-  accepting(): boolean;
-  /** From the begin of the drain, until the process is open again. */
-  draining(): boolean;
-  /** Calls `listener` at the begin of each drain, or now if one has begun. It must not throw. */
-  onDraining(listener: () => void): void;
-  /** Counts work that must end before the process does; the result notes its end. */
-  begin(): () => void;
-  /** Resolves when nothing runs, or after `atMostMs`. */
-  idle(atMostMs: number): Promise<void>;
-  /** Drains, once until it is open again; resolves when nothing runs any more. */
-  drain(steps: DrainSteps): Promise<void>;
-  /** Lets calls in again after a drain. */
-  reopen(): void;
-}
-
 /** What a drain does, in this order. */
 export interface DrainSteps {
   /** How long new calls are still served, milliseconds. */
@@ -42,13 +24,16 @@ export interface DrainSteps {
   readonly disconnect?: () => void;
 }
 
-export function createLifecycle(): Lifecycle {
+export type Lifecycle = ReturnType<typeof createLifecycle>;
+
+export function createLifecycle() {
   let state: LifecycleState = 'open';
   let running = 0;
   const waiting = new Set<() => void>();
   const listeners: (() => void)[] = [];
   let drained: Promise<void> | undefined;
 
+  /** Resolves when nothing runs, or after `atMostMs`. */
   const idle = (atMostMs: number): Promise<void> =>
     new Promise((resolve) => {
       if (running === 0) return resolve();
@@ -78,16 +63,20 @@ export function createLifecycle(): Lifecycle {
   };
   return {
     state: () => state,
+    /** The settlement gate: whether a new call may start and money may start to move. */
     accepting: () => state === 'open' || state === 'draining',
+    /** From the begin of the drain, until the process is open again. */
     draining: () => state !== 'open',
-    onDraining(listener) {
+    /** Calls `listener` at the begin of each drain, or now if one has begun. It must not throw. */
+    onDraining(listener: () => void): void {
       listeners.push(listener);
       if (state !== 'open') listener();
     },
+    /** Counts work that must end before the process does; the result notes its end. */
     begin() {
       running += 1;
       let ended = false;
-      return () => {
+      return (): void => {
         if (ended) return;
         ended = true;
         running -= 1;
@@ -95,8 +84,10 @@ export function createLifecycle(): Lifecycle {
       };
     },
     idle,
-    drain: (steps) => (drained ??= runDrain(steps)),
-    reopen() {
+    /** Drains, once until it is open again; resolves when nothing runs any more. */
+    drain: (steps: DrainSteps): Promise<void> => (drained ??= runDrain(steps)),
+    /** Lets calls in again after a drain. */
+    reopen(): void {
       state = 'open';
       drained = undefined;
     },

@@ -10,17 +10,10 @@ const RELOADED = ['certificate', 'client_authority', 'options'] as const;
 
 export type Reloaded = (typeof RELOADED)[number];
 
-export interface InjectorMetrics {
-  reviewed(result: (typeof REVIEW_RESULTS)[number], ms: number): void;
-  /** A request got no answer of admission. */
-  malformed(): void;
-  reloaded(what: Reloaded, result: 'reloaded' | 'rejected'): void;
-  readonly contentType: string;
-  text(): Promise<string>;
-}
+export type InjectorMetrics = ReturnType<typeof injectorMetrics>;
 
 /** `expiresAt`: of the certificate that is served, milliseconds since 1970. */
-export function injectorMetrics(expiresAt: () => number): InjectorMetrics {
+export function injectorMetrics(expiresAt: () => number) {
   const registry = new Registry();
   const registers = [registry];
   const durations = createDurations();
@@ -54,12 +47,13 @@ export function injectorMetrics(expiresAt: () => number): InjectorMetrics {
     },
   });
   return {
-    reviewed(result, ms) {
+    reviewed(result: (typeof REVIEW_RESULTS)[number], ms: number): void {
       reviews.inc({ result });
       seconds(result).took(ms);
     },
+    /** A request got no answer of admission. */
     malformed: () => reviews.inc({ result: 'malformed' }),
-    reloaded: (what, result) => reloads.inc({ what, result }),
+    reloaded: (what: Reloaded, result: 'reloaded' | 'rejected') => reloads.inc({ what, result }),
     contentType: registry.contentType,
     text: async () => [await registry.metrics(), durations.text()].join('\n'),
   };
