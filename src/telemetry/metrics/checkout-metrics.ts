@@ -7,21 +7,6 @@ import type { Operation } from '../../checkouts/operations.ts';
 import type { Log } from '../log/log.ts';
 import { throttled } from '../log/log-throttle.ts';
 
-export interface CheckoutMetrics {
-  claimed(outcome: ClaimOutcome): void;
-  leaseExpired(): void;
-  unknown(why: Unknown): void;
-  fenced(): void;
-  unstored(): void;
-  unopened(): void;
-  foreign(): void;
-  /** An exchange with the backend begins; the result is called when it is over. */
-  exchanging(): () => void;
-  /** `pointer`: JSONPath of what is wrong. */
-  invalidDocument(operation: Operation, pointer: string): void;
-  contradiction(operation: Operation, contradiction: string): void;
-}
-
 const OUTCOMES: readonly ClaimOutcome[] = [
   'first',
   'again',
@@ -36,8 +21,10 @@ const OUTCOMES: readonly ClaimOutcome[] = [
 export const MAX_POINTERS = 64;
 const OTHER = 'other';
 
+export type CheckoutMetrics = ReturnType<typeof checkoutMetrics>;
+
 /** An alert on the growth of a counter needs its zero, so labels of closed lists begin with one. */
-export function checkoutMetrics(registry: Registry): CheckoutMetrics {
+export function checkoutMetrics(registry: Registry) {
   const registers = [registry];
   const claims = new Counter({
     name: 'acg_checkout_claims_total',
@@ -100,25 +87,27 @@ export function checkoutMetrics(registry: Registry): CheckoutMetrics {
   });
   const pointers = new Set<string>();
   return {
-    claimed: (outcome) => claims.inc({ outcome }),
+    claimed: (outcome: ClaimOutcome) => claims.inc({ outcome }),
     leaseExpired: () => leases.inc(),
-    unknown: (why) => unknown.inc({ why }),
+    unknown: (why: Unknown) => unknown.inc({ why }),
     fenced: () => fenced.inc(),
     unstored: () => unstored.inc(),
     unopened: () => unopened.inc(),
     foreign: () => foreign.inc(),
+    /** An exchange with the backend begins; the result is called when it is over. */
     exchanging() {
       exchanges += 1;
-      return () => {
+      return (): void => {
         exchanges -= 1;
       };
     },
-    invalidDocument(operation, where) {
+    /** `where`: JSONPath of what is wrong. */
+    invalidDocument(operation: Operation, where: string): void {
       const pointer = where.replace(/\[\d+\]/g, '[]');
       if (pointers.size < MAX_POINTERS) pointers.add(pointer);
       invalid.inc({ operation, pointer: pointers.has(pointer) ? pointer : OTHER });
     },
-    contradiction: (operation, contradiction) => contradictions.inc({ operation, contradiction }),
+    contradiction: (operation: Operation, contradiction: string) => contradictions.inc({ operation, contradiction }),
   };
 }
 

@@ -25,22 +25,6 @@ export const LOGS_LAG_MS = 2_000;
 /** Most payments without logs that are read again. */
 const MOST_MISSING = 16;
 
-/** The health of a chain, as its readings show it. */
-export interface ChainHealth {
-  /** The chain, with every reading noted. */
-  readonly chain: Chain;
-  /** The first of `faults`; undefined when no fault is known. */
-  fault(): ChainFault | undefined;
-  /** All known faults, the most telling first. */
-  faults(): readonly ChainFault[];
-  /** Reads payments with missing logs again: no new payment, which would, begins meanwhile. */
-  askAgain(): Promise<void>;
-  /** A settlement of ours begins. The result ends it. */
-  settling(): () => void;
-  /** Milliseconds since a new head was first seen. Undefined before. */
-  headAgeMs(): number | undefined;
-}
-
 interface Missing {
   readonly query: EvidenceQuery;
   readonly since: number;
@@ -48,7 +32,10 @@ interface Missing {
   seen: number;
 }
 
-export function watchChain(bare: Chain, deps: HeadWatchDeps): ChainHealth {
+export type ChainHealth = ReturnType<typeof watchChain>;
+
+/** Watches the health of a chain, as its readings show it. */
+export function watchChain(bare: Chain, deps: HeadWatchDeps) {
   const { now = () => performance.now() } = deps;
   const heads = watchHeads(deps);
   /** By nonce. */
@@ -63,6 +50,7 @@ export function watchChain(bare: Chain, deps: HeadWatchDeps): ChainHealth {
     } else missing.delete(query.nonce);
     return evidence;
   };
+  /** The chain, with every reading noted. */
   const chain: Chain = {
     ...bare,
     async readEvidence(query, deadlineMs) {
@@ -78,6 +66,7 @@ export function watchChain(bare: Chain, deps: HeadWatchDeps): ChainHealth {
     const lasting = [...missing.values()].find(({ since, seen }) => seen - since >= LOGS_LAG_MS);
     return lasting && `the node shows transaction ${lasting.query.knownTransaction} as successful, without its logs`;
   };
+  /** All known faults, the most telling first. */
   const faults = (): readonly ChainFault[] => {
     const causes = { clock: heads.clock(), stall: heads.stall(), missing: withoutLogs() };
     return Object.entries(causes).flatMap(([kind, cause]) =>
@@ -87,27 +76,17 @@ export function watchChain(bare: Chain, deps: HeadWatchDeps): ChainHealth {
   return {
     chain,
     faults,
-    fault: () => faults()[0],
-    async askAgain() {
+    /** The first of `faults`; undefined when no fault is known. */
+    fault: (): ChainFault | undefined => faults()[0],
+    /** Reads payments with missing logs again: no new payment, which would, begins meanwhile. */
+    async askAgain(): Promise<void> {
       await Promise.all([...missing.values()].map(({ query }) => chain.readEvidence(query)));
     },
+    /** A settlement of ours begins. The result ends it. */
     settling: heads.settling,
+    /** Milliseconds since a new head was first seen. Undefined before. */
     headAgeMs: heads.ageMs,
   };
-}
-
-/** What the heads of a chain show of its node and of our clock. */
-export interface HeadWatch {
-  /** Notes a newest block that a node has just shown. */
-  saw(head: Head): void;
-  /** Notes that a settlement of ours begins, which may itself cause a block; the result ends it. */
-  settling(): () => void;
-  /** The cause, for the log, when no new block came for so long that chain or node stands still. */
-  stall(): string | undefined;
-  /** The cause, for the log, when the blocks show that our clock is wrong. */
-  clock(): string | undefined;
-  /** Milliseconds since a new head was first seen. Undefined before. */
-  ageMs(): number | undefined;
 }
 
 interface HeadWatchDeps {
@@ -122,15 +101,14 @@ interface HeadWatchDeps {
   readonly wall?: () => number;
 }
 
+export type HeadWatch = ReturnType<typeof watchHeads>;
+
 /**
+ * Watches what the heads of a chain show of its node and of our clock.
  * Only a head above all earlier ones counts: behind balancers they go back. Its time is compared
  * when it is first seen, so a chain that stands still says nothing about the clock.
  */
-export function watchHeads({
-  byTime,
-  now = () => performance.now(),
-  wall = () => Date.now(),
-}: HeadWatchDeps): HeadWatch {
+export function watchHeads({ byTime, now = () => performance.now(), wall = () => Date.now() }: HeadWatchDeps) {
   let highest: Head | undefined;
   let highestSince = 0;
   let lastSeen = 0;
@@ -159,7 +137,8 @@ export function watchHeads({
   };
 
   return {
-    saw(head) {
+    /** Notes a newest block that a node has just shown. */
+    saw(head: Head): void {
       const at = now();
       const before = highest;
       const silentMs = at - lastSeen;
@@ -174,25 +153,33 @@ export function watchHeads({
       }
       ours = running;
     },
+    /**
+     * Notes that a settlement of ours begins, which may itself cause a block; the result ends it.
+     */
     settling() {
       running += 1;
       ours += 1;
-      return () => {
+      return (): void => {
         running -= 1;
       };
     },
-    stall() {
+    /**
+     * The cause, for the log, when no new block came for so long that chain or node stands still.
+     */
+    stall(): string | undefined {
       // Measured between readings: without a reading nothing was seen to stand still.
       const stoodMs = lastSeen - highestSince;
       if (highest === undefined || !comesByTime || stoodMs <= Math.max(STALL_MS, STALL_INTERVALS * intervalMs()))
         return undefined;
       return `no block after ${highest.number} for ${Math.round(stoodMs / 1_000)} s`;
     },
-    clock() {
+    /** The cause, for the log, when the blocks show that our clock is wrong. */
+    clock(): string | undefined {
       if (wrongHeads < CLOCK_HEADS) return undefined;
       const seconds = Math.round(Math.abs(lagMs) / 1_000);
       return `our clock is ${seconds} s ${lagMs > 0 ? 'ahead of' : 'behind'} the newest blocks`;
     },
+    /** Milliseconds since a new head was first seen. Undefined before. */
     ageMs: () => (highest === undefined ? undefined : now() - highestSince),
   };
 }
