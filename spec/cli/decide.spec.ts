@@ -10,7 +10,7 @@ import { worldOfEachTest } from '../payments/settlement/world.ts';
 describe('acg reconcile --decide', () => {
   const world = worldOfEachTest();
   const { settleOnce, record, receipts, types, later } = world;
-  const decide = (was: 'paid' | 'unpaid', transaction?: string) =>
+  const decide = (was: 'paid' | 'unpaid' | 'unclaimed', transaction?: string) =>
     decided(world.ledger, { payId: world.terms.payId, was, ...(transaction === undefined ? {} : { transaction }) });
 
   beforeEach(async () => {
@@ -50,6 +50,14 @@ describe('acg reconcile --decide', () => {
     assert.ok(result.kind === 'refused' && result.owed.phase === 'settle');
   });
 
+  it('unclaimed: its buyer is told that the authorization is used, and no receipt is left', async () => {
+    await decide('unclaimed');
+    const { state, evidence } = (await record()) ?? {};
+    assert.deepEqual([state, evidence], ['refused', 'unclaimed']);
+    assert.deepEqual(await receipts(), []);
+    assert.deepEqual(await settleOnce(), { kind: 'spent', state: 'used' });
+  });
+
   it('is made once, and only for an unresolved payment', async () => {
     await decide('unpaid');
     await assert.rejects(decide('paid'), /is refused: it waits for no decision/);
@@ -70,6 +78,7 @@ describe('acg reconcile --decide', () => {
       [id, 'perhaps', undefined],
       [id, 'paid', '0x12'],
       [id, 'unpaid', HASH],
+      [id, 'unclaimed', HASH],
     ] as const)
       assert.throws(() => readDecision(payId, word, hash), UsageError);
   });

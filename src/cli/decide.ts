@@ -5,13 +5,17 @@ import { loadConfig } from '../config/load.ts';
 import { type EventDraft, protocolOf } from '../events/event.ts';
 import { fencingToken, type PaymentLedger, type PaymentRecord } from '../payments/ledger/ledger.ts';
 import { receiptOf } from '../payments/ledger/payment-receipt.ts';
+import { NONCE_ALREADY_USED } from '../payments/x402/wire/reasons.ts';
 import { UsageError } from './exit-code.ts';
 import { requireStoreFile, withStore } from './with-store.ts';
+
+const DECISIONS = ['paid', 'unpaid', 'unclaimed'] as const;
 
 /** The operator's decision about one payment. */
 interface Decision {
   readonly payId: string;
-  readonly was: 'paid' | 'unpaid';
+  /** `unclaimed`: paid, for another store or seller of the same payee. */
+  readonly was: (typeof DECISIONS)[number];
   /** The transaction that paid, where it was found: 0x and 64 hex digits. */
   readonly transaction?: string;
 }
@@ -22,19 +26,20 @@ const TRANSACTION = /^0x[0-9a-f]{64}$/;
 /** Reads `--decide` and its word. @throws UsageError */
 export function readDecision(payId: string, was: string | undefined, transaction: string | undefined): Decision {
   if (!PAY_ID.test(payId)) throw new UsageError('--decide wants the payment.replayKey of the receipt: 64 hex digits');
-  if (was !== 'paid' && was !== 'unpaid')
-    throw new UsageError('give the decision: reconcile --decide PAYID paid, or unpaid');
-  if (transaction === undefined) return { payId, was };
-  if (was === 'unpaid') throw new UsageError('--transaction belongs to paid');
+  const decision = DECISIONS.find((one) => one === was);
+  if (decision === undefined)
+    throw new UsageError('give the decision: reconcile --decide PAYID paid, or unpaid, or unclaimed');
+  if (transaction === undefined) return { payId, was: decision };
+  if (decision !== 'paid') throw new UsageError('--transaction belongs to paid');
   const hash = transaction.toLowerCase();
   if (!TRANSACTION.test(hash)) throw new UsageError('--transaction wants a hash: 0x and 64 hex digits');
-  return { payId, was, transaction: hash };
+  return { payId, was: decision, transaction: hash };
 }
 
 /**
  * Ends a payment that is `unresolved`. Paid: it is owed from now on, so a gateway delivers it, or
  * its buyer collects it, for 24 hours, and then a refund is due. Unpaid: its buyer is asked to pay
- * anew. May run while the gateways do.
+ * anew. Unclaimed: its buyer is told that the authorization is used. May run while the gateways do.
  * @throws UsageError, ConfigError; Error when the store does not answer, or the payment is not
  * unresolved
  */
@@ -52,7 +57,7 @@ export async function decided(ledger: PaymentLedger, { payId, was, transaction }
   const record = await ledger.read(payId);
   if (record === undefined) throw new Error(`${payId} is not known to this store`);
   if (record.state !== 'unresolved') throw new Error(`${payId} is ${record.state}: it waits for no decision`);
-  const change = was === 'paid' ? asPaid(record, transaction) : asUnpaid(record);
+  const change = was === 'paid' ? asPaid(record, transaction) : asRefused(record, was);
   // One step token, so that a repetition of this command changes nothing.
   const command = { ...fencingToken(record), step: randomUUID(), leaseMs: 0, ...change };
   const written = await ledger.advance(command);
@@ -82,12 +87,13 @@ function asPaid(record: PaymentRecord, transaction: string | undefined) {
   } as const;
 }
 
-function asUnpaid(record: PaymentRecord) {
-  const reason = 'settlement_undecided';
+function asRefused(record: PaymentRecord, was: 'unpaid' | 'unclaimed') {
+  const unclaimed = was === 'unclaimed';
+  const reason = unclaimed ? NONCE_ALREADY_USED : 'settlement_undecided';
   return {
     to: 'refused',
-    facts: { reason, evidence: 'operator' },
-    // Nothing was paid, so no receipt remains.
+    facts: { reason, evidence: unclaimed ? 'unclaimed' : 'operator' },
+    // Nothing was paid here, so no receipt remains.
     dropReceipt: record.receiptId,
     events: [event(record, new Date(), 'payment.rejected', 'error', { reason, decided: 'operator' })],
   } as const;

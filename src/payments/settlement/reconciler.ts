@@ -238,7 +238,7 @@ export async function leaveToOperator(
   const receipt = receiptOf(held, { settledAt: at, at, durationMs: 0, delivery: undefined, unknown: true });
   const facts = { reason: UNDECIDED };
   await ledger.advance({ ...fencingToken(held), to: 'unresolved', leaseMs: 0, facts, receipt, events: [] });
-  const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid`;
+  const how = `decide it: acg reconcile --decide ${record.payId} paid|unpaid|unclaimed`;
   warn({ payId: record.payId, err: new Error(`nothing could tell whether a payment was made; ${how}`) });
 }
 
