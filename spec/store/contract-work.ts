@@ -293,16 +293,22 @@ export function workContract(name: string, open: OpenStore): void {
       await ledger.reserve({ terms: taken, owner: 'other', leaseMs: LEASE_MS });
       const listed = await dueIds();
       for (const { payId } of [leased, paused, refused, discarded, taken]) assert.ok(!listed.includes(payId));
+      const soon = (await ledger.due(100, 2 * LEASE_MS)).map(({ payId }) => payId);
+      assert.deepEqual(
+        [leased, paused, refused, discarded, taken].map(({ payId }) => soon.includes(payId)),
+        [true, true, false, false, true],
+        'but for what becomes due within the time that is asked for',
+      );
     });
   });
 }
 
-/** Engines may answer with any kind of byte array. */
 /** Redis forgets by a clock of its own, which is not the one in a record. */
 async function untilGone(ledger: Pick<PaymentLedger, 'kept'>, payId: string): Promise<void> {
   while ((await ledger.kept(payId)) !== undefined);
 }
 
+/** Engines may answer with any kind of byte array. */
 function plain(kept: KeptAnswer | undefined) {
   return kept === undefined ? undefined : { ...kept, body: new Uint8Array(kept.body) };
 }

@@ -15,6 +15,7 @@ import type { MandateService } from '../mandates/mandate-service.ts';
 import { createDeliveryRecorder, type DeliveryRecorder } from '../payments/delivery/delivery-recorder.ts';
 import type { PurchaseSigner } from '../payments/delivery/purchase-signer.ts';
 import { type Deliverable, fetchForBuyer } from '../payments/delivery/redelivery.ts';
+import { MAX_PAUSE_MS } from '../payments/ledger/invariants.ts';
 import type { PaymentLedger, PaymentRecord } from '../payments/ledger/ledger.ts';
 import {
   type BuyerTokens,
@@ -60,7 +61,7 @@ import { showRail } from '../telemetry/metrics/rail-metrics.ts';
 import { isOfService } from './service-identity.ts';
 
 /** Most open payments that a start looks at. */
-const LISTED = 100;
+const LISTED = 1_000;
 
 type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
 
@@ -225,13 +226,13 @@ export function openDeliveryRecorder(
 
 /** Tells at start what only an earlier configuration can finish. */
 async function listOthers(ledger: PaymentLedger, own: X402Config, log: Log): Promise<void> {
-  const due = await ledger.due(LISTED).catch(() => []);
+  const due = await ledger.due(LISTED, MAX_PAUSE_MS).catch(() => []);
   const others = due.filter((record) => whyElsewhere(record, own) !== undefined);
   if (others.length === 0) return;
   const payments = others.map(({ payId, state, network, asset }) => ({ payId, state, network, asset }));
   log.warn(
     { payments },
-    'open payments of another network or asset stay as they are: a gateway with that configuration can finish them',
+    'open payments of another network or asset: a gateway with that configuration can finish them until a day after their window',
   );
 }
 

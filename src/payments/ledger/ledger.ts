@@ -310,8 +310,8 @@ export interface PaymentLedger {
    * long as their records are kept, about a day.
    */
   unpaid(limit: number): Promise<readonly PaymentRecord[]>;
-  /** Records whose `dueAt` has come, the longest overdue first. */
-  due(limit: number): Promise<readonly PaymentRecord[]>;
+  /** Records whose `dueAt` has come, or comes within so many milliseconds, the longest overdue first. */
+  due(limit: number, withinMs?: number): Promise<readonly PaymentRecord[]>;
 }
 
 /** The claim on a record with a fresh step token, for one write and its repetitions. */

@@ -87,7 +87,7 @@ export function sealedLedger(
       if (clear === undefined) unreadable('answer', payId);
       return clear;
     },
-    due: async (limit) => (await ledger.due(limit)).map(opened),
+    due: async (...asked) => (await ledger.due(...asked)).map(opened),
   };
 }
 

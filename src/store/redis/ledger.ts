@@ -159,7 +159,7 @@ export function redisLedger(
       return bytes === null ? undefined : keptFrom(bytes);
     },
     unpaid: (limit) => unpaidRecords(redis, keys, limit),
-    due: (limit) => dueRecords(redis, keys, limit),
+    due: (limit, withinMs = 0) => dueRecords(redis, keys, limit, withinMs),
     sendWaiting: () => writes.sendWaiting(),
   };
 }
@@ -297,13 +297,15 @@ async function readRecord(redis: RedisClient, keys: RedisKeys, payId: string): P
   return fields.length === 0 ? undefined : recordFrom(fields);
 }
 
-/**
- * Records whose `dueAt` has come on the store's clock, the longest overdue first.
- * @throws StoreError
- */
-function dueRecords(redis: RedisClient, keys: RedisKeys, limit: number): Promise<readonly PaymentRecord[]> {
+/** `PaymentLedger.due`, by the store's clock. @throws StoreError */
+function dueRecords(
+  redis: RedisClient,
+  keys: RedisKeys,
+  limit: number,
+  withinMs: number,
+): Promise<readonly PaymentRecord[]> {
   return recordsOf(redis, keys, keys.open, limit, async (offset) => {
-    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset, limit } }));
+    const [clock, listed] = parts(await run(redis, DUE, { keys: [keys.open], plan: { offset, limit, withinMs } }));
     // Between the two reads an attempt may have begun to work on it.
     return { ids: parts(listed).map(String), isMeant: ({ dueAt }) => dueAt <= Number(clock) };
   });

@@ -129,7 +129,7 @@ export function sqliteLedger(database: Database, { append, put, drop, register }
     read: (payId) => database.read((now) => rows.read(payId, now)),
     kept: (payId) => database.read((now) => answers.read(payId, now)),
     unpaid: (limit) => database.read((now) => rows.unpaid(now, Math.min(limit, MOST_UNPAID))),
-    due: (limit) => database.read((now) => rows.due(now, limit)),
+    due: (limit, withinMs = 0) => database.read((now) => rows.due(now, limit, withinMs)),
   };
 }
 
@@ -208,10 +208,10 @@ function paymentRows({ db }: Database) {
     unpaid: (now: number, limit: number): readonly PaymentRecord[] =>
       unpaid.all(now, limit).flatMap(({ record }) => readableRecord(String(record)) ?? []),
     /** Skips damaged records, so that they do not stop the work on the others. */
-    due(now: number, limit: number): readonly PaymentRecord[] {
+    due(now: number, limit: number, withinMs: number): readonly PaymentRecord[] {
       const found: PaymentRecord[] = [];
       if (limit < 1) return found;
-      for (const { record } of due.iterate(now, now)) {
+      for (const { record } of due.iterate(now + withinMs, now)) {
         const readable = readableRecord(String(record));
         if (readable !== undefined && found.push(readable) >= limit) break;
       }

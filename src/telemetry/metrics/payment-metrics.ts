@@ -158,7 +158,7 @@ export function paymentMetrics(
         read: timedLedger('read', (payId) => ledger.read(payId)),
         kept: timedLedger('kept', (payId) => ledger.kept(payId)),
         unpaid: timedLedger('unpaid', (limit) => ledger.unpaid(limit)),
-        due: timedLedger('due', (limit) => ledger.due(limit)),
+        due: timedLedger('due', (...asked) => ledger.due(...asked)),
       };
     },
     rail: (rail) => ({
