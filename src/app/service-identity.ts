@@ -27,12 +27,16 @@ export async function requireService(
     return publicBaseUrl;
   });
   if (known === publicBaseUrl || formerBaseUrls.includes(known)) return;
-  // A trial on one machine, whose ports may change from start to start.
-  if (name === 'sqlite' && isLoopbackUrl(known) && isLoopbackUrl(publicBaseUrl)) return;
+  if (name === 'sqlite' && areOfOneTrial(known, publicBaseUrl)) return;
   const message =
     `is ${publicBaseUrl}, and merchant.id ${id} in this store is the service at ${known}: give each service an id of its own. ` +
     'Where this service has moved, name its earlier address in merchant.formerBaseUrls';
   throw new ConfigError([{ path: 'merchant.publicBaseUrl', message }]);
+}
+
+/** A trial on one machine, whose ports may change from start to start. */
+function areOfOneTrial(url: string, publicBaseUrl: string): boolean {
+  return isLoopbackUrl(url) && isLoopbackUrl(publicBaseUrl);
 }
 
 /** Whether a URL is below an address of this service, present or former. */
@@ -40,5 +44,7 @@ export function isOfService(
   { publicBaseUrl, formerBaseUrls }: Pick<GatewayConfig['merchant'], 'publicBaseUrl' | 'formerBaseUrls'>,
   url: string,
 ): boolean {
-  return [publicBaseUrl, ...formerBaseUrls].some((base) => url.startsWith(`${base}/`));
+  return (
+    [publicBaseUrl, ...formerBaseUrls].some((base) => url.startsWith(`${base}/`)) || areOfOneTrial(url, publicBaseUrl)
+  );
 }
