@@ -37,9 +37,12 @@ GET /api/receipts?uncertain=payment lists them.`;
     .option('--from-chain', 'search the chain')
     .option('--since <block|date>', 'from this block, or this time in ISO 8601; else the last 30 days')
     .option('--dry-run', 'print what is missing and write nothing')
-    .option('--decide <payId>', 'decide this payment, the payment.replayKey of its receipt: paid or unpaid')
+    .option('--decide <payId>', 'decide this payment, the payment.replayKey of its receipt')
     .option('--transaction <hash>', 'the transaction that paid, where it was found')
-    .argument('[decision]', 'of --decide: paid or unpaid')
+    .argument(
+      '[decision]',
+      'of --decide: paid, unpaid, or unclaimed where another store with the same payee has sold it',
+    )
     .action(async (decision: string | undefined, { decide: payId, transaction, ...args }) => {
       if (payId === undefined) {
         if (decision !== undefined) throw new UsageError(`unexpected argument ${decision}: it belongs to --decide`);

@@ -310,7 +310,10 @@ export interface PaymentLedger {
    * long as their records are kept, about a day.
    */
   unpaid(limit: number): Promise<readonly PaymentRecord[]>;
-  /** Records whose `dueAt` has come, or comes within so many milliseconds, the longest overdue first. */
+  /**
+   * Records whose `dueAt` has come, or comes within so many milliseconds, the longest overdue
+   * first.
+   */
   due(limit: number, withinMs?: number): Promise<readonly PaymentRecord[]>;
 }
 
