@@ -52,15 +52,15 @@ describe('slow clients', () => {
     'D1',
     'of all kinds neither delay the calls of others nor fill the memory, and incomplete heads are cut',
     async () => {
-      await ask();
+      const alone = await ask();
       const startedAt = performance.now();
       const slow: SlowClients[] = [];
       try {
         for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
         const { good, busy, wrong, wrongest } = await ask();
         assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
-        // All of them, on an idle machine; a call that waited for a slow reader would take seconds.
-        assert.ok(good > (CALLS_PER_SECOND * SECONDS) / 2, `${good} calls`);
+        // A call that waited for a slow reader would take seconds.
+        assert.ok(good > alone.good / 2, `${good} calls, ${alone.good} alone`);
         await target.stillSells();
         const [headers] = slow;
         while ((headers?.connected() ?? 0) > 0) {

@@ -20,7 +20,7 @@ const SLOW_PROOFS = 80;
 const GARBAGE = times(400, 10_000);
 /** Forged proofs in flight. */
 const RUNNERS = 20;
-/** How long a call may take during a flood, milliseconds: two cores run all processes. */
+/** How long a purchase may take during a flood, milliseconds: two cores run all processes. */
 const OTHERS_MS = 2_000;
 
 describe('a flood of proofs', () => {
@@ -87,6 +87,7 @@ describe('a flood of proofs', () => {
         return encode({ ...payload, payload: { ...payload.payload, authorization } });
       });
       const begun = performance.now();
+      let free = 0;
       let slowestMs = 0;
       const bring = async (runner: number): Promise<void> => {
         for (let n = runner; n < forged.length; n += RUNNERS) {
@@ -104,12 +105,16 @@ describe('a flood of proofs', () => {
       while (running) {
         const [seen, tookMs] = await timed(buy(testbed.gateway.url, 'http', { resourceId: 'cities' }));
         assert.ok(seen.outcome === 'delivered' || isHonestNo(seen), seen.everything);
+        free += 1;
         slowestMs = Math.max(slowestMs, tookMs);
       }
       await flood;
       const perSecond = Math.round((GARBAGE / (performance.now() - begun)) * 1_000);
-      context.diagnostic(`${perSecond} forged proofs a second, slowest free call ${Math.round(slowestMs)} ms`);
-      assert.ok(slowestMs < OTHERS_MS);
+      context.diagnostic(
+        `${perSecond} forged proofs a second, ${free} free calls, slowest ${Math.round(slowestMs)} ms`,
+      );
+      // One caller of free calls has more turns than one of those who bring proofs.
+      assert.ok(free > GARBAGE / RUNNERS, `${free} free calls`);
       const nonce = String(payload.payload.authorization['nonce']);
       assert.ok(!liar.calls.some(({ body }) => JSON.stringify(body ?? '').includes(nonce)), 'a facilitator call');
     },
