@@ -118,7 +118,7 @@ describe('a flood of proofs', () => {
       const nonce = String(payload.payload.authorization['nonce']);
       assert.ok(!liar.calls.some(({ body }) => JSON.stringify(body ?? '').includes(nonce)), 'a facilitator call');
     },
-    { timeout: 120_000 },
+    { timeout: 600_000 },
   );
 });
 
