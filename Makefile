@@ -4,7 +4,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 PACKAGES := node_modules/.package-lock.json
 INSTALLED := node_modules/.node-runs
 .DEFAULT_GOAL := help
-.PHONY: help run demo test unit pictures chaos attack mutants slips pods image streams verify verify-admission check deps format bench bench-quick build package clean
+.PHONY: help run demo test unit pictures chaos attack mutants slips pods image streams verify verify-quick verify-admission check deps format bench bench-quick build package clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ run: $(INSTALLED) ## gateway, sample merchant and a local chain, until Ctrl-C
 demo: $(INSTALLED) ## the same, then one resource bought with the official client
 	@node spec/support/demo.ts
 
-test: $(INSTALLED) ## every test, with a real Redis and a real chain; SPEC=spec/store for a part
+test: $(INSTALLED) ## the specs, and a short run of what touches money, with a real Redis and a real chain; SPEC=spec/store for a part
 	@node spec/run.ts $(SPEC)
 
 unit: $(INSTALLED) ## the tests that need no server and no download
@@ -44,11 +44,18 @@ mutants: $(INSTALLED) ## removes one check of the mandate verifier at a time: ea
 slips: $(INSTALLED) ## whether something sold runs unpaid in any of 3,600 spellings, with merchants of 27 kinds, gunicorn, daphne and Next.js (330 MB the first time); ARGS="--only Koa"
 	@node verification/passthrough/main.ts $(ARGS)
 
-verify: $(INSTALLED) ## chaos, attack, mutants and slips at full length, one after the other: hours
+verify-quick: $(INSTALLED) ## what proves the system at length, as short as it goes: ten minutes
+	@node spec/run.ts --verification
+
+verify: $(INSTALLED) ## the same at full length, one after the other: hours
 	@$(MAKE) chaos
 	@$(MAKE) attack
 	@$(MAKE) mutants
 	@$(MAKE) slips
+	@$(MAKE) pods
+	@node verification/chaos/sim/main.ts
+	@node verification/refunds/main.ts 500
+	@node verification/import/main.ts
 
 verify-admission: $(INSTALLED) ## every way of injection, judged by Kubernetes' own admission code: 324 MB and a long build the first time
 	@node verification/admission/main.ts $(ARGS)

@@ -1,9 +1,11 @@
 /**
  * Runs the specs and ends with one line `N passed, N failed`. Arguments name files or folders; none
- * means everything. A file that failed in a run of everything runs once more, alone, and its second
- * result counts; both are printed. The end lists skipped tests: nothing is left out silently.
- * `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs what needs no program and
- * no process beside it, and fetches nothing; any other run first fetches what its specs need.
+ * means all specs, with one short run of each kind that touches money; `--verification` means what
+ * proves the system at length, as short as it goes. A file that failed in such a run runs once
+ * more, alone, and its second result counts; both are printed. The end lists skipped tests: nothing
+ * is left out silently. `SPECS_AGAIN=1` gives a run of a part its second try too. `--unit` runs
+ * what needs no program and no process beside it, and fetches nothing; any other run first fetches
+ * what its specs need.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,15 +22,24 @@ import { bundledGateway, bundledPrograms } from './support/bundle.ts';
 import { COMPILE_CACHE, compileSources } from './support/compile-cache.ts';
 import { type Result, Tally } from './tally.ts';
 
-/** What computes for longer than all others together. */
-const LONG_ALONE: ReadonlySet<string> = new Set(['verification/checkouts/sim.spec.ts']);
-const { values, positionals: wanted } = parseArgs({ options: { unit: { type: 'boolean' } }, allowPositionals: true });
+/** One short run of each kind of `verification` that touches money. */
+const SHORT_RUNS: ReadonlySet<string> = new Set(
+  ['chaos/chaos', 'chaos/sim/seeds', 'chaos/steps/sqlite-local', 'refunds/refunds', 'signed/signed'].map(
+    (name) => `verification/${name}.spec.ts`,
+  ),
+);
+const { values, positionals: wanted } = parseArgs({
+  options: { unit: { type: 'boolean' }, verification: { type: 'boolean' } },
+  allowPositionals: true,
+});
 const isUnit = values.unit === true;
 const whole = wanted.length === 0 && !isUnit;
 const patterns = wanted.length === 0 ? ['{spec,verification}/**/*.spec.ts'] : wanted.map(pattern);
-const found = globSync(patterns).sort();
+const found = globSync(patterns)
+  .filter((file) => wanted.length > 0 || isLong(file) === (values.verification === true))
+  .sort();
 const needs = needsOf(found);
-const files = isUnit ? found.filter((file) => needs.get(file)?.size === 0 && !LONG_ALONE.has(file)) : found;
+const files = isUnit ? found.filter((file) => needs.get(file)?.size === 0) : found;
 if (files.length === 0) {
   process.stderr.write('no spec matches\n');
   process.exit(1);
@@ -57,7 +68,7 @@ const fetching = [...needed].map(fetchProgram);
 Object.assign(process.env, COMPILE_CACHE);
 // A run of everything starts hundreds of gateways; a run of a part shall not wait for a build.
 if (whole) {
-  script(DOCUMENTS).unref();
+  if (values.verification === true) script(DOCUMENTS).unref();
   const [entry, programs] = await Promise.all([bundledGateway(), bundledPrograms(), compileSources()]);
   process.env['GATEWAY_ENTRY'] ??= entry;
   process.env['PROGRAMS'] ??= programs;
@@ -132,6 +143,11 @@ async function tested(processes: readonly SpecProcess[]): Promise<ReadonlyMap<st
 
 function sum(some: readonly Result[], what: 'passed' | 'failed'): number {
   return some.reduce((total, result) => total + result[what], 0);
+}
+
+/** Whether a spec is one of those that prove the system at length. */
+function isLong(file: string): boolean {
+  return file.startsWith('verification/') && !SHORT_RUNS.has(file);
 }
 
 function pattern(name: string): string {
