@@ -35,7 +35,7 @@ const ROWS: readonly Row[] = [
   [43113, 'Avalanche Fuji', 'testnet', '0x5425890298aed601595a70AB815c96711a31Bc65', 'USD Coin'],
   [80002, 'Polygon Amoy', 'testnet', '0x41E94Eb019C0762f9Bfcf9Fb1E58725BfB0e7582', 'USDC'],
   [84532, 'Base Sepolia', 'testnet', '0x036CbD53842c5426634e7929541eC2318f3dCF7e', 'USDC'],
-  [421614, 'Arbitrum Sepolia', 'testnet', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', 'USDC'],
+  [421614, 'Arbitrum Sepolia', 'testnet', '0x75faf114eafb1BDbe2F0316DF893fd58CE46AA4d', 'USD Coin'],
   [11155111, 'Ethereum Sepolia', 'testnet', '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238', 'USDC'],
 ];
 
