@@ -37,6 +37,14 @@ describe('the closed list of failures', () => {
     assert.deepEqual(Object.fromEntries(Object.entries(ERRORS).map(([code, { status }]) => [code, status])), STATUS);
   });
 
+  it('says with each 503, and with no other, when to try again, where the thrower does not', () => {
+    for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {
+      const { status, headers } = new GatewayError(code);
+      assert.deepEqual(headers, status === 503 ? { 'retry-after': '1' } : {});
+    }
+    assert.equal(new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '5' } }).headers['retry-after'], '5');
+  });
+
   it('anything else that is thrown is INTERNAL_ERROR, without its text', () => {
     const bug = asGatewayError(new Error('password is hunter2'));
     assert.deepEqual(errorEnvelope(bug, 'req_1'), {

@@ -110,11 +110,15 @@ interface ErrorOptions {
   readonly retryable?: boolean;
   /** How to get what is missing: the challenge for a mandate (ap2 7.4). */
   readonly authorization?: JsonObject;
-  /** Extra response headers, lower-case names, for example `retry-after` or `allow`. */
+  /** Extra response headers, lower-case names, such as `allow`. Each 503 has `retry-after: 1` unless given. */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never part of an answer. */
   readonly cause?: unknown;
 }
+
+/** When a caller may try again, seconds (contract 1.2). */
+export const RETRY_AFTER_SECONDS = 1;
+const RETRY_SOON = { 'retry-after': String(RETRY_AFTER_SECONDS) };
 
 /** The only error that is thrown on purpose; any other is a bug, answered as INTERNAL_ERROR. */
 export class GatewayError extends Error {
@@ -134,7 +138,7 @@ export class GatewayError extends Error {
     this.retryable = options.retryable ?? rule.retryable;
     this.details = options.details;
     this.authorization = options.authorization;
-    this.headers = options.headers ?? {};
+    this.headers = rule.status === 503 ? { ...RETRY_SOON, ...options.headers } : (options.headers ?? {});
   }
 }
 

@@ -77,7 +77,7 @@ export function passRequests(parts: ExchangeParts): RequestHandler {
 
 /** What a request is answered for which there is no room now. */
 export function busy(): GatewayError {
-  return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+  return new GatewayError('GATEWAY_BUSY');
 }
 
 class Exchange implements ProxyListener {
@@ -355,7 +355,7 @@ const BUSY = {
 } as const;
 
 function busyBecause(reason: NotAdmitted | 'streams'): GatewayError {
-  return new GatewayError('GATEWAY_BUSY', { message: BUSY[reason], headers: { 'retry-after': '1' } });
+  return new GatewayError('GATEWAY_BUSY', { message: BUSY[reason] });
 }
 
 function tooSlow(): GatewayError {

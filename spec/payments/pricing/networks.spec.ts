@@ -7,8 +7,9 @@ import { KNOWN_NETWORKS } from '../../../src/payments/pricing/networks.ts';
 const WITHOUT: ReadonlySet<string> = new Set(['eip155:43113', 'eip155:80002', 'eip155:11155111']);
 
 describe('the USDC of a known network', () => {
-  for (const [network, { title, usdc }] of KNOWN_NETWORKS) {
+  for (const { title, chainId, usdc } of KNOWN_NETWORKS.values()) {
     if (usdc === undefined) continue;
+    const network = `eip155:${chainId}` as const;
     it(`is that of the official package, with its EIP-712 domain: ${title}`, () => {
       const official = findDefaultAsset(usdc.address, network);
       if (WITHOUT.has(network)) return assert.equal(official, undefined, 'can be compared now');

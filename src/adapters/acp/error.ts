@@ -3,9 +3,8 @@
  * it.
  */
 
-import { asGatewayError, type ErrorCode, GatewayError } from '../../errors.ts';
+import { asGatewayError, type ErrorCode, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
 import type { JsonObject } from '../../json/types.ts';
-import { RETRY_AFTER_SECONDS } from '../../server/load-shedding/load-shedder.ts';
 
 /** `type` of the Error document (acp 6). Authentication has none: that is `invalid_request`. */
 type AcpErrorType = 'invalid_request' | 'processing_error' | 'service_unavailable';

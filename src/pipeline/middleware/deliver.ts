@@ -89,10 +89,9 @@ export function deliver(
 }
 
 function noRoomForFree({ authorization }: AnsweredCall): GatewayError {
-  const headers = { 'retry-after': '1' };
   return authorization === undefined
-    ? new GatewayError('GATEWAY_BUSY', { headers })
-    : new GatewayError('GATEWAY_BUSY', { headers, message: MANDATE_USED, retryable: false });
+    ? new GatewayError('GATEWAY_BUSY')
+    : new GatewayError('GATEWAY_BUSY', { message: MANDATE_USED, retryable: false });
 }
 
 function receiptOfFreeCall(call: AnsweredCall): Receipt {

@@ -23,6 +23,5 @@ function backendRestarts(): GatewayError {
     message:
       'The merchant backend restarts, so no payment was taken. Send the same request again, with the same proof.',
     details: { reason: 'backend_unreachable' },
-    headers: { 'retry-after': '1' },
   });
 }

@@ -19,7 +19,7 @@ export function limitConcurrency(gate: { readonly accepting: () => boolean }, sl
   return function limitConcurrencyMiddleware(_req, res, next) {
     // Nothing was begun for a caller that left while its request was read.
     if (res.closed || res.destroyed) return;
-    if (!gate.accepting() || !slots.free()) throw new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+    if (!gate.accepting() || !slots.free()) throw new GatewayError('GATEWAY_BUSY');
     (res.locals as { hold?: Hold }).hold = takeSlot(slots, res);
     next();
   };

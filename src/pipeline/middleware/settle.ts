@@ -282,13 +282,11 @@ function unsettled(
         message: 'Another call with this proof is still running.',
         retryable: true,
         details: { state: 'in_flight' },
-        headers: { 'retry-after': '1' },
       });
     case 'failed':
       return undeliveredError(result.record, {
         retryable: result.retryable,
         details: {},
-        headers: { 'retry-after': '1' },
       });
     case 'conflict':
       return new GatewayError('IDEMPOTENCY_CONFLICT', {
@@ -315,23 +313,21 @@ function unsettled(
     case 'mandate_used':
       throw new Error('a mandate was used up by a call that brought none');
     case 'unavailable':
-      return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { headers: { 'retry-after': '1' }, cause: result.cause });
+      return new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: result.cause });
     case 'postponed':
       return new GatewayError('GATEWAY_BUSY', {
         message: POSTPONED[result.reason],
         details: { reason: result.reason },
-        headers: { 'retry-after': '1' },
         cause: result.cause,
       });
     case 'crowded':
       return new GatewayError('GATEWAY_BUSY', {
         message: 'Too many settlements are under way, of this payer or of all. Send the same request again.',
-        headers: { 'retry-after': '1' },
       });
     case 'gone':
       // No client reads it; log and metrics still get a code.
       return new GatewayError('GATEWAY_BUSY', { message: 'The caller left before its payment was begun.' });
     case 'gate_closed':
-      return new GatewayError('GATEWAY_BUSY', { headers: { 'retry-after': '1' } });
+      return new GatewayError('GATEWAY_BUSY');
   }
 }

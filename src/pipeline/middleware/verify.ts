@@ -42,7 +42,6 @@ export function verify(
     if (verdict.kind === 'crowded')
       throw new GatewayError('GATEWAY_BUSY', {
         message: 'Too many signatures of contract wallets are being verified. Send the same request again.',
-        headers: { 'retry-after': '1' },
       });
     if (verdict.kind === 'unavailable')
       throw new GatewayError('PAYMENT_PROVIDER_UNAVAILABLE', { cause: verdict.cause });

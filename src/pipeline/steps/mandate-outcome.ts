@@ -50,7 +50,6 @@ export function unauthorized(
     return new GatewayError(code, {
       message: ADVICE[reason],
       details: { reason },
-      headers: { 'retry-after': '1' },
       cause: refused.cause,
     });
   const missing = code === 'AUTHORIZATION_REQUIRED';

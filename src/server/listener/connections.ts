@@ -196,7 +196,6 @@ export class Faults {
 function requestDuringStandstill(cause: Error): GatewayError {
   return new GatewayError('GATEWAY_BUSY', {
     message: 'The gateway stood still while this request came in. Send it again.',
-    headers: { 'retry-after': '1' },
     cause,
   });
 }

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import http from 'node:http';
-import { errorEnvelope, GatewayError } from '../../errors.ts';
+import { errorEnvelope, GatewayError, RETRY_AFTER_SECONDS } from '../../errors.ts';
 import { acceptsPage } from '../http/accepts-page.ts';
 import { MAX_BODY_BYTES } from '../http/body.ts';
 import { PAGE_CLOSING, pageOpening } from '../http/page.ts';
@@ -19,9 +19,6 @@ export type ShedReason = 'overload' | 'in_flight';
 
 /** Why the call that came must be refused now, or undefined. */
 export type Shedding = () => ShedReason | undefined;
-
-/** When a caller may try again, seconds (contract 1.2). */
-export const RETRY_AFTER_SECONDS = 1;
 
 /** Kubernetes takes a pod out of service that does not answer them. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/ready']);
