@@ -200,10 +200,12 @@ export const ROUTES: readonly Route[] = [
   }),
   invoke('cities', {}, { mediaType: 'application/json', cacheControl: undefined }),
   invoke('market_report', { city: 'Berlin' }, { status: 402, headers: { 'payment-required': OFFER } }),
-  callable({
-    ...{ audience: 'agents', pattern: '/mcp', needs: ['mcp'] },
-    ...{ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, mediaType: 'application/json' },
-  }),
+  ...['/mcp', '/mcp/'].map((pattern) =>
+    callable({
+      ...{ audience: 'agents', pattern, needs: ['mcp'] },
+      ...{ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, mediaType: 'application/json' },
+    }),
+  ),
   a2a('/a2a'),
   a2a('/a2a/'),
   published('/.well-known/agent-card.json', { audience: 'agents', needs: ['a2a'] }),

@@ -85,12 +85,11 @@ export function mountAdapters(
   };
   if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter());
   if (loadedAdapters.mcp !== undefined)
-    mount('mcp', [mcp.mountPath], loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
+    mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {
     const { a2aAdapter, a2aDocuments } = loadedAdapters.a2a;
     const adapter = a2aAdapter({ dialect: a2a, claims: store.tasks, secrets: store.secrets, budget });
-    // Clients join the mount and an empty path in either way.
-    mount('a2a', [a2a.mountPath, `${a2a.mountPath}/`], adapter);
+    mount('a2a', withSlash(a2a.mountPath), adapter);
     // Behind the mount: a router in which nothing matches would hold every call back for a turn of
     // the event loop.
     agents.use(a2aDocuments({ settings: a2a, catalogue, merchant, version, startedAt: new Date() }));
@@ -102,6 +101,11 @@ export function mountAdapters(
     agents.all(DISCOVERY_PATH, allowOnly('GET', 'HEAD'));
   }
   return mounts;
+}
+
+/** Clients join the mount and an empty path in either way. */
+function withSlash(path: string): string[] {
+  return [path, `${path}/`];
 }
 
 /** Sells at the backend's own addresses, which `takeRoute` has told from all other paths. */

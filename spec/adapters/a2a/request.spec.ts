@@ -63,6 +63,14 @@ describe('the checks of a request', () => {
     assert.equal(error.data.at(-1)?.reason, 'VERSION_NOT_SUPPORTED');
   });
 
+  it('6 names method and header of 1.0 to a client of 0.3', async () => {
+    const { message: text } = errorOf(
+      await postA2a(base, { jsonrpc: '2.0', id: 1, method: 'message/send', params: {} }, {}),
+      1,
+    );
+    assert.match(text, /SendMessage, with the header A2A-Version: 1\.0/);
+  });
+
   it('6 names the version that was requested, and the one that is served', async () => {
     const error = errorOf(await postA2a(base, sendMessage(message('cities')), { 'a2a-version': '0.3' }), 1);
     assert.equal(error.data[0]?.metadata?.['requested'], '0.3');

@@ -64,7 +64,7 @@ export function readRequest(bytes: Uint8Array, headers: RequestHeaders, dialect:
   // A notification must not run: it could spend money, and has no answer.
   if (!isId(id)) return refused(null, invalid('The member id must be a string or a number.'));
   const { version } = headers;
-  if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version));
+  if (version.kind !== 'single' || !VERSION.test(version.value)) return refused(id, wrongVersion(version, method));
   return readMethod(id, method, request['params'], headers, dialect);
 }
 
@@ -84,11 +84,12 @@ function readMethod(
   return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
 }
 
-/** A missing header means 0.3 (section 3.6.2). */
-function wrongVersion(version: HeaderReading): Refusal {
+/** A missing header means 0.3 (section 3.6.2), whose methods have other names, such as `message/send`. */
+function wrongVersion(version: HeaderReading, method: string): Refusal {
   const requested = version.kind === 'single' ? version.value.slice(0, SHOWN_VERSION) : undefined;
   const facts = { ...(requested === undefined ? {} : { requested }), supportedVersions: '1.0' };
-  return { reason: 'VERSION_NOT_SUPPORTED', facts };
+  const message = 'This agent serves A2A 1.0: call SendMessage, with the header A2A-Version: 1.0.';
+  return { reason: 'VERSION_NOT_SUPPORTED', facts, ...(method.includes('/') ? { message } : {}) };
 }
 
 function invalid(message: string): Refusal {
