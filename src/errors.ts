@@ -110,7 +110,10 @@ interface ErrorOptions {
   readonly retryable?: boolean;
   /** How to get what is missing: the challenge for a mandate (ap2 7.4). */
   readonly authorization?: JsonObject;
-  /** Extra response headers, lower-case names, such as `allow`. Each 503 has `retry-after: 1` unless given. */
+  /**
+   * Extra response headers, lower-case names, such as `allow`. Each 503 has `retry-after: 1` unless
+   * given.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only; never part of an answer. */
   readonly cause?: unknown;

@@ -84,7 +84,7 @@ function readMethod(
   return refused(id, reason === 'TASK_NOT_FOUND' ? { reason, message: NO_LOOKUP } : { reason });
 }
 
-/** A missing header means 0.3 (section 3.6.2), whose methods have other names, such as `message/send`. */
+/** A missing header means 0.3 (section 3.6.2), whose methods have names like `message/send`. */
 function wrongVersion(version: HeaderReading, method: string): Refusal {
   const requested = version.kind === 'single' ? version.value.slice(0, SHOWN_VERSION) : undefined;
   const facts = { ...(requested === undefined ? {} : { requested }), supportedVersions: '1.0' };
