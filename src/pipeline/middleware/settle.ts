@@ -282,11 +282,13 @@ function unsettled(
         message: 'Another call with this proof is still running.',
         retryable: true,
         details: { state: 'in_flight' },
+        headers: { 'retry-after': '1' },
       });
     case 'failed':
       return undeliveredError(result.record, {
         retryable: result.retryable,
         details: {},
+        headers: { 'retry-after': '1' },
       });
     case 'conflict':
       return new GatewayError('IDEMPOTENCY_CONFLICT', {
