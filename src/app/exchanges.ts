@@ -11,7 +11,7 @@ interface PassedRequests {
 export type Exchanges = ReturnType<typeof allExchanges>;
 
 /**
- * What runs between the gateway and the merchant.
+ * Counts and ends the exchanges between the gateway and the merchant.
  * `checkouts` and `passthrough`: undefined where they are not enabled.
  */
 export function allExchanges(
@@ -23,7 +23,7 @@ export function allExchanges(
   const sum = (count: (connection: BackendConnection) => number): number =>
     connections.reduce((total, connection) => total + count(connection), 0);
   return {
-    /** Those that are paid for, or may be at any moment, and all others. */
+    /** Exchanges that are paid for, or may be at any moment, and all others. */
     running() {
       const paid = sum((connection) => connection.paidInFlight());
       const free = sum((connection) => connection.inFlight()) - paid + (passthrough?.running() ?? 0);

@@ -160,7 +160,7 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
       if (spentForMs > 0 || time.now() >= giveUpAt) return spentForMs > 0 ? 'exhausted' : 'crowded';
     }
     const leave: Place['leave'] = (how) => {
-      // What ended unpaid is counted in the store alone: another process may learn that it is paid.
+      // The store alone counts unpaid calls: another process may learn that one is paid.
       own.leave('settled');
       const kept = how === 'unpaid' ? call.payId : JSON.stringify(how);
       const left = how === 'settled' ? undefined : { name: kept, forMs: limits().windowMs };
