@@ -56,7 +56,7 @@ export class Connection {
   counted = 0;
   readonly #onWaiting: (connection: Connection) => void;
   readonly #parse: (piece: Buffer) => void;
-  /** The answer of the request that came last. */
+  /** The answer of the request that came last, until both are over: an idle connection keeps neither. */
   #answer: http.ServerResponse | undefined;
   /** Bytes missing of a body of declared length, and those that came of an unfinished request. */
   #missing = 0;
@@ -68,7 +68,6 @@ export class Connection {
   #behind: Buffer | undefined;
   /** Bytes that came behind the running request. */
   #waiting: Buffer = NOTHING;
-  #waits = false;
   #reads: 'all' | 'body' | 'dropped' | 'nothing' | 'upgraded' = 'all';
 
   constructor({ socket, client, onWaiting }: ConnectionParts) {
@@ -105,6 +104,7 @@ export class Connection {
   /** Notes the request that the parser has just made of a head. */
   began(res: http.ServerResponse): void {
     this.#answer = res;
+    onceClosed(res, this.#closed);
     this.#came = 0;
     const { headers } = res.req;
     this.#missing = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : 0;
@@ -217,20 +217,22 @@ export class Connection {
     this.#waiting = this.#waiting.length === 0 ? ownCopy(bytes) : Buffer.concat([this.#waiting, bytes]);
     if (this.#waiting.length >= MOST_BEHIND) this.socket.pause();
     this.#onWaiting(this);
-    if (this.#waits || this.#answer === undefined) return;
-    this.#waits = true;
-    // One in each turn of the event loop, so that other connections have theirs.
-    onceClosed(this.#answer, () =>
-      setImmediate(() => {
-        this.#waits = false;
-        const waiting = this.#waiting;
-        this.#waiting = NOTHING;
-        this.#read(waiting);
-        const isRead = this.#reads !== 'nothing' && this.#reads !== 'upgraded';
-        if (isRead && this.#waiting.length < MOST_BEHIND) this.socket.resume();
-      }),
-    );
   }
+
+  /** The answer is closed. */
+  readonly #closed = (): void => {
+    if (this.#answer?.req.complete === true) this.#answer = undefined;
+    // One in each turn of the event loop, so that other connections have theirs.
+    if (this.#waiting.length > 0) setImmediate(this.#readOn);
+  };
+
+  readonly #readOn = (): void => {
+    const waiting = this.#waiting;
+    this.#waiting = NOTHING;
+    this.#read(waiting);
+    const isRead = this.#reads !== 'nothing' && this.#reads !== 'upgraded';
+    if (isRead && this.#waiting.length < MOST_BEHIND) this.socket.resume();
+  };
 }
 
 /** A few bytes would keep all that were read together with them. */

@@ -1,6 +1,7 @@
 /** The slots of a process or of an adapter: how many calls may be in flight. */
 
 import type { ServerResponse } from 'node:http';
+import { LinkedList } from '../../linked-list.ts';
 import { onceClosed } from '../http/once-closed.ts';
 
 /** Adds a hold on a slot; the result lets go of it, and the last one to do so frees the slot. */
@@ -28,18 +29,17 @@ export interface Slots {
 export function createSlots(atMost: number | (() => number), onFreed?: () => void): Slots {
   const bound = typeof atMost === 'number' ? () => atMost : atMost;
   /** In the order of their beginnings, on the clock of `performance.now()`. */
-  const taken = new Set<{ readonly since: number; readonly isAnswering: () => boolean }>();
+  const taken = new LinkedList<{ readonly since: number; readonly isAnswering: () => boolean }>();
   return {
     free: () => taken.size < bound(),
     take(isAnswering = () => false) {
-      const slot = { since: performance.now(), isAnswering };
-      taken.add(slot);
+      const slot = taken.add({ since: performance.now(), isAnswering });
       let holds = 0;
       return () => {
         holds += 1;
         return () => {
           holds -= 1;
-          if (holds === 0 && taken.delete(slot)) onFreed?.();
+          if (holds === 0 && taken.remove(slot)) onFreed?.();
         };
       };
     },
@@ -47,9 +47,9 @@ export function createSlots(atMost: number | (() => number), onFreed?: () => voi
     freeLost(beganBefore) {
       const before = taken.size;
       for (const slot of taken) {
-        if (slot.since >= beganBefore) break;
-        if (slot.isAnswering() || !taken.delete(slot)) continue;
-        onFreed?.();
+        const { since, isAnswering } = slot.member;
+        if (since >= beganBefore) break;
+        if (!isAnswering() && taken.remove(slot)) onFreed?.();
       }
       return before - taken.size;
     },

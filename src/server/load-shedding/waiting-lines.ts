@@ -89,9 +89,11 @@ export class WaitingLines<Call extends Lined> {
       for (const [client, line] of lines) {
         const next = line.first?.member;
         if (next === undefined) continue;
-        // The client goes behind the others.
-        lines.delete(client);
-        lines.set(client, line);
+        if (lines.size > 1) {
+          // The client goes behind the others.
+          lines.delete(client);
+          lines.set(client, line);
+        }
         return this.#take(next);
       }
     }
