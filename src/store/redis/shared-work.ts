@@ -25,7 +25,8 @@ export function redisSharedWork(redis: RedisClient, names: RedisKeys): SharedWor
       return holder === undefined ? undefined : { holder, spentForMs };
     },
     async leave(name, holders, unpaid) {
-      if (unpaid !== undefined)
+      // Only a call that may still be paid is looked for by its name.
+      if (unpaid?.name === name)
         await answered(redis.set(names.workHolders(unpaid.name), JSON.stringify(holders), 'PX', unpaid.forMs));
       await ask(holders, { command: 'leave', name, unpaid: unpaid?.name, forMs: unpaid?.forMs });
     },
