@@ -56,7 +56,7 @@ payments:
     assetDecimals: 6
     payTo: "0x1111111111111111111111111111111111111111"
     rpcUrl: https://sepolia.base.org
-    facilitator: { mode: remote, url: https://x402.org/facilitator }
+    facilitator: { mode: remote, url: https://www.x402.org/facilitator }
 resources:
   # The first one
   greeting: { name: Greeting, backend: { method: GET, path: /greeting }, pricing: { type: free } }
