@@ -76,14 +76,14 @@ function compileResource(config: ResourceConfig, inputSchema: JsonObject, compil
   if (output !== undefined && 'path' in output) return output;
   const reversal = config.address === undefined ? undefined : reverseTemplate(config);
   if (reversal?.ok === false) return { path: 'backend.path', message: reversal.message };
-  const { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
+  const { method, path, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
   return {
     id: config.id,
     name: config.name,
     pricing: config.pricing,
     exposedVia: config.exposedVia,
     authorization: config.authorization,
-    backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
+    backend: { method, path, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     address: reversal?.address,
     compile: () => input.compile(),
     prepare: prepareInput(input, config.backend, reading.template, separatedParameters(config)),

@@ -8,7 +8,6 @@ type GaugeRule = 'sum' | 'max' | 'min';
 
 /** Every gauge of a worker and of the primary, by its name or by what the name begins with. */
 export const GAUGE_RULES: Readonly<Record<string, GaugeRule>> = {
-  acg_adapter_degraded: 'max',
   acg_answer_buffer_bytes: 'sum',
   acg_answer_buffer_waiting: 'sum',
   acg_backend_breaker: 'max',

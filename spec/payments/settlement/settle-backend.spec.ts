@@ -90,7 +90,7 @@ describe('the connection to the backend before the money', () => {
     world.reachable = false;
     await world.recorder().undelivered(result.record, {
       ...world.facts(result),
-      failure: 'BACKEND_ERROR',
+      failure: { code: 'backend_status_500' },
       requestWritten: false,
       repeatable: true,
     });

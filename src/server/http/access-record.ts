@@ -57,6 +57,8 @@ export interface AccessRecord {
   outcome: Outcome | undefined;
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
+  /** Why the backend did not deliver, and which operation; absent for other calls. */
+  backend: BackendFault | undefined;
   /** What settled the payment that the answer states, or may have; absent without one. */
   transaction: string | undefined;
   /** Why a payment was refused (contract 1.3); absent for other answers. */
@@ -66,6 +68,11 @@ export interface AccessRecord {
   /** The clock of the timed step that has the call, and since when, milliseconds as above. */
   step: StepClock | undefined;
   stepSince: number;
+}
+
+interface BackendFault {
+  readonly code: string;
+  readonly operation: string;
 }
 
 /** A backend's answer, of which it is asked whether it broke off. */
@@ -88,6 +95,7 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
       operation: undefined,
       outcome: undefined,
       reason: undefined,
+      backend: undefined,
       transaction: undefined,
       refusal: undefined,
       relaying: undefined,
@@ -118,6 +126,12 @@ export function noteOutcome(res: Response, outcome: Outcome, relaying?: RelayedA
 export function noteReason(res: Response, reason: string): void {
   const record = accessRecordOf(res);
   if (record !== undefined) record.reason = reason;
+}
+
+/** Notes why the backend did not deliver. */
+export function noteBackend(res: Response, fault: BackendFault): void {
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.backend = fault;
 }
 
 /** Notes what the answer states about its payment: an empty transaction is none. */

@@ -99,6 +99,8 @@ export function httpLog(
       resource: resourceIn(res),
       outcome: outcomeOf(res),
       reason: accessRecordOf(res)?.reason,
+      backend: accessRecordOf(res)?.backend?.code,
+      operation: accessRecordOf(res)?.backend?.operation,
       transaction: accessRecordOf(res)?.transaction,
       refusal: accessRecordOf(res)?.refusal,
       traceId: tracing.traceId(req, res),

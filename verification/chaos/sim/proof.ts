@@ -133,6 +133,7 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
     exposedVia: ['http'],
     backend: {
       method,
+      path: '/report',
       headers: {},
       timeoutMs: backendTimeoutMs,
       maxResponseBytes: 1_000_000,
