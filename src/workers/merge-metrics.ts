@@ -123,7 +123,7 @@ export function ruleOf(name: string): GaugeRule | undefined {
   return begin === undefined ? undefined : GAUGE_RULES[begin];
 }
 
-/** Adds a text in the format of Prometheus, 0.0.4, as prom-client and `durations.ts` write it. */
+/** Adds a text in the format of Prometheus, 0.0.4, as the registry and `durations.ts` write it. */
 function add(families: Families, text: string, wanted: (family: Family) => boolean): void {
   let help = '';
   let family: Family | undefined;

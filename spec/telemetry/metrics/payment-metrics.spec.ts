@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { Registry } from 'prom-client';
+import { Registry } from '@prometheus-io/client';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';

@@ -1,6 +1,6 @@
 /** Counts payments and their money, and times the ledger and the rail. */
 
-import { Counter, type Registry } from 'prom-client';
+import { Counter, type Registry } from '@prometheus-io/client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import { type Durations, stopwatch } from './durations.ts';
