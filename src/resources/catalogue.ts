@@ -18,6 +18,7 @@ import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
 import { MatchLengthError } from './schemas/matching.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { type StaticDocument, staticDocument } from './static-document.ts';
+import { toolNames } from './tool-form.ts';
 import { readTemplate } from './url-template.ts';
 
 export interface Catalogue {
@@ -45,12 +46,14 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   const listed: ListedResource[] = [];
   const bazaar = new Map<string, BazaarForms>();
   const compile = createCompiler();
+  const tools = toolNames(config.resources.filter(({ exposedVia }) => exposedVia.includes('mcp')).map(({ id }) => id));
   for (const resource of config.resources) {
     const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
     const entry = listedResource(resource, inputSchema);
     listed.push(entry);
     const compiled = compileResource(resource, inputSchema, compile);
-    const forms = 'id' in compiled ? bazaarForms(resource, entry, compiled, config) : [compiled];
+    const forms =
+      'id' in compiled ? bazaarForms(resource, entry, compiled, config, tools.get(resource.id)) : [compiled];
     if ('id' in compiled) byId.set(resource.id, compiled);
     if ('about' in forms) bazaar.set(resource.id, forms);
     else
