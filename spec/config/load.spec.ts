@@ -179,6 +179,17 @@ describe('what is derived', () => {
     assert.equal(config.x402?.payTo, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913');
     assert.equal(config.merchant.publicBaseUrl, 'https://a.example/shop');
   });
+  for (const [path, notation] of [
+    ['/reports/:city', ':city'],
+    ['/:city/reports', ':city'],
+    ['/reports/*', 'a *'],
+    ['/reports/*city', 'a *'],
+  ] as const)
+    it(`warns of ${path}, which is no template`, () => {
+      const [warning] = configWarnings(load({ 'resources.report.backend.path': path }));
+      assert.match(warning ?? '', /^resources\.report\.backend\.path: has .*, which is ordinary text here/);
+      assert.ok(warning?.includes(notation), warning);
+    });
   it('warns of a short operator token without showing it', () => {
     assert.equal(configWarnings(load({ 'server.adminToken': 'x'.repeat(16) })).length, 0);
     const mcp = { 'protocols.mcp.enabled': true };

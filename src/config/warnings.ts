@@ -4,6 +4,7 @@ import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/
 import { memberPath } from '../problems/problem.ts';
 import { publishedPatternWarnings } from '../resources/check.ts';
 import { staysWhole, toolInput, toolNames } from '../resources/tool-form.ts';
+import { routerNotation } from '../resources/url-template.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
@@ -41,6 +42,10 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
     ...resources.flatMap((resource) =>
       publishedPatternWarnings(resource).map(({ path, message }) => `resources.${resource.id}.${path}: ${message}`),
     ),
+    ...resources.flatMap(({ id, backend }) => {
+      const notation = routerNotation(backend.path);
+      return notation === undefined ? [] : [`${memberPath('resources', id)}.backend.path: ${notation}`];
+    }),
     ...paymentWarnings(config),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),

@@ -78,8 +78,11 @@ function pathFaults({ backend, inputSchema }: OperationSettings): readonly Resou
   const required = inputSchema?.['required'];
   for (const name of reading.template.parameters) {
     const property = declared(inputSchema, name);
-    if (property === undefined)
-      return [{ path, message: `has {${name}}, which inputSchema.properties does not declare` }];
+    if (property === undefined) {
+      const [plain = ''] = /[\w-]+/.exec(name) ?? [];
+      const hint = plain !== name && declared(inputSchema, plain) !== undefined ? `; write {${plain}}` : '';
+      return [{ path, message: `has {${name}}, which inputSchema.properties does not declare${hint}` }];
+    }
     if (!Array.isArray(required) || !required.includes(name))
       return [{ path, message: `has {${name}}, which inputSchema.required does not list` }];
     if (isObject(property) && NO_TEXT_FORM.has(property['type'] ?? ''))

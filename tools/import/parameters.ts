@@ -1,9 +1,11 @@
 /** The parameters of an operation: what goes into path and query, and what a caller cannot send. */
 
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { templateParameters } from '../../src/resources/url-template.ts';
 import type { PairStyle } from '../../src/resources/value-pairs.ts';
 import { isJson } from './media-types.ts';
 import type { Operation } from './operations.ts';
+import { templateOf } from './paths.ts';
 import { type Documents, Inexpressible, resolved } from './references.ts';
 import { type LeftOut, nameFault, type SchemaReader } from './schemas.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
@@ -18,6 +20,8 @@ export interface InputParameter {
 }
 
 export interface Parameters {
+  /** The path as a template. */
+  readonly path: string;
   readonly inputs: readonly InputParameter[];
   /** Headers of which the document allows one value only. */
   readonly headers: Readonly<Record<string, string>>;
@@ -42,7 +46,14 @@ export function parametersOf(
     const parameter = resolved(documents, place, 'a parameter');
     byPlace.set(`${String(parameter.value['in'])} ${String(parameter.value['name'])}`, parameter);
   }
-  const inPath = [...operation.path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+  const declared = [...byPlace.values()]
+    .filter(({ value }) => value['in'] === 'path')
+    .map(({ value }) => value['name']);
+  const path = templateOf(
+    operation.path,
+    declared.filter((name) => typeof name === 'string'),
+  );
+  const inPath = templateParameters(path);
   const inputs: InputParameter[] = [];
   const headers: [string, string][] = [];
   const leftOut: LeftOut[] = [];
@@ -52,13 +63,12 @@ export function parametersOf(
     const required = value['required'] === true || where === 'path';
     try {
       if (where === 'header') headers.push(...headerOf(name, required, value, ignoreSecurity));
-      else if (where === 'query' || (where === 'path' && inPath.includes(name))) {
+      else if (where === 'query' || where === 'path') {
         if (where === 'query' && inPath.includes(name)) throw new Inexpressible('has the name of a path parameter');
         const { parameter, leftOut: within } = inputOf(name, where, { file, value }, reader);
         inputs.push(parameter);
         leftOut.push(...within);
-      } else if (where !== 'path')
-        throw new Inexpressible(`goes into the ${where === 'cookie' ? 'cookie' : String(where)}`);
+      } else throw new Inexpressible(`goes into the ${where === 'cookie' ? 'cookie' : String(where)}`);
     } catch (error) {
       if (!(error instanceof Inexpressible)) throw error;
       if (required) throw new Inexpressible(`needs the ${String(where)} parameter ${name}, which ${error.message}`);
@@ -68,7 +78,7 @@ export function parametersOf(
   for (const name of inPath)
     if (!byPlace.has(`path ${name}`))
       inputs.push({ name, in: 'path', schema: { type: 'string' }, required: true, style: undefined });
-  return { inputs, headers: Object.fromEntries(headers), leftOut };
+  return { path, inputs, headers: Object.fromEntries(headers), leftOut };
 }
 
 /** A header whose one value is known is sent always; no caller sends any other. */

@@ -76,9 +76,14 @@ export function resourceMaker(
     if (!isMethod(method)) throw new Inexpressible(`has the method ${method}, which no resource has`);
     if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security']);
     const mimeType = answerOf(documents, operation);
-    const { inputs, headers, leftOut } = parametersOf(documents, operation, reader, options.ignoreSecurity);
+    const {
+      path: template,
+      inputs,
+      headers,
+      leftOut,
+    } = parametersOf(documents, operation, reader, options.ignoreSecurity);
     const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
-    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(operation.path);
+    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(template);
     const { schema, bindings } = oneInput(inputs, body, method);
     const resource: ResourceDocument = {
       ...textsOf(operation),
@@ -235,7 +240,8 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
     ...{ exposedVia: [], paymentMethods: [], authorization: [], bazaar: undefined },
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });
-  if (fault !== undefined) throw new Inexpressible(`has ${fault.path}, which ${fault.message}`);
+  if (fault !== undefined)
+    throw new Inexpressible(`has ${inItsWords(fault.path, backend.path)}, which ${fault.message}`);
   const problems = new ProblemList();
   lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
   if (!problems.sound('backend.headers')) throw new Inexpressible('needs a header that the gateway sets itself');
@@ -246,6 +252,15 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
   } catch (error) {
     throw new Inexpressible(`has a schema that does not compile: ${error instanceof Error ? error.message : ''}`);
   }
+}
+
+/** A place of the resource in the words of an OpenAPI document. */
+function inItsWords(place: string, path: string): string {
+  return place
+    .replace(/^backend\.path$/, `the path ${path}`)
+    .replace(/^backend\.inputBindings\.(?:styles\.)?/, 'the parameters in ')
+    .replace(/^inputSchema\.properties\./, 'the input ')
+    .replace(/^inputSchema\b/, 'the input');
 }
 
 /** Whether a schema has a keyword that the validator refuses beside others, or without them. */

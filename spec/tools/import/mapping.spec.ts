@@ -274,6 +274,38 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
 ];
 
+describe('a path in the notation of a router', () => {
+  for (const [path, name, template] of [
+    ['/users/:id', 'id', '/users/{id}'],
+    ['/users/:id/posts', 'id', '/users/{id}/posts'],
+    ['/users/:id(\\d+)?', 'id', '/users/{id}'],
+    ['/users/{id?}', 'id', '/users/{id}'],
+    ['/users/{{id}}', 'id', '/users/{id}'],
+    ['/users/{id:[0-9]{3}}', 'id', '/users/{id}'],
+    ['/users/<id>', 'id', '/users/{id}'],
+    ['/users/<int:id>', 'id', '/users/{id}'],
+    ['/files/{rest:path}', 'rest', '/files/{rest}'],
+    ['/files/{*rest}', 'rest', '/files/{rest}'],
+    ['/files/*rest', 'rest', '/files/{rest}'],
+    ['/files/{+rest}', 'rest', '/files/{rest}'],
+    ['/users/{userId}', 'user_id', '/users/{user_id}'],
+    ['/users/{id}{?q}', 'id', '/users/{id}'],
+    ['/users/{id}#add', 'id', '/users/{id}'],
+    ['/users/{id}:ban', 'id', '/users/{id}:ban'],
+    ['/users/{a:b}', 'a:b', '/users/{a:b}'],
+  ] as const)
+    it(`${path} is ${template}`, () => {
+      const { backend, inputSchema } = resourceOf(get([inPath(name)], path));
+      assert.equal(backend.path, template);
+      assert.deepEqual([Object.keys(inputSchema?.['properties'] ?? {}), inputSchema?.['required']], [[name], [name]]);
+    });
+
+  it('stands for two operations where fragments tell them apart', () => {
+    const result = imported({ '/x#a': { put: { operationId: 'a' } }, '/x#b': { put: { operationId: 'b' } } });
+    assert.deepEqual(Object.keys(result.resources), ['a', 'b']);
+  });
+});
+
 describe('an operation is skipped with its reason', () => {
   for (const [title, item, reason] of SKIPPED)
     it(title, () => {
@@ -287,7 +319,17 @@ describe('an operation is skipped with its reason', () => {
   for (const [title, path, parameter, reason] of [
     ['a list in the path', '/x/{a}', inPath('a', list), /a list or an object in the path/],
     ['a label in the path', '/x/{a}', inPath('a', text, { style: 'label' }), /in the style label/],
-    ['a fragment', '/x#y', query('a', text), /must not have a fragment/],
+    ['a whole rest of the path', '/files/*', query('a', text), /has a \* in its path: write \{name\}/],
+    ['a colon without a parameter', '/x/:a', query('a', text), /has :a in its path, .* declare the path parameter a/],
+    ['angle brackets without a parameter', '/x/<a>', query('b', text), /has <a> in its path, .* written \{a\}/],
+    ['a parameter that is not in the path', '/x', inPath('a'), /parameter a, which is not in its path: write \{a\}/],
+    ['a parameter in braces of another name', '/x/{b}', inPath('a'), /parameter a, which is not in its path/],
+    [
+      'a parameter in the query',
+      '/x?a={a}',
+      inPath('a'),
+      /has the path \/x\?a=\{a\}, which must not have \{…\} in the query/,
+    ],
     ['two parameters of a name', '/x/{a}/{a}', inPath('a'), /names the same parameter twice/],
   ] as const)
     it(title, () => {
