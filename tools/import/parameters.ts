@@ -113,7 +113,7 @@ function inputOf(
   const { schema, leftOut } = reader.read({ file, value: source });
   const style = media === undefined ? styleOf(where, value, schema) : 'json';
   const isWhole = where === 'path' || style === 'json';
-  const sent = isWhole ? withoutNull(schema, where) : withoutEmpty(schema, value['required'] === true);
+  const sent = isWhole ? schema : withoutEmpty(schema, value['required'] === true);
   const text = typeof value['description'] === 'string' ? plainText(value['description'], LONGEST_NOTE) : '';
   return {
     parameter: {
@@ -157,12 +157,4 @@ export function mayBe(schema: Json, type: 'array' | 'object'): boolean {
 export function itemsOf(schema: JsonObject): readonly JsonObject[] {
   const parts = [schema['allOf'], schema['anyOf'], schema['oneOf']].flat().filter((part) => isObject(part));
   return [...(isObject(schema['items']) ? [schema['items']] : []), ...parts.flatMap(itemsOf)];
-}
-
-/** A path cannot say null. */
-function withoutNull(schema: JsonObject, where: 'path' | 'query'): JsonObject {
-  const { type } = schema;
-  if (where === 'query' || !Array.isArray(type)) return schema;
-  const types = type.filter((name) => name !== 'null');
-  return { ...schema, type: types.length === 1 ? (types[0] ?? 'string') : types };
 }

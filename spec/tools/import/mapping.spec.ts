@@ -274,6 +274,19 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
 ];
 
+describe('an optional parameter of FastAPI', () => {
+  for (const [title, schema, more] of [
+    ['anyOf with null', { anyOf: [{ type: 'integer' }, { type: 'null' }], title: 'N' }, {}],
+    ['3.0 nullable', { type: 'integer', nullable: true }, { openapi: '3.0.3' }],
+    ['a list or null', { anyOf: [{ type: 'array', items: text }, { type: 'null' }] }, {}],
+    ['an enum or null', { anyOf: [{ type: 'string', enum: ['a'] }, { type: 'null' }], default: null }, {}],
+  ] as const)
+    it(`is sold in place: ${title}`, () => {
+      const result = imported({ '/x': { get: { parameters: [query('n', schema)] } } }, more, { expose: ['origin'] });
+      assert.equal(resourceOf(result).backend.path, '/x');
+    });
+});
+
 describe('a path in the notation of a router', () => {
   for (const [path, name, template] of [
     ['/users/:id', 'id', '/users/{id}'],
