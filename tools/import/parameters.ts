@@ -30,16 +30,27 @@ export interface Parameters {
 
 /** OpenAPI says that parameters of these names count for nothing. */
 const IGNORED_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
+/** Sent with each call of a resource. */
+const SENT_HEADERS: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'host', 'x-request-id']);
+/** Sent with some calls, so that no input need have them. */
+const OFTEN_SENT: ReadonlySet<string> = new Set(['idempotency-key', 'traceparent', 'tracestate']);
 
-/**
- * `ignoreSecurity`: a required `Authorization` does not keep the operation out.
- * @throws Inexpressible when something required cannot be sent
- */
+/** What reaches the backend without being an input. */
+export interface Sending {
+  /** Whether a required `Authorization` does not keep the operation out. */
+  readonly ignoreSecurity: boolean;
+  /** Headers of the configuration, lower-case names. */
+  readonly headers: ReadonlySet<string>;
+  /** A priced call has an idempotency key. */
+  readonly isPriced: boolean;
+}
+
+/** @throws Inexpressible when something required cannot be sent */
 export function parametersOf(
   documents: Documents,
   operation: Operation,
   reader: SchemaReader,
-  ignoreSecurity: boolean,
+  sending: Sending,
 ): Parameters {
   const byPlace = new Map<string, { readonly file: string; readonly value: JsonObject }>();
   for (const place of operation.parameters) {
@@ -62,7 +73,7 @@ export function parametersOf(
     if (typeof name !== 'string') throw new Inexpressible('has a parameter without a name');
     const required = value['required'] === true || where === 'path';
     try {
-      if (where === 'header') headers.push(...headerOf(name, required, value, ignoreSecurity));
+      if (where === 'header') headers.push(...headerOf(name, required, value, sending));
       else if (where === 'query' || where === 'path') {
         if (where === 'query' && inPath.includes(name)) throw new Inexpressible('has the name of a path parameter');
         const { parameter, leftOut: within } = inputOf(name, where, { file, value }, reader);
@@ -86,17 +97,25 @@ function headerOf(
   name: string,
   required: boolean,
   { schema }: JsonObject,
-  ignoreSecurity: boolean,
+  { ignoreSecurity, headers, isPriced }: Sending,
 ): readonly [string, string][] {
   const header = name.toLowerCase();
-  if (IGNORED_HEADERS.has(header)) return [];
+  if (IGNORED_HEADERS.has(header) || headers.has(header)) return [];
   if (header === 'authorization' && (ignoreSecurity || !required)) return [];
   if (header === 'authorization') throw new Inexpressible('holds credentials of the caller (see --ignore-security)');
   const { enum: values, const: only } = isObject(schema) ? schema : {};
   const value = only ?? (Array.isArray(values) && values.length === 1 ? values[0] : undefined);
   if (required && typeof value === 'string' && /^[\x20-\x7e]{1,4096}$/.test(value) && /^[A-Za-z0-9-]{1,64}$/.test(name))
     return [[name, value]];
-  throw new Inexpressible('is a header');
+  if (value === undefined && (SENT_HEADERS.has(header) || (OFTEN_SENT.has(header) && !required))) return [];
+  if (header === 'idempotency-key') {
+    if (isPriced) return [];
+    throw new Inexpressible('is sent with priced calls alone: give the operation a price (--price, x-price)');
+  }
+  if (OFTEN_SENT.has(header)) throw new Inexpressible('is a header that is sent where the caller has it');
+  throw new Inexpressible(
+    required ? `is a header: put ${name} under backend.headers of the configuration` : 'is a header',
+  );
 }
 
 function inputOf(

@@ -31,6 +31,8 @@ export interface ResourceOptions {
   /** Stands before every path; undefined: that of the document's server. */
   readonly basePath: string | undefined;
   readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
+  /** Names of the headers that the configuration sends to its backend. */
+  readonly headers?: readonly string[] | undefined;
 }
 
 interface MadeResource {
@@ -69,19 +71,33 @@ export function resourceMaker(
   options: ResourceOptions,
 ): (operation: Operation) => MadeResource {
   const compile = createCompiler();
+  const sent = new Set((options.headers ?? []).map((name) => name.toLowerCase()));
+  const schemes = isObject(root['components']) ? root['components']['securitySchemes'] : undefined;
+  /** Whether the configuration sends what a scheme asks callers for. */
+  const isSent = (name: string): boolean => {
+    const scheme = isObject(schemes) ? schemes[name] : undefined;
+    const { type, in: where, name: header } = isObject(scheme) ? scheme : {};
+    if (type === 'apiKey') return where === 'header' && typeof header === 'string' && sent.has(header.toLowerCase());
+    return (type === 'http' || type === 'oauth2' || type === 'openIdConnect') && sent.has('authorization');
+  };
 
   /** @throws Inexpressible with the reason to skip it */
   return function resourceOf(operation) {
     const { place, method } = operation;
     if (!isMethod(method)) throw new Inexpressible(`has the method ${method}, which no resource has`);
-    if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security']);
+    if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security'], isSent);
+    const pricing = priceOf(place.value['x-price'], options.price, options.currency);
     const mimeType = answerOf(documents, operation);
     const {
       path: template,
       inputs,
       headers,
       leftOut,
-    } = parametersOf(documents, operation, reader, options.ignoreSecurity);
+    } = parametersOf(documents, operation, reader, {
+      ignoreSecurity: options.ignoreSecurity,
+      headers: sent,
+      isPriced: pricing.type === 'fixed',
+    });
     const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
     const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(template);
     const { schema, bindings } = oneInput(inputs, body, method);
@@ -96,7 +112,7 @@ export function resourceMaker(
         ...(body === undefined || body.contentType === 'application/json' ? {} : { contentType: body.contentType }),
         ...(bindings === undefined ? {} : { inputBindings: bindings }),
       },
-      pricing: priceOf(place.value['x-price'], options.price, options.currency),
+      pricing,
       ...(options.expose.length === 0 ? {} : { expose: options.expose }),
     };
     check(resource, compile);
@@ -116,9 +132,9 @@ function isMethod(method: string): method is BackendRequest['method'] {
 }
 
 /** An empty requirement is one without credentials. */
-function checkSecurity(security: Json | undefined): void {
+function checkSecurity(security: Json | undefined, isSent: (scheme: string) => boolean): void {
   const requirements = listed(security).filter((one) => isObject(one));
-  if (requirements.length === 0 || requirements.some((one) => Object.keys(one).length === 0)) return;
+  if (requirements.length === 0 || requirements.some((one) => Object.keys(one).every(isSent))) return;
   const names = [...new Set(requirements.flatMap((one) => Object.keys(one)))];
   throw new Inexpressible(`needs credentials of the caller (${names.slice(0, 4).join(', ')}; see --ignore-security)`);
 }

@@ -274,6 +274,55 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
 ];
 
+describe('a header that is sent anyway', () => {
+  const needed = (name: string, more: object = {}) => ({ name, in: 'header', required: true, schema: text, ...more });
+  const operation = (parameter: object, more: object = {}) => ({
+    '/x': { post: { parameters: [parameter], ...more } },
+  });
+
+  for (const [title, parameter, more, options] of [
+    ['an idempotency key of a priced call', needed('Idempotency-Key'), { 'x-price': '0.01' }, {}],
+    ['an idempotency key, by --price', needed('idempotency-key'), {}, { price: '0.01' }],
+    ['a header of the configuration', needed('X-Tenant'), {}, { headers: ['x-tenant'] }],
+    ['Authorization of the configuration', needed('Authorization'), {}, { headers: ['Authorization'] }],
+    ['a request id', needed('X-Request-ID'), {}, {}],
+  ] as const)
+    it(`is needed by an operation that becomes a resource: ${title}`, () => {
+      const result = imported(operation(parameter, more), {}, options);
+      assert.deepEqual(resourceOf(result).backend.headers, undefined);
+      assert.deepEqual(result.narrowed, []);
+    });
+
+  it('is no input that is left out where it is optional', () => {
+    const parameters = ['Idempotency-Key', 'traceparent', 'X-Request-Id', 'X-Tenant'].map((name) => ({
+      ...{ name, in: 'header', schema: text },
+    }));
+    const result = imported({ '/x': { post: { parameters } } }, {}, { headers: ['X-Tenant'] });
+    assert.deepEqual(result.narrowed, []);
+  });
+
+  it('holds the credentials of a security scheme', () => {
+    const securitySchemes = {
+      key: { type: 'apiKey', in: 'header', name: 'X-Key' },
+      bearer: { type: 'http', scheme: 'bearer' },
+    };
+    const secured = (name: string, headers: string[]) =>
+      imported({ '/x': { get: { security: [{ [name]: [] }] } } }, { components: { securitySchemes } }, { headers });
+    assert.equal(secured('key', ['x-key']).skipped.length, 0);
+    assert.equal(secured('bearer', ['Authorization']).skipped.length, 0);
+    assert.equal(secured('key', ['Authorization']).skipped.length, 1);
+    assert.equal(secured('bearer', []).skipped.length, 1);
+  });
+
+  for (const [title, parameter, reason] of [
+    ['an idempotency key of a free call', needed('Idempotency-Key'), /sent with priced calls alone: give .* a price/],
+    ['another header', needed('X-Tenant'), /is a header: put X-Tenant under backend\.headers/],
+    ['a trace context, which some calls have', needed('traceparent'), /sent where the caller has it/],
+  ] as const)
+    it(`keeps an operation out: ${title}`, () =>
+      assert.match(imported(operation(parameter)).skipped[0]?.reason ?? '', reason));
+});
+
 describe('an optional parameter of FastAPI', () => {
   for (const [title, schema, more] of [
     ['anyOf with null', { anyOf: [{ type: 'integer' }, { type: 'null' }], title: 'N' }, {}],
