@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
 import { templateParameters } from '../../src/resources/url-template.ts';
 import type { PairStyle } from '../../src/resources/value-pairs.ts';
 import { isJson } from './media-types.ts';
-import type { Operation } from './operations.ts';
+import { listed, type Operation } from './operations.ts';
 import { templateOf } from './paths.ts';
 import { type Documents, Inexpressible, resolved } from './references.ts';
 import { type LeftOut, nameFault, type SchemaReader } from './schemas.ts';
@@ -175,5 +175,6 @@ export function mayBe(schema: Json, type: 'array' | 'object'): boolean {
 
 export function itemsOf(schema: JsonObject): readonly JsonObject[] {
   const parts = [schema['allOf'], schema['anyOf'], schema['oneOf']].flat().filter((part) => isObject(part));
-  return [...(isObject(schema['items']) ? [schema['items']] : []), ...parts.flatMap(itemsOf)];
+  const items = [schema['items'], ...listed(schema['prefixItems'])].filter((item) => isObject(item));
+  return [...items, ...parts.flatMap(itemsOf)];
 }

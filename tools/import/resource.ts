@@ -51,16 +51,7 @@ const METHODS: ReadonlySet<string> = new Set([
 const MAX_BOUND = 256;
 /** Deepest nesting within a resource, levels: the configuration has 64, two of them above it. */
 const MAX_LEVELS = 60;
-const FAILING = [
-  'patternProperties',
-  'prefixItems',
-  'minContains',
-  'maxContains',
-  'if',
-  'then',
-  'else',
-  'unevaluatedItems',
-];
+const FAILING = ['patternProperties', 'minContains', 'maxContains', 'if', 'then', 'else', 'unevaluatedItems'];
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,64}\/[a-z0-9!#$&^_.+-]{1,64}$/;
 
 /** `compile` is that of one import, which keeps what it has compiled. */

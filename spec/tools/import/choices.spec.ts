@@ -110,6 +110,24 @@ const ROWS: Readonly<Record<string, Row>> = {
     takes: [{ ...cat, name: 'x' }],
     refuses: [{ ...cat, bark: true }],
   },
+  'a tuple': {
+    schema: { type: 'array', prefixItems: [{ type: 'number' }, text], items: false },
+    takes: [[1, 'x'], [1]],
+    refuses: [['x'], [1, 'x', 2]],
+  },
+  'a tuple in a member': {
+    schema: {
+      type: 'object',
+      properties: { at: { type: 'array', prefixItems: [{ type: 'number' }, { type: 'number' }] } },
+    },
+    takes: [{ at: [1, 2] }, {}],
+    refuses: [{ at: ['x', 2] }],
+  },
+  'a tuple of Pydantic': {
+    schema: { type: 'array', maxItems: 2, minItems: 2, prefixItems: [text, { type: 'integer' }] },
+    takes: [['x', 1]],
+    refuses: [['x'], ['x', 1, 2]],
+  },
   'nullable beside allOf': {
     schema: { nullable: true, allOf: [ref('Owner')] },
     takes: [null, { id: 'x' }],
