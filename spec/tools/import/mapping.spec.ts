@@ -274,6 +274,21 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
 ];
 
+describe('a document of many files names its way out where one was not read', () => {
+  const answer = { responses: { 200: { description: '' } } };
+  for (const [title, item] of [
+    ['a schema beside it', { post: { requestBody: json({ $ref: './schemas/a.yaml' }), ...answer } }],
+    ['a schema above it', { post: { requestBody: json({ $ref: '../a.yaml#/A' }), ...answer } }],
+    ['a schema elsewhere', { post: { requestBody: json({ $ref: 'https://example.com/a.json' }), ...answer } }],
+    ['a whole path', { $ref: './paths/x.yaml' }],
+    ['a parameter', { get: { parameters: [{ $ref: 'parameters.yaml#/page' }] } }],
+  ] as const)
+    it(title, () => {
+      const [skipped] = imported({ '/x': item }).skipped;
+      assert.match(skipped?.reason ?? '', /no file that was read beside the document: make one file .* bundle/);
+    });
+});
+
 describe('a header that is sent anyway', () => {
   const needed = (name: string, more: object = {}) => ({ name, in: 'header', required: true, schema: text, ...more });
   const operation = (parameter: object, more: object = {}) => ({
