@@ -1,9 +1,8 @@
 /** What an operator should know about an accepted configuration, for the log and `acg validate`. */
 
-import { isObject } from '../json/types.ts';
 import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/settings.ts';
 import { memberPath } from '../problems/problem.ts';
-import { publishedPatternWarnings } from '../resources/check.ts';
+import { publishedPatternWarnings, unsentInput } from '../resources/check.ts';
 import type { ResourceConfig } from '../resources/settings.ts';
 import { staysWhole, toolInput, toolNames } from '../resources/tool-form.ts';
 import { routerNotation } from '../resources/url-template.ts';
@@ -58,17 +57,12 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   ];
 }
 
-/** Warns of input that explicit bindings send nowhere: a buyer pays for what the backend never sees. */
-function unsentWarnings({ id, inputSchema, backend: { inputBindings } }: ResourceConfig): readonly string[] {
-  if (inputBindings === undefined) return [];
-  const { path, query, body } = inputBindings;
-  const sent = new Set([...path, ...query, ...[body].flat()]);
-  const properties = inputSchema?.['properties'];
-  const unsent = Object.keys(isObject(properties) ? properties : {}).filter((name) => !sent.has(name));
-  const at = `${memberPath('resources', id)}.backend.inputBindings`;
-  return unsent.length === 0
-    ? []
-    : [`${at}: sends ${unsent.join(', ')} nowhere; name each under query or body, or remove it from inputSchema`];
+/** Warns of input that a buyer pays for and the backend never sees. */
+function unsentWarnings(resource: ResourceConfig): readonly string[] {
+  const unsent = unsentInput(resource);
+  if (unsent.length === 0) return [];
+  const at = `${memberPath('resources', resource.id)}.backend.inputBindings`;
+  return [`${at}: sends ${unsent.join(', ')} nowhere; name each under query or body, or remove it from inputSchema`];
 }
 
 /** Warns where tools differ from their resources, because the APIs of models take less. */

@@ -138,6 +138,16 @@ function bindingFaults({ backend, inputSchema }: OperationSettings): readonly Re
   return faults;
 }
 
+/** Declared properties that explicit bindings send nowhere. */
+export function unsentInput({ backend, inputSchema }: OperationSettings): readonly string[] {
+  const { inputBindings } = backend;
+  const properties = inputSchema?.['properties'];
+  if (inputBindings === undefined || !isObject(properties)) return [];
+  const { path, query, body } = inputBindings;
+  const sent = new Set([path, query, body].flat());
+  return Object.keys(properties).filter((name) => !sent.has(name));
+}
+
 /** The schema of a property, when it is declared. */
 function declared(schema: ResourceConfig['inputSchema'], name: string): Json | undefined {
   const properties = schema?.['properties'];

@@ -169,7 +169,7 @@ function at(list: Json | undefined, index: number): Json | undefined {
   return Array.isArray(list) ? (list as readonly Json[])[index] : undefined;
 }
 
-/** Without combinators: what they say of properties stands with these, the rest in the description. */
+/** Without combinators: their properties stand with the others, the rule in the description. */
 function flattened(root: JsonObject): JsonObject {
   const entries = Object.entries(root);
   const kept = Object.fromEntries(entries.filter(([keyword]) => !COMBINATORS.has(keyword)));

@@ -51,7 +51,7 @@ export function readTemplate(text: string): TemplateReading {
 /** Encoded separators and dots: some servers decode them before they route. */
 const READ_DIFFERENTLY = /\/\/|;|%(?:2e|2f|5c|25|3b|3f|23|[01][0-9a-f]|7f)/i;
 
-/** A notation of routers that is ordinary text here, as the end of a sentence; undefined without. */
+/** A notation of routers, which is ordinary text here, as the end of a sentence. */
 export function routerNotation(template: string): string | undefined {
   const path = templatePath(template);
   const named = /\/:([^/{}]*)/.exec(path);

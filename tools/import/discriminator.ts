@@ -11,7 +11,7 @@ import { type Documents, Inexpressible, type Place, target } from './references.
 const MAX_BASES = 32;
 const SCHEMAS = '#/components/schemas/';
 
-export interface Discriminator {
+interface Discriminator {
   readonly property: string;
   /** The values that the document maps, by the key of the schema that they name. */
   readonly values: ReadonlyMap<string, readonly string[]>;
@@ -128,7 +128,7 @@ export function exclusive(
   });
 }
 
-/** Whether a schema says nothing but another one, which 3.0 describes or makes nullable like that. */
+/** Whether a schema is another one with a description or `nullable`, as 3.0 writes it. */
 function isWrapper(schema: Json): boolean {
   return isObject(schema) && listed(schema['allOf']).length === 1 && schema['properties'] === undefined;
 }

@@ -1,4 +1,4 @@
-/** Paths of documents as templates: routers have other notations, which tools write into documents. */
+/** Paths of documents as templates: some tools write them in the notations of routers. */
 
 import { Inexpressible } from './references.ts';
 
@@ -37,7 +37,7 @@ export function templateOf(path: string, declared: readonly string[]): string {
   return template;
 }
 
-/** A name without `?`, `*`, `+` and what stands behind a colon: `{id:int}`, `{rest:path}`, `{id?}`. */
+/** A name without signs and converters: of `{id:int}`, `{rest:path}`, `{id?}`. */
 function plain(inner: string): string {
   return inner.replaceAll(/^[{*+/.;]+|[}?*+!]+$|[:=(|].*$/g, '');
 }
