@@ -77,11 +77,11 @@ function toolWarnings(tools: readonly ResourceConfig[]): readonly string[] {
     return [
       ...(name === id
         ? []
-        : [`${at}: its MCP tool is called ${name}, because models take 64 letters, digits, _ and - alone`]),
+        : [`${at}: its MCP tool is called ${name}, because models take at most 64 letters, digits, _ and -`]),
       ...(property === undefined
         ? []
         : [
-            `${at}.inputSchema: other names over MCP, because models take 64 letters, digits, _, . and - alone: ${[property, ...more].join(', ')}`,
+            `${at}.inputSchema: other names over MCP, because models take at most 64 letters, digits, _, . and -: ${[property, ...more].join(', ')}`,
           ]),
       ...(combinators.length === 0
         ? []

@@ -9,6 +9,8 @@ import { type Documents, Inexpressible, type Place, target } from './references.
 
 /** Schemas between one and its base, at most. */
 const MAX_BASES = 32;
+/** Names that the branches of a choice have together, above which each is closed on its own. */
+const MOST_NAMES = 500;
 const SCHEMAS = '#/components/schemas/';
 
 interface Discriminator {
@@ -98,6 +100,10 @@ export function exclusive(
   isOpen: (schema: JsonObject) => boolean,
 ): readonly JsonObject[] {
   const all = new Set(branches.flatMap(({ names }) => [...names]));
+  // Each naming the members of all others would be too long.
+  const isCrowded = branches.length * all.size > MOST_NAMES;
+  const named = (list: readonly string[], rule: boolean): JsonObject =>
+    Object.fromEntries(list.map((name) => [name, rule]));
   return branches.map(({ schema, values, names }) => {
     const { properties: own, required } = schema;
     const properties = isObject(own) ? own : {};
@@ -109,20 +115,20 @@ export function exclusive(
       ...rule
     } = isObject(properties[property]) ? properties[property] : {};
     const [first = null] = values;
-    const foreign = isOpen(schema)
-      ? []
-      : [...all].filter((name) => !names.has(name) && !common.has(name) && name !== property);
+    const foreign = [...all].filter((name) => !names.has(name) && !common.has(name) && name !== property);
+    const rules = isOpen(schema) ? {} : isCrowded ? named([...names, ...common], true) : named(foreign, false);
     const needed = [...new Set([...listed(required), property])];
     return {
       type: 'object',
       ...schema,
       properties: {
+        ...rules,
         ...properties,
         ...(values.length === 0
           ? {}
           : { [property]: { ...rule, ...(values.length === 1 ? { const: first } : { enum: values }) } }),
-        ...Object.fromEntries(foreign.map((name) => [name, false])),
       },
+      ...(isCrowded && !isOpen(schema) ? { additionalProperties: false } : {}),
       ...(values.length === 0 ? {} : { required: needed }),
     };
   });

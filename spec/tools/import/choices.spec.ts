@@ -32,6 +32,14 @@ interface Row {
   readonly refuses: readonly unknown[];
 }
 
+const many = Array.from({ length: 40 }, (_, at) => `Kind${at}`);
+const manyKinds = Object.fromEntries(
+  many.map((name) => {
+    const properties = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`${name}_${at}`, text]));
+    return [name, { allOf: [ref('Pet'), { type: 'object', properties }] }];
+  }),
+);
+
 const ROWS: Readonly<Record<string, Row>> = {
   'a choice with a mapping': { schema: pets, takes: [cat, dog, { kind: 'dog' }], refuses: [mixed, bird, {}] },
   'a choice without a mapping': {
@@ -67,6 +75,12 @@ const ROWS: Readonly<Record<string, Row>> = {
     },
     takes: [cat, named('lion', { meow: true }), dog],
     refuses: [mixed, named('Cat')],
+  },
+  'a choice of many': {
+    schema: { properties: { more: text }, oneOf: many.map(ref), discriminator: { propertyName: 'kind' } },
+    components: { Pet, ...manyKinds },
+    takes: [{ kind: 'Kind7', Kind7_3: 'x', name: 'x', more: 'x' }, named('Kind39')],
+    refuses: [{ kind: 'Kind7', Kind8_3: 'x' }, named('Kind40'), { kind: 'Kind7', less: 'x' }],
   },
   'a choice by a number': {
     schema: {
