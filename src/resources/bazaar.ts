@@ -47,6 +47,7 @@ export function bazaarForms(
   listed: ListedResource,
   compiled: Pick<Resource, 'prepare' | 'fitsOutput'>,
   settings: Pick<CatalogueSettings, 'merchant' | 'protocols'>,
+  toolName = config.id,
 ): BazaarForms | readonly ConfigProblem[] {
   const { bazaar } = config;
   if (bazaar === undefined) return [];
@@ -60,7 +61,7 @@ export function bazaarForms(
   const made = {
     invoke: listed.exposedVia.includes('http') ? extension(config, invokeForms(input, listed)) : undefined,
     inPlace: config.address === undefined ? undefined : extension(config, inPlaceForms(input, config, listed)),
-    tool: listed.exposedVia.includes('mcp') ? extension(config, toolForms(input, listed)) : undefined,
+    tool: listed.exposedVia.includes('mcp') ? extension(config, toolForms(input, toolName, listed)) : undefined,
   };
   const { invoke, inPlace, tool } = made;
   const largest = Math.max(...Object.values(made).map((form) => (form === undefined ? 0 : bytesOf(form))));
@@ -157,11 +158,11 @@ function inPlaceForms(input: JsonObject, config: ResourceConfig, { inputSchema }
 }
 
 /** The schema of the arguments is a value here, so it may refer to its own root. */
-function toolForms(input: JsonObject, { id, inputSchema }: ListedResource): readonly Form[] {
+function toolForms(input: JsonObject, name: string, { inputSchema }: ListedResource): readonly Form[] {
   return [inputSchema, OPEN].map((schema) => ({
     members: [
       ['type', 'mcp', { type: 'string', const: 'mcp' }],
-      ['toolName', id, { type: 'string' }],
+      ['toolName', name, { type: 'string' }],
       ['inputSchema', schema, OPEN],
       ['example', input, OPEN],
     ],
