@@ -46,6 +46,7 @@ function callLine(
     member('reason', record?.reason) +
     member('transaction', record?.transaction) +
     member('refusal', record?.refusal) +
+    member('leftOut', record?.leftOut) +
     member('traceId', traceId) +
     `,"msg":"${messageOf(res)}"}\n`
   );

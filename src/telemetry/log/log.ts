@@ -101,6 +101,7 @@ export function httpLog(
       reason: accessRecordOf(res)?.reason,
       transaction: accessRecordOf(res)?.transaction,
       refusal: accessRecordOf(res)?.refusal,
+      leftOut: accessRecordOf(res)?.leftOut,
       traceId: tracing.traceId(req, res),
     };
   };
