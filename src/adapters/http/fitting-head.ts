@@ -7,7 +7,7 @@ import { fieldBytes, fieldsBytes } from '../../server/http/head-bytes.ts';
 /** Carries the signed receipt of a mandate (ap2 13). */
 export const MANDATE_RECEIPT = 'agent-authorization-receipt';
 
-/** Beside the gateway's usual fields: those of a repeated answer, of one in place and of a trailer. */
+/** Of a repeated answer, of one in place and of a trailer, beside the gateway's usual fields. */
 const BESIDE = fieldsBytes({
   'idempotent-replayed': 'true',
   'accept-ranges': 'none',

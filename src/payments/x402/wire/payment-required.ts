@@ -16,7 +16,7 @@ const AUTHORIZATION = 'authorization';
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
 /** What is added to a document at most: two spaces before the token, bytes. */
 const PADDING_BYTES = 2;
-/** After a refusal also `error` with the longest reason (contract 1.3), and a name behind the token. */
+/** After a refusal also `error` with the longest reason (contract 1.3), and a name of an answer. */
 const REFUSAL_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS;
 /** What a refused settlement leaves of the head for PAYMENT-RESPONSE, bytes. */
 export const REFUSED_RESPONSE_BYTES = 360;
