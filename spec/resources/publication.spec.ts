@@ -136,7 +136,7 @@ describe('GET /.well-known/agent-commerce', () => {
     const [provider] = chosen['paymentProviders'] as { capabilities: string[]; unsupported: string[] }[];
     for (const name of ['bazaar', 'signed-offers', 'signed-receipts']) {
       assert.ok(provider?.capabilities.includes(name), name);
-      assert.ok(!provider.unsupported.includes(name), name);
+      assert.ok(!provider?.unsupported.includes(name), name);
     }
     assert.ok(provider?.unsupported.includes('settle-after-answer'));
   });
