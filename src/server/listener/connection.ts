@@ -56,7 +56,7 @@ export class Connection {
   counted = 0;
   readonly #onWaiting: (connection: Connection) => void;
   readonly #parse: (piece: Buffer) => void;
-  /** The answer of the request that came last, until both are over: an idle connection keeps neither. */
+  /** The answer of the last request, until both are over: an idle connection keeps neither. */
   #answer: http.ServerResponse | undefined;
   /** Bytes missing of a body of declared length, and those that came of an unfinished request. */
   #missing = 0;
