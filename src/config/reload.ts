@@ -24,6 +24,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'server.allowedOrigins': 'reload',
   'server.allowedHosts': 'reload',
   'server.trustProxy': 'reload',
+  'server.maxHeadBytes': 'reload',
   // Each worker has its share of every limit from its start.
   'server.workers': 'restart',
   management: 'restart',

@@ -4,7 +4,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
+import { type BazaarForms, withOpenSchema } from '../payments/x402/wire/bazaar.ts';
 import type { Extension } from '../payments/x402/wire/types.ts';
 import type { ConfigProblem } from '../problems/problem.ts';
 import { carriesBody, inputParts, pick } from './backend-request.ts';
@@ -81,7 +81,10 @@ export function bazaarForms(
   };
 }
 
-/** The first form that is small enough, else the last: the schema of the answer goes first. */
+/**
+ * The first form that is small enough, else the shortest: the schema of the answer goes first, that
+ * of the input after it.
+ */
 function extension({ bazaar, mimeType, outputSchema }: ResourceConfig, forms: readonly Form[]): Extension | undefined {
   const example = bazaar?.output;
   const type = JSON_TYPE.test(mimeType) ? 'json' : 'text';
@@ -111,7 +114,8 @@ function extension({ bazaar, mimeType, outputSchema }: ResourceConfig, forms: re
       },
     })),
   );
-  return made.find((form) => bytesOf(form) <= MOST_BYTES) ?? made.at(-1);
+  const last = made.at(-1);
+  return made.find((form) => bytesOf(form) <= MOST_BYTES) ?? (last && withOpenSchema(last));
 }
 
 /** An object that has all of these members and no other. */

@@ -28,6 +28,7 @@ export interface ConfigDocument {
     readonly allowedOrigins?: readonly string[];
     readonly allowedHosts?: readonly string[];
     readonly trustProxy?: number;
+    readonly maxHeadBytes?: number;
     readonly workers?: number | 'auto';
   };
   readonly management?: { readonly host?: string; readonly port?: number };

@@ -63,6 +63,8 @@ export interface AccessRecord {
   transaction: string | undefined;
   /** Why a payment was refused (contract 1.3); absent for other answers. */
   refusal: string | undefined;
+  /** Fields of the merchant that its head had no room for. */
+  leftOut: string | undefined;
   /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
   relaying: RelayedAnswer | undefined;
   /** The clock of the timed step that has the call, and since when, milliseconds as above. */
@@ -98,6 +100,7 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
       backend: undefined,
       transaction: undefined,
       refusal: undefined,
+      leftOut: undefined,
       relaying: undefined,
       step: undefined,
       stepSince: 0,
@@ -140,6 +143,12 @@ export function notePayment(res: Response, transaction: string | undefined, refu
   if (record === undefined) return;
   record.transaction = transaction || undefined;
   record.refusal = refusal;
+}
+
+/** Notes which fields of the merchant do not reach the caller. */
+export function noteLeftOut(res: Response, names: readonly string[]): void {
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.leftOut = names.join(' ');
 }
 
 /** Notes that a request belongs to this channel. */

@@ -48,6 +48,7 @@ function callLine(
     member('operation', record?.backend?.operation) +
     member('transaction', record?.transaction) +
     member('refusal', record?.refusal) +
+    member('leftOut', record?.leftOut) +
     member('traceId', traceId) +
     `,"msg":"${messageOf(res)}"}\n`
   );

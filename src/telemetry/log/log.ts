@@ -103,6 +103,7 @@ export function httpLog(
       operation: accessRecordOf(res)?.backend?.operation,
       transaction: accessRecordOf(res)?.transaction,
       refusal: accessRecordOf(res)?.refusal,
+      leftOut: accessRecordOf(res)?.leftOut,
       traceId: tracing.traceId(req, res),
     };
   };

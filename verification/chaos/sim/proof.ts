@@ -30,6 +30,7 @@ const REQUIREMENTS = {
 const CHALLENGE = {
   body: '{}',
   header: '',
+  leftOut: [],
   document: '{}',
   terse: { document: '{}', tokenOnly: '{}' },
   authorization: undefined,
