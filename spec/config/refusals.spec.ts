@@ -30,7 +30,12 @@ const SHAPE: readonly Row[] = [
   ['one port for agents and probes', 'management.port', 8402, /must differ from server.port/],
   ['the port of agents as the backend', 'backend.baseUrl', 'http://localhost:8402', /the gateway's own/],
   ['the port of probes as the backend', 'backend.baseUrl', 'http://127.0.0.1:8403/api', /the gateway's own/],
-  ['the public address as the backend', 'backend.baseUrl', 'https://api.shop.example', /the gateway's own/],
+  [
+    'the public address as the backend',
+    { 'backend.baseUrl': 'https://api.shop.example', 'backend.allowNonLoopback': true },
+    'backend.baseUrl',
+    /the gateway's own/,
+  ],
   ['two stores', { 'storage.redis': { url: 'redis://x' } }, 'storage', /exactly one of redis or sqlite/],
   ['no store', 'storage', {}, /exactly one of redis or sqlite/],
   ['sqlite for several replicas', 'storage.replicas', 2, /need storage.redis/],

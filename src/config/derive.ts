@@ -89,7 +89,7 @@ export function deriveConfig(
   };
 }
 
-/** Refuses a gateway as its own backend: each call would call it again, until its slots are taken. */
+/** Refuses a gateway as its own backend: each call would call it again. */
 function checkBackend(baseUrl: string, ports: readonly number[], publicBaseUrl: string, problems: ProblemList): void {
   const { origin, port, protocol } = new URL(baseUrl);
   const own = isLoopbackUrl(baseUrl) && ports.includes(Number(port || (protocol === 'https:' ? 443 : 80)));
