@@ -128,14 +128,14 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: Entry
   };
 }
 
-/** Where a redirect leads, if that is the same site: its host but for `www.`, and not less safe. */
+/** Where a redirect leads, if within the site: the same host but for `www.`, and not less safe. */
 function withinSite(from: URL, location = ''): URL | undefined {
   if (location === '' || !URL.canParse(location, from)) return undefined;
   const to = new URL(location, from);
   const [host, own] = [to, from].map(({ hostname }) => hostname.replace(/^www\./, ''));
   const isSafe = to.protocol === 'https:' || to.protocol === from.protocol;
   const isSamePort = to.port === from.port || to.protocol !== from.protocol;
-  return host === own && isSafe && isSamePort ? to : undefined;
+  return host === own && isSafe && isSamePort && to.href !== from.href ? to : undefined;
 }
 
 /** The header that identifies the gateway, made for each request. */
