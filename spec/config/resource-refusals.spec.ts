@@ -57,6 +57,12 @@ const MONEY: readonly Row[] = [
   ],
   ['a node over another scheme', `${X}.rpcUrl`, 'ws://127.0.0.1', /absolute http/],
   [
+    'a further node over another scheme',
+    { [`${X}.rpcUrls`]: ['https://rpc.example', 'ws://127.0.0.1'] },
+    `${X}.rpcUrls[1]`,
+    /absolute http/,
+  ],
+  [
     '402 relayed from the merchant',
     { [`${R}.pricing`]: { type: 'free' }, [`${R}.backend.relayStatuses`]: [402] },
     `${R}.backend.relayStatuses`,

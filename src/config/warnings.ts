@@ -97,13 +97,13 @@ function toolWarnings(tools: readonly ResourceConfig[]): readonly string[] {
 /** Warns of facilitators, nodes and addresses that are accepted and seldom meant. */
 function paymentWarnings({ merchant, x402 }: GatewayConfig): readonly string[] {
   if (x402 === undefined) return [];
-  const { facilitator, rpcUrl, mode } = x402;
+  const { facilitator, rpcUrls, mode } = x402;
   const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
   return [
     ...asked.flatMap((one, place) =>
       facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode),
     ),
-    ...(rpcUrl !== undefined && isInClear(rpcUrl)
+    ...(rpcUrls.some(isInClear)
       ? ['payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https']
       : []),
     ...(isInClear(merchant.publicBaseUrl)

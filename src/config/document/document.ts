@@ -135,6 +135,7 @@ export interface X402Document {
   readonly payTo: string;
   readonly maxTimeoutSeconds?: number;
   readonly rpcUrl?: string;
+  readonly rpcUrls?: readonly string[];
   readonly allowMainnet?: boolean;
   readonly localSignatureCheck?: boolean;
   readonly confirm?: 'receipt' | 'facilitator';

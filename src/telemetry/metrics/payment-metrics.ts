@@ -138,7 +138,7 @@ export function paymentMetrics(
     if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
     if (state === 'unresolved') unresolved.inc();
-    if (state === 'withdrawn') withdrawn.inc();
+    if (state === 'withdrawn' && command.facts?.reason === 'relayer_unfunded') withdrawn.inc();
   };
   return {
     ledger(ledger) {
