@@ -47,7 +47,7 @@ export interface Worthless {
 }
 
 /** Why a settlement that was begun is given up. */
-export type WithdrawnFor = 'relayer_unfunded' | 'provider_unavailable';
+type WithdrawnFor = 'relayer_unfunded' | 'provider_unavailable';
 
 /**
  * Nothing of this payment is on its way: each node that was asked to send a transaction of it
