@@ -7,4 +7,6 @@ import { exitWith } from '../src/cli/exit-code.ts';
 import { runProgram } from '../src/cli/program.ts';
 import { PACKAGE_COMMANDS } from './commands.ts';
 
-await exitWith(() => runProgram(process.argv.slice(2), PACKAGE_COMMANDS));
+const given = process.argv.slice(2);
+// The image serves without arguments; a person who types the name alone asks what it does.
+await exitWith(() => runProgram(given.length === 0 ? ['--help'] : given, PACKAGE_COMMANDS));

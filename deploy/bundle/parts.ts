@@ -34,7 +34,7 @@ export { default as Pool } from ${dispatcher('pool')};
 
 /** The main file loads workers of a cluster and a client of push gateways as well. */
 function promClient(): string {
-  const part = (name: string) => from(fileOf('prom-client', `lib/${name}.js`));
+  const part = (name: string) => from(fileOf('@prometheus-io/client', `lib/${name}.js`));
   return `export { default as Registry } from ${part('registry')};
 export { default as Counter } from ${part('counter')};
 export { default as Gauge } from ${part('gauge')};
@@ -44,7 +44,7 @@ export { default as collectDefaultMetrics } from ${part('defaultMetrics')};
 
 const PARTS: Readonly<Record<string, () => string>> = {
   undici,
-  'prom-client': promClient,
+  '@prometheus-io/client': promClient,
   // Every hash of the package is a program of its own, and Keccak is the one that is used.
   'hash-wasm': () =>
     `import keccak from ${from(fileOf('hash-wasm', 'dist/keccak.umd.min.js'))};

@@ -239,7 +239,7 @@ for (const [what, table] of [
 
 /** Names servers that are away, and none that is there. */
 before(async () => {
-  const parts = { chain: NO_CHAIN, backendUrl: 'http://127.0.0.1:1', ports: { agents: 1, management: 2 } };
+  const parts = { chain: NO_CHAIN, backendUrl: 'http://127.0.0.1:9', ports: { agents: 1, management: 2 } };
   const storage = { redis: { url: 'redis://127.0.0.1:1' } };
   const facilitator = { mode: 'remote', url: 'http://127.0.0.1:1' } as const;
   await writeConfig(join(folder, 'away.yaml'), worldConfig({ ...parts, storage, facilitator }));

@@ -15,7 +15,7 @@ const FACILITATOR = { mode: 'remote', url: 'http://127.0.0.1:1' } as const;
 
 export async function openOperatorBed(ends: AsyncDisposableStack, overrides: ConfigObject = {}): Promise<OperatorBed> {
   const folder = await temporaryDirectory(ends, 'acg-operator-');
-  const parts = { chain: NO_CHAIN, backendUrl: 'http://127.0.0.1:1', facilitator: FACILITATOR, overrides };
+  const parts = { chain: NO_CHAIN, backendUrl: 'http://127.0.0.1:9', facilitator: FACILITATOR, overrides };
   const gateway = ends.adopt(await openGateway(parts), ({ close }) => close());
   const agents = Number(new URL(gateway.url).port);
   const storage = { sqlite: { path: ':memory:' } };

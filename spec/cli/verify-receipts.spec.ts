@@ -22,7 +22,7 @@ describe('acg receipts --verify', () => {
   const configOf = (name: string, overrides: ConfigObject): ConfigObject =>
     worldConfig({
       chain: NO_CHAIN,
-      backendUrl: 'http://127.0.0.1:1',
+      backendUrl: 'http://127.0.0.1:9',
       facilitator: { mode: 'remote', url: 'http://127.0.0.1:1' },
       storage: { sqlite: { path: join(folder, `${name}.db`) } },
       ports: { agents: 1, management: 2 },

@@ -90,6 +90,7 @@ describe('what a document leaves out', () => {
       allowedOrigins: [],
       allowedHosts: undefined,
       trustProxy: 0,
+      maxHeadBytes: 4_096,
       workers: 1,
     });
     assert.deepEqual(config.management, { host: '0.0.0.0', port: 8403 });
@@ -179,6 +180,36 @@ describe('what is derived', () => {
     assert.equal(config.x402?.payTo, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913');
     assert.equal(config.merchant.publicBaseUrl, 'https://a.example/shop');
   });
+  for (const [path, notation] of [
+    ['/reports/:city', ':city'],
+    ['/:city/reports', ':city'],
+    ['/reports/*', 'a *'],
+    ['/reports/*city', 'a *'],
+  ] as const)
+    it(`warns of ${path}, which is no template`, () => {
+      const [warning] = configWarnings(load({ 'resources.report.backend.path': path }));
+      assert.match(warning ?? '', /^resources\.report\.backend\.path: has .*, which is ordinary text here/);
+      assert.ok(warning?.includes(notation));
+    });
+  for (const [title, bindings, unsent] of [
+    ['no list names', { query: ['q'] }, 'n'],
+    ['no list names beside a whole body', { body: 'q' }, 'n'],
+    ['empty bindings send', {}, 'q, n'],
+    ['the bindings all send', { query: ['q'], body: ['n'] }, undefined],
+  ] as const)
+    it(`warns of the input that ${title}`, () => {
+      const properties = { city: { type: 'string' }, q: { type: 'string' }, n: { type: 'string' } };
+      const inputSchema = { type: 'object', properties, required: ['city'] };
+      const backend = { method: 'POST', path: '/r/{city}', inputBindings: bindings };
+      const config = load({ 'resources.report.inputSchema': inputSchema, 'resources.report.backend': backend });
+      const found = configWarnings(config);
+      if (unsent === undefined) assert.deepEqual(found, []);
+      else
+        assert.match(
+          found.join(),
+          new RegExp(`^resources\\.report\\.backend\\.inputBindings: sends ${unsent} nowhere`),
+        );
+    });
   it('warns of a short operator token without showing it', () => {
     assert.equal(configWarnings(load({ 'server.adminToken': 'x'.repeat(16) })).length, 0);
     const mcp = { 'protocols.mcp.enabled': true };

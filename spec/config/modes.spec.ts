@@ -33,6 +33,15 @@ describe('the deployment mode', () => {
       'testnet',
     ],
     [
+      'an own facilitator and one of its nodes elsewhere',
+      {
+        [`${X}.facilitator`]: LOCAL,
+        [`${X}.rpcUrl`]: 'http://127.0.0.1:8545',
+        [`${X}.rpcUrls`]: ['http://rpc.example'],
+      },
+      'testnet',
+    ],
+    [
       'a development chain elsewhere',
       { [`${X}.network`]: 'eip155:31337', [`${X}.facilitator.url`]: 'http://facilitator:4020' },
       'local',

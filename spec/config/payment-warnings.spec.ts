@@ -25,7 +25,7 @@ describe('a warning about payments', () => {
   const warned: readonly (readonly [what: string, changes: Changes, warning: RegExp])[] = [
     [
       'the facilitator of testnets on a mainnet',
-      { ...MAINNET, ...BEARER, [`${F}.url`]: 'https://x402.org/facilitator' },
+      { ...MAINNET, ...BEARER, [`${F}.url`]: 'https://www.x402.org/facilitator' },
       /^payments\.x402\.facilitator\.url: x402\.org settles on testnets only/,
     ],
     ['no login on a mainnet', MAINNET, /^payments\.x402\.facilitator\.auth: none, .* set bearer or cdp/],
@@ -63,7 +63,7 @@ describe('a warning about payments', () => {
     });
 
   const accepted: readonly (readonly [what: string, changes: Changes])[] = [
-    ['the facilitator of testnets on a testnet', { [`${F}.url`]: 'https://x402.org/facilitator' }],
+    ['the facilitator of testnets on a testnet', { [`${F}.url`]: 'https://www.x402.org/facilitator' }],
     ['a bearer on a mainnet', { ...MAINNET, ...BEARER }],
     ["Coinbase's facilitator with its login", { ...MAINNET, [`${F}.url`]: CDP, [`${F}.auth`]: cdpLogin() }],
     [

@@ -57,6 +57,12 @@ const MONEY: readonly Row[] = [
   ],
   ['a node over another scheme', `${X}.rpcUrl`, 'ws://127.0.0.1', /absolute http/],
   [
+    'a further node over another scheme',
+    { [`${X}.rpcUrls`]: ['https://rpc.example', 'ws://127.0.0.1'] },
+    `${X}.rpcUrls[1]`,
+    /absolute http/,
+  ],
+  [
     '402 relayed from the merchant',
     { [`${R}.pricing`]: { type: 'free' }, [`${R}.backend.relayStatuses`]: [402] },
     `${R}.backend.relayStatuses`,
@@ -139,6 +145,10 @@ const OPERATION: readonly Row[] = [
   ['a path with a host', `${R}.backend.path`, '//{city}/x', /begins with one \//],
   ['a whole URL as path', `${R}.backend.path`, 'http://{city}/', /begins with one \//],
   ['a stray brace', `${R}.backend.path`, '/{city}/}', /stray brace/],
+  ['an optional parameter', `${R}.backend.path`, '/{city?}', /has \{city\?\}: a parameter is written \{city\}/],
+  ['a parameter in two braces', `${R}.backend.path`, '/{{city}}', /has \{\{city\}\}: .* written \{city\}/],
+  ['a parameter in angle brackets', `${R}.backend.path`, '/<int:city>', /has <int:city>: .* written \{city\}/],
+  ['a parameter with a converter', `${R}.backend.path`, '/{city:path}', /does not declare; write \{city\}/],
   ['an unclosed parameter', `${R}.backend.path`, '/{city', /stray brace/],
   ['a parameter without name', `${R}.backend.path`, '/{}', /without a name/],
   ['a parameter in the query', `${R}.backend.path`, '/x?city={city}', /in the query/],

@@ -70,6 +70,7 @@ describe('the keys that the schema calls secret', () => {
       'protocols.acp.idempotency.secret',
       'protocols.acp.idempotency.keys.0.key',
       'payments.x402.rpcUrl',
+      'payments.x402.rpcUrls.0',
       'payments.x402.buyerTokenSecrets.0',
       'payments.x402.facilitator.auth.token',
       'payments.x402.facilitator.auth.keySecret',

@@ -13,6 +13,7 @@ describe('the configured secrets', () => {
         'backend.headers': { 'x-api-key': 'merchant-api-key' },
         storage: { redis: { url: 'redis://user:redis-pass%21word@redis.example:6379' } },
         'payments.x402.rpcUrl': 'https://rpc.example/v3/0123456789abcdef0123?apikey=query-api-key',
+        'payments.x402.rpcUrls': ['https://rpc2.example/v3/second-node-key-0001'],
         'payments.x402.facilitator.auth': { type: 'bearer', token: 'facilitator-token' },
       }),
     );
@@ -24,6 +25,7 @@ describe('the configured secrets', () => {
       'redis-pass!word',
       '0123456789abcdef0123',
       'query-api-key',
+      'second-node-key-0001',
       'facilitator-token',
     ])
       assert.ok(secrets.includes(secret), secret);

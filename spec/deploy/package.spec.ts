@@ -93,7 +93,11 @@ describe('the package', () => {
   it('needs no other package', () => {
     const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
     assert.equal(manifest.dependencies, undefined);
-    assert.deepEqual(Object.keys(manifest.optionalDependencies), ['@foundry-rs/anvil-linux-amd64']);
+    const chains = ['darwin-amd64', 'darwin-arm64', 'linux-amd64', 'linux-arm64', 'win32-amd64'];
+    assert.deepEqual(
+      Object.keys(manifest.optionalDependencies),
+      chains.map((machine) => `@foundry-rs/anvil-${machine}`),
+    );
     assert.equal(manifest.scripts, undefined);
   });
 

@@ -39,7 +39,7 @@ describe('the pod of the development overlay, as processes', () => {
     const config = dev.pick('ConfigMap', 'agent-commerce-gateway-config').data?.['gateway.yaml'] ?? '';
     const token = dev.pick('Secret', 'agent-commerce-gateway-secret').data?.['ADMIN_TOKEN'] ?? '';
     const files = {
-      '/etc/agent-commerce/gateway.yaml': moved(config).replace('https://x402.org/facilitator', facilitator.url),
+      '/etc/agent-commerce/gateway.yaml': moved(config).replace('https://www.x402.org/facilitator', facilitator.url),
       '/run/agent-commerce/ADMIN_TOKEN': Buffer.from(token, 'base64').toString(),
       '/run/agent-commerce/REDIS_URL': redis.url,
       '/opt/merchant/merchant.mjs': moved(dev.pick('ConfigMap', 'market-shop-source').data?.['merchant.mjs'] ?? ''),

@@ -142,7 +142,7 @@ export function filled(text: string, world: LocalWorld, ports: Ports, secrets: s
     .replaceAll(/\b8403\b/g, String(ports.management))
     .replaceAll(/\b3000\b/g, String(ports.merchant))
     .replaceAll('https://api.market-shop.example', base)
-    .replaceAll('https://x402.org/facilitator/', `${facilitatorUrl}/`)
+    .replaceAll('https://www.x402.org/facilitator/', `${facilitatorUrl}/`)
     .replaceAll('GATEWAY RPC', `${base} ${rpcUrl}`)
     .replaceAll('TOKEN=…', `TOKEN=${adminToken}`)
     .replaceAll('RPC=…', `RPC=${rpcUrl}`)

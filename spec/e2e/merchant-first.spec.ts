@@ -73,15 +73,15 @@ describe('a merchant that is away around a settlement', () => {
   it('shows in readiness as a warning, in the metrics and in the log', async () => {
     const status = async (): Promise<unknown> => {
       const ready = await fetch(`${testbed.gateway.url}/ready`);
-      const { adapters } = (await ready.json()) as { readonly adapters: readonly unknown[] };
-      return [ready.status, adapters[0]];
+      const { backend } = (await ready.json()) as { readonly backend: unknown };
+      return [ready.status, backend];
     };
-    const degraded = async (): Promise<unknown> =>
-      (await scrape(testbed.gateway.managementUrl)).get('acg_adapter_degraded{cause="backend"}');
+    const warned = async (): Promise<unknown> =>
+      (await scrape(testbed.gateway.managementUrl)).get('acg_component_status{component="backend"}');
     const logged = (text: string): boolean => testbed.gateway.logLines.some((line) => line.includes(`"${text}`));
     assert.deepEqual(
-      [await status(), await reachable(), await degraded()],
-      [[200, { name: 'http', status: 'pass' }], 1, 0],
+      [await status(), await reachable(), await warned()],
+      [[200, { name: 'backend', status: 'pass' }], 1, 0],
     );
     await testbed.backend.stop();
     failure(
@@ -89,12 +89,12 @@ describe('a merchant that is away around a settlement', () => {
       503,
       'GATEWAY_BUSY',
     );
-    assert.deepEqual(await status(), [200, { name: 'http', status: 'warn', detail: 'adapter-degraded' }]);
-    assert.deepEqual([await reachable(), await degraded()], [0, 1]);
+    assert.deepEqual(await status(), [200, { name: 'backend', status: 'warn', detail: 'backend-unreachable' }]);
+    assert.deepEqual([await reachable(), await warned()], [0, 1]);
     assert.ok(logged('the backend cannot be reached'));
     await back();
     while ((await reachable()) !== 1) await pause(20);
-    assert.deepEqual([await status(), await degraded()], [[200, { name: 'http', status: 'pass' }], 0]);
+    assert.deepEqual([await status(), await warned()], [[200, { name: 'backend', status: 'pass' }], 0]);
     assert.ok(logged('the backend can be reached'));
   });
 

@@ -19,7 +19,7 @@ describe('a gateway on Base Sepolia', () => {
     const { payments } = baseSepolia() as { readonly payments: { readonly x402: object } };
     gateway = await openGateway({
       chain: NO_CHAIN,
-      backendUrl: 'http://127.0.0.1:1',
+      backendUrl: 'http://127.0.0.1:9',
       facilitator: { mode: 'remote', url: 'http://127.0.0.1:1' },
       overrides: {
         payments: { x402: { ...payments.x402, currency: CURRENCY, rpcUrl: undefined } },

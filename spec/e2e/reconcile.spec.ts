@@ -136,7 +136,10 @@ describe('a call that its merchant failed', () => {
     const proof = await testbed.proof('failing_post', { status: 500 });
     const first = await bring(testbed.gateway, 'failing_post', { status: 500 }, { proof });
     failure(first, 502, 'BACKEND_ERROR');
-    const { payment } = await openReceipt(first.requestId, { backendErrorCode: 'BACKEND_ERROR' });
+    const { payment } = await openReceipt(first.requestId, {
+      backendErrorCode: 'backend_status_500',
+      backendPath: '/fail/{status}',
+    });
     dayPasses(path, payment?.replayKey ?? '');
     const due = await openReceipt(first.requestId, { refundDue: true });
     assert.deepEqual(

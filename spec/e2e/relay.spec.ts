@@ -188,7 +188,9 @@ describe('what the merchant answers reaches the agent', () => {
       assert.equal(summary.status, 'settled');
       const receipt = await receiptWhen(testbed.gateway, requestId, false);
       assert.equal(receipt.backendStatus, details['status'] ?? 0);
-      assert.equal(receipt.metadata?.backendErrorCode, 'BACKEND_ERROR');
+      const { status, reason = `backend_status_${status}` } = details;
+      assert.equal(receipt.metadata?.backendErrorCode, reason === 'transport' ? 'reset' : reason);
+      assert.ok(receipt.metadata?.backendPath?.startsWith('/'));
       const events = await eventsUntil(testbed.gateway, requestId, 'backend.failed');
       assert.deepEqual(
         events.map((event) => event.type),
@@ -264,7 +266,7 @@ describe('what the merchant answers reaches the agent', () => {
       const written = await receiptWhen(testbed.gateway, requestId, false);
       return written.backendStatus === 0 ? undefined : written;
     }, 'the receipt with the status of the backend');
-    assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'CLIENT_GONE']);
+    assert.deepEqual([receipt.backendStatus, receipt.metadata?.backendErrorCode], [200, 'client_gone']);
 
     const before = await testbed.income();
     const called = testbed.backend.requests.filter(({ url }) => url.startsWith('/held')).length;

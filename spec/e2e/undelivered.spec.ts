@@ -57,7 +57,7 @@ describe('a buyer that leaves while the merchant works', () => {
     backend.release();
     return eventually(async () => {
       const receipt = await receiptWhen(gateway, requestId, false);
-      return receipt.metadata?.backendErrorCode === 'CLIENT_GONE' ? receipt : undefined;
+      return receipt.metadata?.backendErrorCode === 'client_gone' ? receipt : undefined;
     }, 'the delivery to be given up');
   };
 
@@ -165,6 +165,9 @@ describe('a merchant that fails after the payment', () => {
       [open?.requestId, open?.payment?.payer, open?.payment?.amount, open?.payment?.externalReference],
       [answer.requestId, testbed.buyer.address.toLowerCase(), '0.001', answer.payment?.transaction],
     );
-    assert.deepEqual([open?.delivered, open && metadataOf(open)], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
+    assert.deepEqual(
+      [open?.delivered, open && metadataOf(open)],
+      [false, { backendErrorCode: 'backend_status_500', backendPath: '/fail/{status}' }],
+    );
   });
 });

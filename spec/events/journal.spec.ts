@@ -32,6 +32,17 @@ describe('the journal of a call', () => {
     ]);
   });
 
+  it('says in the request how a call ended that became nothing else', () => {
+    for (const more of [false, true]) {
+      const { sent, journal: pages } = journal();
+      pages.record('resource.requested');
+      if (more) pages.record('payment.rejected');
+      pages.refused('GATEWAY_BUSY', 'backend_unreachable');
+      const told = { code: 'GATEWAY_BUSY', reason: 'backend_unreachable' };
+      assert.deepEqual([sent[0]?.status, sent[0]?.data], more ? [undefined, undefined] : ['error', told]);
+    }
+  });
+
   it('has in each event the call id, if it is known', () => {
     const sent: EventDraft[] = [];
     const sink = { push: (event: EventDraft) => void sent.push(event), withdraw: () => [] };

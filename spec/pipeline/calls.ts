@@ -65,6 +65,7 @@ export function scriptedMandates(
 const challengeWith = (body: string): Challenge => ({
   body,
   header: '',
+  leftOut: [],
   document: '',
   terse: { document: '', tokenOnly: '' },
   authorization: undefined,

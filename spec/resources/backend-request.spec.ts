@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { BackendRequest } from '../../src/backend/exchange.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { MAX_TARGET_LENGTH } from '../../src/resources/backend-request.ts';
-import { object, resourceOf } from './resources.ts';
+import { catalogueOf, object, resourceOf } from './resources.ts';
 
 const text = { type: 'string' };
 const any = object({}, { additionalProperties: true });
@@ -186,6 +186,43 @@ describe('the request of an input', () => {
         [['$.a', 'query']],
       );
     });
+  const integer = { type: 'integer' };
+  const NULLABLE: Readonly<Record<string, object>> = {
+    'a list of types': { type: ['integer', 'null'] },
+    anyOf: { anyOf: [integer, { type: 'null' }], title: 'N', default: null },
+    oneOf: { oneOf: [{ const: null }, integer] },
+    'an enum': { enum: [7, null] },
+    'a type and an enum': { type: ['integer', 'null'], enum: [7, null] },
+  };
+  for (const [title, n] of Object.entries(NULLABLE)) {
+    it(`has nothing of an optional null in query or form that ${title} allows`, () => {
+      const schema = object({ q: text, n });
+      const form = { contentType: 'application/x-www-form-urlencoded' };
+      assert.equal(built(schema, { method: 'GET', path: '/x' }, { q: 'x', n: null }).path, '/x?q=x');
+      assert.equal(built(schema, { method: 'GET', path: '/x' }, { q: 'x', n: 7 }).path, '/x?q=x&n=7');
+      assert.equal(body(built(schema, form, { q: 'x', n: null })), 'q=x');
+      assert.equal(body(built(schema, {}, { q: 'x', n: null })), '{"q":"x","n":null}');
+    });
+    it(`cannot have a null that ${title} allows in the path, nor where it is required`, () => {
+      for (const path of ['/x/{n}', '/x']) {
+        const schema = object({ n }, { required: ['n'] });
+        const resource = resourceOf(schema, { method: 'GET', path });
+        const prepared = resource.prepare({ n: null }, undefined);
+        assert.ok(!prepared.ok && prepared.problems.every((problem) => problem.path === '$.n'));
+        assert.ok(resource.prepare({ n: 7 }, undefined).ok);
+        // The published schema says what the check says.
+        const [listed] = catalogueOf(schema, { method: 'GET', path }).listed;
+        assert.ok(!JSON.stringify(listed?.inputSchema).includes('null'));
+      }
+    });
+  }
+  it('has null as JSON text, and what was bought keeps it', () => {
+    const schema = object({ n: { type: ['integer', 'null'] } });
+    const json = { method: 'GET', path: '/x', inputBindings: { query: ['n'], styles: { n: 'json' } } };
+    assert.equal(built(schema, json, { n: null }).path, '/x?n=null');
+    const prepared = resourceOf(schema, { method: 'GET' }).prepare({ n: null }, undefined);
+    assert.deepEqual(prepared.ok && prepared.input, { n: null });
+  });
   it('has no body when explicit bindings name none', () =>
     assert.equal(built(object({ a: text }), { inputBindings: { query: ['a'] } }, { a: 'x' }).body, undefined));
   it('has the configured headers', () =>

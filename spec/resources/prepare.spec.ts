@@ -53,6 +53,20 @@ describe('input is enforced before anything is paid', () => {
       { path: '$.a', message: 'is not a property of this input', keyword: 'additionalProperties' },
     ]);
   });
+
+  const pair = [{ type: 'number' }, text];
+  for (const [title, tuple, taken, refused] of [
+    ['closed', { prefixItems: pair, items: false }, [[], [1], [1, 'x']], [['x'], [1, 'x', 2], [1, 2]]],
+    ['open', { prefixItems: pair }, [[], [1, 'x', {}]], [['x'], [1, 2]]],
+    ['with a rest', { prefixItems: pair, items: text, minItems: 1 }, [[1], [1, 'x', 'y']], [[], [1, 'x', 2]]],
+    ['closed otherwise', { prefixItems: pair, unevaluatedItems: false }, [[1, 'x']], [[1, 'x', 'y']]],
+    ['of exact length', { prefixItems: pair, minItems: 2, maxItems: 2 }, [[1, 'x']], [[1], [1, 'x', 2]]],
+  ] as const)
+    it(`a tuple that is ${title}`, () => {
+      const isTaken = (value: unknown) => problemsOf(a({ type: 'array', ...tuple }), { a: value }).length === 0;
+      assert.deepEqual([taken.every(isTaken), refused.some(isTaken)], [true, false]);
+    });
+
   it('lists every problem of a small input, and at most 20', () => {
     const schema = a(list(text));
     assert.equal(problemsOf(schema, { a: [1, 'x', 2, 3] }).length, 3);

@@ -7,7 +7,7 @@ import release from '../../package.json' with { type: 'json' };
 import discoverySchema from '../../schemas/discovery.schema.json' with { type: 'json' };
 import resourceSchema from '../../schemas/resource.schema.json' with { type: 'json' };
 import { compileCatalogue } from '../../src/resources/catalogue.ts';
-import { type AdapterHealths, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
+import { type AdapterHealths, discoveryDocument, HEALTH_REFRESH_MS } from '../../src/resources/discovery.ts';
 import type { StaticDocument } from '../../src/resources/static-document.ts';
 import { load } from '../config/document/document.ts';
 import { asking, CHECKOUT_PEM, PROVIDER } from '../config/sections/ap2.ts';
@@ -128,6 +128,17 @@ describe('GET /.well-known/agent-commerce', () => {
     const unsupported = provider?.['unsupported'] as string[];
     for (const name of ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'])
       assert.ok(unsupported.includes(name), name);
+  });
+  it('names what of x402 the configuration chooses', () => {
+    const signing = { offers: true };
+    const listed = secretive.resources.map((resource) => ({ ...resource, bazaar: { example: {} } }));
+    const chosen = parsed(discoveryDocument({ ...secretive, signing, resources: listed }, START)({}));
+    const [provider] = chosen['paymentProviders'] as { capabilities: string[]; unsupported: string[] }[];
+    for (const name of ['bazaar', 'signed-offers', 'signed-receipts']) {
+      assert.ok(provider?.capabilities.includes(name), name);
+      assert.ok(!provider?.unsupported.includes(name), name);
+    }
+    assert.ok(provider?.unsupported.includes('settle-after-answer'));
   });
   it('lists the mounted adapters only', () => {
     assert.deepEqual(

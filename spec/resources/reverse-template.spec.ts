@@ -54,6 +54,19 @@ function inputOf(read: ReadInput): unknown {
 describe('the input that an address holds', () => {
   const read = reader(REPORT);
 
+  for (const [title, optional] of Object.entries({
+    'FastAPI writes Optional': { anyOf: [{ type: 'integer' }, { type: 'null' }], title: 'N' },
+    'types are listed': { type: ['integer', 'null'] },
+    'OpenAPI 3.0 is nullable': { type: ['integer', 'null'], enum: [7, null] },
+    'a list is optional': { anyOf: [{ type: 'array', items: { type: 'integer' } }, { type: 'null' }] },
+  }))
+    it(`is read where ${title}`, () => {
+      const optionals = reader({ backend: backendOf('/x'), inputSchema: schemaOf({ n: optional }) });
+      const read = inputOf(optionals('/x?n=7')) as { n: unknown };
+      assert.deepEqual([read.n].flat(), [7]);
+      assert.deepEqual(inputOf(optionals('/x')), {});
+    });
+
   for (const [target, input] of [
     ['/reports/Berlin', { city: 'Berlin' }],
     ['/reports/Z%C3%BCrich?days=7&full=true&factor=1.5', { city: 'Zürich', days: 7, full: true, factor: 1.5 }],

@@ -19,6 +19,7 @@ for (const app of ['agents', 'management'] as const)
       };
       const ready = {
         store: PASSED('sqlite'),
+        backend: PASSED('backend'),
         adapters: ['http', 'mcp', 'a2a', 'acp'].map(PASSED),
         paymentProviders: [PASSED('x402')],
         authorizationProviders: [],

@@ -6,6 +6,7 @@ import { mergeReadiness, mergeRouting } from '../../src/workers/merge-readiness.
 const GOOD: Readiness = {
   ready: true,
   store: { name: 'redis', status: 'pass' },
+  backend: { name: 'backend', status: 'pass' },
   adapters: [
     { name: 'http', status: 'pass' },
     { name: 'mcp', status: 'pass' },

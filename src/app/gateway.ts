@@ -45,6 +45,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { soldTargets } from './app-probe-guard.ts';
 import { callShortcut } from './call-shortcut.ts';
 import type { Exchanges } from './exchanges.ts';
+import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import { managementApp } from './management.ts';
 import { mountAdapters, mountSaleInPlace, preflightInPlace } from './mount-adapters.ts';
@@ -179,7 +180,7 @@ function openGeneration(config: GatewayConfig, process: Process, before?: Genera
   const checkouts = process.acp?.service(config, ingressGuards);
   const tokens = openBuyerTokens(config, process.store.secrets, before?.tokens);
   const signing = openSigning(config, process.log);
-  const offers = compileOffers(config, tokens, catalogue.bazaar, signing?.offers);
+  const offers = compileOffers({ ...config, headRoom: headRoom(config) }, tokens, catalogue.bazaar, signing?.offers);
   const mandates = process.mandateOpener.open(config, before?.mandates);
   const mandateService = mandates?.service;
   const { clientOf } = ingressGuards;

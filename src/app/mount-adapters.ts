@@ -23,12 +23,13 @@ import { allowOnly } from '../server/http/target.ts';
 import type { AnswerBudget } from '../server/load-shedding/answer-budget.ts';
 import type { Store } from '../store/port/store.ts';
 import { INVOKE_PATH } from './call-shortcut.ts';
+import { headRoom } from './head-room.ts';
 import type { IngressGuards } from './ingress-guards.ts';
 import type { AcpService } from './open-acp.ts';
 
 /** What the adapters are made from. */
 interface AdapterParts {
-  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend'>;
+  readonly config: Pick<GatewayConfig, 'protocols' | 'merchant' | 'backend' | 'server' | 'limits'>;
   readonly catalogue: Catalogue;
   readonly offers: Offers;
   readonly store: Pick<Store, 'tasks' | 'secrets'>;
@@ -83,7 +84,7 @@ export function mountAdapters(
     agents.all(paths, allowOnly('POST'));
     mounts.push({ paths, handlers });
   };
-  if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter());
+  if (http.enabled) mount('http', [INVOKE_PATH], httpAdapter(headRoom(config).plain));
   if (loadedAdapters.mcp !== undefined)
     mount('mcp', withSlash(mcp.mountPath), loadedAdapters.mcp.mcpAdapter({ catalogue, merchant, version, budget }));
   if (loadedAdapters.a2a !== undefined) {
@@ -112,7 +113,10 @@ function withSlash(path: string): string[] {
 export function mountSaleInPlace(agents: Router, parts: AdapterParts, purchase: readonly RequestHandler[]): void {
   const { config, catalogue, offers, ingressGuards } = parts;
   const { originHeaders } = config.backend;
-  const adapter = originAdapter({ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl });
+  const adapter = originAdapter({
+    ...{ catalogue, offers, originHeaders, publicBaseUrl: config.merchant.publicBaseUrl },
+    room: headRoom(config).plain,
+  });
   const sale = Router();
   sale.use([...ofChannel('origin', [...ingressGuards.entrance, adapter]), ...purchase]);
   agents.use(onlyInPlace(sale));

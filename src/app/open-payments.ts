@@ -321,11 +321,11 @@ function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, ev
 /** How what was bought is delivered of a resource that is in the configuration no more. */
 function removedDeliverable(method: BackendRequest['method'] | undefined, removed: RemovedBackend): Deliverable {
   return method === undefined
-    ? { ...removed, repeatable: false }
+    ? { ...removed, path: '', repeatable: false }
     : deliverable({ backend: backendOfRemoved(method, removed) });
 }
 
 function deliverable({ backend }: Pick<Resource | ResourceConfig, 'backend'>): Deliverable {
-  const { timeoutMs, maxResponseBytes, headers } = backend;
-  return { repeatable: isRepeatable(backend), timeoutMs, maxResponseBytes, headers };
+  const { path, timeoutMs, maxResponseBytes, headers } = backend;
+  return { path, repeatable: isRepeatable(backend), timeoutMs, maxResponseBytes, headers };
 }

@@ -185,7 +185,6 @@ export function startMonitoring(parts: GatewayParts, process: Process, present: 
     fence,
     monitor,
     loadedAtMs: () => present().loadedAtMs,
-    degraded: { bypass: exposed, backend: () => !backend.reachable() },
     tracing,
     waiting: { event: () => events.waiting(), receipt: () => receipts.waiting() },
     unreadable: () => store.unreadable?.() ?? {},

@@ -18,8 +18,6 @@ interface ProcessFacts {
   readonly lifecycle: Pick<Lifecycle, 'draining' | 'state'>;
   readonly fence: Pick<Fence, 'up' | 'facts'>;
   readonly monitor: Pick<Monitor, 'readiness'>;
-  /** Why the first adapter warns: the backend can be called past the gateway, or not at all. */
-  readonly degraded: Readonly<Record<'bypass' | 'backend', () => boolean>>;
   readonly tracing: Pick<Tracing, 'lost'>;
   /** Entries that wait for the store. */
   readonly waiting: Readonly<Record<'event' | 'receipt', () => number>>;
@@ -43,19 +41,7 @@ function positionOf(lifecycle: ProcessFacts['lifecycle'], fence: ProcessFacts['f
 }
 
 export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFacts): void {
-  const {
-    lifecycle,
-    fence,
-    monitor,
-    degraded,
-    tracing,
-    waiting,
-    unreadable,
-    stream,
-    loadShedding,
-    budget,
-    loadedAtMs,
-  } = facts;
+  const { lifecycle, fence, monitor, tracing, waiting, unreadable, stream, loadShedding, budget, loadedAtMs } = facts;
   gauge({
     name: 'acg_build_info',
     help: 'Always 1; the release is in the label.',
@@ -100,20 +86,14 @@ export function showProcessGauges({ gauge, counter }: Metrics, facts: ProcessFac
     help: 'What /ready says of each component: 0 pass, 1 warn, 2 fail. The cause is in the log line "health".',
     label: 'component',
     async read() {
-      const { store, adapters, paymentProviders, authorizationProviders } = await monitor.readiness();
+      const { store, backend, adapters, paymentProviders, authorizationProviders } = await monitor.readiness();
       return Object.fromEntries(
-        [store, ...adapters, ...paymentProviders, ...authorizationProviders].map(({ name, status }) => [
+        [store, backend, ...adapters, ...paymentProviders, ...authorizationProviders].map(({ name, status }) => [
           name,
           STATUS[status],
         ]),
       );
     },
-  });
-  gauge({
-    name: 'acg_adapter_degraded',
-    help: '1 for each cause that makes /ready warn of its first adapter. bypass: see acg_merchant_exposed; backend: acg_backend_reachable.',
-    label: 'cause',
-    read: () => ({ bypass: degraded.bypass() ? 1 : 0, backend: degraded.backend() ? 1 : 0 }),
   });
   gauge({
     name: 'acg_waiting_entries',

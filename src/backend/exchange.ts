@@ -115,6 +115,25 @@ type StatusOutcome =
   /** The backend did not deliver; the caller learns the status, nothing else. */
   | { readonly kind: 'fail' };
 
+/** Why no answer came to a call: a status, a reason of the exchange, or a redirect. */
+export function failureCode({ status, reason }: { readonly status: number; readonly reason?: string }): string {
+  return reason === undefined ? `backend_status_${status}` : reason === 'transport' ? 'reset' : reason;
+}
+
+/** Why the backend did not deliver, for the log: the caller learns less. */
+export class Undeliverable extends Error {
+  readonly code: string;
+  /** Method and path template. */
+  readonly operation: string;
+
+  constructor(code: string, { method, path }: { readonly method: string; readonly path: string }, cause?: unknown) {
+    super(`${method} ${path} of the backend failed: ${code}`, { cause });
+    this.name = 'Undeliverable';
+    this.code = code;
+    this.operation = `${method} ${path}`;
+  }
+}
+
 /** The class of a status that fails a call, as `details.reason` and lists state it. */
 export function statusClass(status: number): string {
   return status >= 500 ? 'backend_5xx' : 'backend_4xx';

@@ -81,10 +81,10 @@ async function partsOf(config: GatewayConfig, catalogue: Catalogue): Promise<rea
 }
 
 async function paymentParts(x402: X402Config): Promise<readonly Part[]> {
-  const { facilitator, rpcUrl, mode } = x402;
+  const { facilitator, rpcUrls, mode } = x402;
   const endpoints = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
-  const peers = [...(rpcUrl === undefined ? [] : [rpcUrl]), ...endpoints.map(({ url }) => `${url}/supported`)];
-  const chain = rpcUrl === undefined ? undefined : (await import('./doctor/chain.ts')).checkChain(x402, rpcUrl);
+  const peers = [...rpcUrls, ...endpoints.map(({ url }) => `${url}/supported`)];
+  const chain = rpcUrls.length === 0 ? undefined : (await import('./doctor/chain.ts')).checkChain(x402);
   // A local chain makes blocks of any time.
   const blocks = chain === undefined || mode === 'local' ? {} : { newestBlockMs: chain.newestBlockMs };
   return [

@@ -72,9 +72,9 @@ async function reconcile(args: ReconcileArgs): Promise<void> {
   if (!args.fromChain) throw new UsageError('say from where: reconcile --from-chain');
   const since = args.since === undefined ? undefined : readSince(args.since);
   const config = loadConfig({ path: args.config, env: process.env });
-  const node = chainOf(config);
-  await withStoreAndNode(config, node, ({ store, rpc }) =>
-    rebuild({ config, x402: node.x402, rpc, store, since, write: !args.dryRun }),
+  const x402 = chainOf(config);
+  await withStoreAndNode(config, x402, ({ store, rpc }) =>
+    rebuild({ config, x402, rpc, store, since, write: !args.dryRun }),
   );
 }
 
@@ -214,11 +214,10 @@ function pricesOf({ resources }: GatewayConfig): readonly Price[] {
 }
 
 /** @throws ConfigError when there is no chain to ask */
-function chainOf({ x402 }: GatewayConfig): { readonly x402: X402Config; readonly rpcUrl: string } {
+function chainOf({ x402 }: GatewayConfig): X402Config {
   if (x402 === undefined)
     throw new ConfigError([{ path: 'payments.x402', message: 'is missing: without it nothing was ever paid' }]);
-  const { rpcUrl } = x402;
-  if (rpcUrl !== undefined) return { x402, rpcUrl };
+  if (x402.rpcUrls.length > 0) return x402;
   const message = 'is missing: receipts are rebuilt from the logs of the chain, through a node of the network';
   throw new ConfigError([{ path: 'payments.x402.rpcUrl', message }]);
 }

@@ -1,7 +1,8 @@
 /** What commands open that work on the store beside the gateways, with the chain at hand. */
 
 import { requireAsset } from '../payments/x402/chain/asset-check.ts';
-import { createRpc, type Rpc } from '../payments/x402/chain/rpc.ts';
+import type { Rpc } from '../payments/x402/chain/rpc.ts';
+import { openNodes } from '../payments/x402/open-node.ts';
 import type { X402Config } from '../payments/x402/wire/settings.ts';
 import type { Store } from '../store/port/store.ts';
 import { type StoreSettings, withStore } from './with-store.ts';
@@ -12,10 +13,10 @@ import { type StoreSettings, withStore } from './with-store.ts';
  */
 export async function withStoreAndNode(
   config: StoreSettings,
-  { x402, rpcUrl }: { readonly x402: X402Config; readonly rpcUrl: string },
+  x402: X402Config,
   work: (opened: { readonly store: Store; readonly rpc: Rpc }) => Promise<void>,
 ): Promise<void> {
-  const rpc = createRpc(rpcUrl);
+  const { rpc } = openNodes(x402);
   try {
     await requireAsset(rpc, x402);
     await withStore(config, (store) => work({ store, rpc }));

@@ -1,6 +1,7 @@
 /** `acg validate`: reads the configuration as the start does, and prints what it means. */
 
 import type { Command } from 'commander';
+import { headWarnings } from '../app/head-room.ts';
 import { routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
@@ -38,7 +39,7 @@ async function validate(args: { readonly config?: string; readonly probe?: boole
     config.backend.passthrough === undefined
       ? ''
       : `; unread bodies that pass: at most ${memoryOfRelays(maxPassthrough + maxUpgrades)} MB`;
-  const warnings = [...configWarnings(config), ...routeWarnings(config)];
+  const warnings = [...configWarnings(config), ...routeWarnings(config), ...headWarnings(config, catalogue)];
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   process.stdout.write(
     `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}${relays}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,

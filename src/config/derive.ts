@@ -48,6 +48,8 @@ export function deriveConfig(
   const server = deriveServer(document, engine, problems);
   const management = deriveManagement(document, problems);
   const backend = deriveBackend(document, problems);
+  if (merchant && server && management && backend)
+    checkBackend(document.backend.baseUrl, [server.port, management.port], merchant.publicBaseUrl, problems);
   const keys = storageKeys(document, problems);
   const storage = deriveStorage(document, keys, problems);
   const payments = derivePayments(document, engine, fromFile, problems);
@@ -85,6 +87,14 @@ export function deriveConfig(
     limits: deriveLimits(document),
     processes: 1,
   };
+}
+
+/** Refuses a gateway as its own backend: each call would call it again. */
+function checkBackend(baseUrl: string, ports: readonly number[], publicBaseUrl: string, problems: ProblemList): void {
+  const { origin, port, protocol } = new URL(baseUrl);
+  const own = isLoopbackUrl(baseUrl) && ports.includes(Number(port || (protocol === 'https:' ? 443 : 80)));
+  if (own || origin === new URL(publicBaseUrl).origin)
+    problems.add('backend.baseUrl', "must be your service's address: this one is the gateway's own");
 }
 
 /**

@@ -24,6 +24,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'server.allowedOrigins': 'reload',
   'server.allowedHosts': 'reload',
   'server.trustProxy': 'reload',
+  'server.maxHeadBytes': 'reload',
   // Each worker has its share of every limit from its start.
   'server.workers': 'restart',
   management: 'restart',
@@ -98,6 +99,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'payments.x402.payTo': 'restart',
   'payments.x402.maxTimeoutSeconds': 'reload',
   'payments.x402.rpcUrl': 'restart',
+  'payments.x402.rpcUrls': 'restart',
   'payments.x402.allowMainnet': 'restart',
   'payments.x402.localSignatureCheck': 'restart',
   'payments.x402.confirm': 'restart',

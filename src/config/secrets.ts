@@ -23,7 +23,7 @@ export function secretsOf(config: GatewayConfig): readonly string[] {
     ...pemSecrets(protocols.a2a.signingKey),
     ...pemSecrets(authorization.ap2?.checkout.signingKey),
     ...pemSecrets(signing?.key),
-    ...(x402?.rpcUrl === undefined ? [] : urlSecrets(x402.rpcUrl)),
+    ...(x402?.rpcUrls ?? []).flatMap(urlSecrets),
     ...(x402 === undefined ? [] : [...x402.buyerTokenSecrets, ...facilitatorSecrets(x402.facilitator)]),
   ];
   return [...new Set(found)].filter((secret) => secret.length >= SHORTEST_SECRET);

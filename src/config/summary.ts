@@ -15,9 +15,9 @@ export function mandatesSummary({
 /** What happens to a payment that the chain shows and the store has lost. */
 export function storeLossSummary({ x402 }: Pick<GatewayConfig, 'x402'>): string {
   if (x402 === undefined) return 'no payments';
-  const { onStoreLoss, payToExclusive, rpcUrl, facilitator } = x402;
+  const { onStoreLoss, payToExclusive, rpcUrls, facilitator } = x402;
   if (onStoreLoss === 'refuse') return 'refused with 409 (onStoreLoss: refuse)';
-  if (rpcUrl === undefined) return 'refused with 409, because there is no rpcUrl to ask the chain through';
+  if (rpcUrls.length === 0) return 'refused with 409, because there is no rpcUrl to ask the chain through';
   if (payToExclusive) return 'delivered once, because payTo is this store’s alone (payToExclusive: true)';
   const advice =
     'a merchant with one store, who sells nothing else for this payTo, sets payments.x402.payToExclusive: true';

@@ -1,7 +1,11 @@
 /** What an operator should know about an accepted configuration, for the log and `acg validate`. */
 
 import type { DeploymentMode, FacilitatorEndpoint } from '../payments/x402/wire/settings.ts';
-import { publishedPatternWarnings } from '../resources/check.ts';
+import { memberPath } from '../problems/problem.ts';
+import { publishedPatternWarnings, unsentInput } from '../resources/check.ts';
+import type { ResourceConfig } from '../resources/settings.ts';
+import { staysWhole, toolInput, toolNames } from '../resources/tool-form.ts';
+import { routerNotation } from '../resources/url-template.ts';
 import type { GatewayConfig } from './document/config.ts';
 import { isLoopbackUrl } from './document/endpoints.ts';
 import { STRONG_TOKEN_LENGTH } from './document/secret-uses.ts';
@@ -11,8 +15,6 @@ import { MAKE_A_KEY, OLD_SEALING_KEYS, SEALING_KEYS } from './sections/sealing.t
 const TESTNET_FACILITATOR = 'x402.org';
 /** The host of Coinbase's facilitator. */
 const CDP_HOST = 'api.cdp.coinbase.com';
-/** Longest tool name that common model interfaces take, characters. */
-const TOOL_NAME_LENGTH = 64;
 /** Fillings of the two operator tokens that are probably a mistake. */
 const ROTATION_WARNINGS = {
   none: [],
@@ -29,22 +31,23 @@ const ROTATION_WARNINGS = {
 export function configWarnings(config: GatewayConfig): readonly string[] {
   const { server, protocols, resources } = config;
   const weak = server.adminTokens.some((token) => token.length < STRONG_TOKEN_LENGTH);
-  const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp')).map(({ id }) => id);
-  const longNames = tools.filter((id) => id.length > TOOL_NAME_LENGTH);
+  const tools = resources.filter(({ exposedVia }) => exposedVia.includes('mcp'));
   const noSkill = protocols.a2a.enabled && !resources.some(({ exposedVia }) => exposedVia.includes('a2a'));
   return [
     ...(weak ? [`server.adminToken: shorter than ${STRONG_TOKEN_LENGTH} characters; use a long random token`] : []),
     ...ROTATION_WARNINGS[server.rotation],
-    ...longNames.map(
-      (id) =>
-        `resources.${id}: longer than the ${TOOL_NAME_LENGTH} characters many models can call; rename it or take mcp out of expose`,
-    ),
+    ...toolWarnings(tools),
     ...(protocols.mcp.enabled && tools.length === 0
       ? ['protocols.mcp: enabled, but no resource has mcp under expose; the list of tools is empty']
       : []),
     ...resources.flatMap((resource) =>
       publishedPatternWarnings(resource).map(({ path, message }) => `resources.${resource.id}.${path}: ${message}`),
     ),
+    ...resources.flatMap(unsentWarnings),
+    ...resources.flatMap(({ id, backend }) => {
+      const notation = routerNotation(backend.path);
+      return notation === undefined ? [] : [`${memberPath('resources', id)}.backend.path: ${notation}`];
+    }),
     ...paymentWarnings(config),
     ...mandateWarnings(config),
     ...checkoutWarnings(config),
@@ -54,16 +57,53 @@ export function configWarnings(config: GatewayConfig): readonly string[] {
   ];
 }
 
+/** Warns of input that a buyer pays for and the backend never sees. */
+function unsentWarnings(resource: ResourceConfig): readonly string[] {
+  const unsent = unsentInput(resource);
+  if (unsent.length === 0) return [];
+  const at = `${memberPath('resources', resource.id)}.backend.inputBindings`;
+  return [`${at}: sends ${unsent.join(', ')} nowhere; name each under query or body, or remove it from inputSchema`];
+}
+
+/** Warns where tools differ from their resources, because the APIs of models take less. */
+function toolWarnings(tools: readonly ResourceConfig[]): readonly string[] {
+  const names = toolNames(tools.map(({ id }) => id));
+  return tools.flatMap(({ id, inputSchema }) => {
+    const name = names.get(id) ?? id;
+    const { renamed, combinators } = toolInput(inputSchema ?? {});
+    const [property, ...more] = [...renamed].map(([theirs, safe]) => `${theirs} is ${safe}`);
+    const at = memberPath('resources', id);
+    const stays = staysWhole(inputSchema ?? {});
+    return [
+      ...(name === id
+        ? []
+        : [`${at}: its MCP tool is called ${name}, because models take at most 64 letters, digits, _ and -`]),
+      ...(property === undefined
+        ? []
+        : [
+            `${at}.inputSchema: other names over MCP, because models take at most 64 letters, digits, _, . and -: ${[property, ...more].join(', ')}`,
+          ]),
+      ...(combinators.length === 0
+        ? []
+        : [
+            stays
+              ? `${at}.inputSchema: has ${combinators.join(', ')} on its top level, for which models' APIs refuse all tools of a host; to have the MCP tool without, write no $schema and no reference into them`
+              : `${at}.inputSchema: its MCP tool has no ${combinators.join(', ')} on the top level, for which models' APIs refuse all tools of a host; calls are checked with it all the same`,
+          ]),
+    ];
+  });
+}
+
 /** Warns of facilitators, nodes and addresses that are accepted and seldom meant. */
 function paymentWarnings({ merchant, x402 }: GatewayConfig): readonly string[] {
   if (x402 === undefined) return [];
-  const { facilitator, rpcUrl, mode } = x402;
+  const { facilitator, rpcUrls, mode } = x402;
   const asked = facilitator.mode === 'remote' ? [facilitator, ...facilitator.fallbacks] : [];
   return [
     ...asked.flatMap((one, place) =>
       facilitatorWarnings(one, `payments.x402.facilitator${place === 0 ? '' : `.fallbacks[${place - 1}]`}`, mode),
     ),
-    ...(rpcUrl !== undefined && isInClear(rpcUrl)
+    ...(rpcUrls.some(isInClear)
       ? ['payments.x402.rpcUrl: plain http, so answers about payments can be changed on the way; use https']
       : []),
     ...(isInClear(merchant.publicBaseUrl)

@@ -33,6 +33,8 @@ export interface Journal {
   putBack(events: readonly EventDraft[]): void;
   /** Sends the waiting events to the batched feed. */
   flush(): void;
+  /** The same for a call that was refused: where no event tells more, its request does. */
+  refused(code: string, reason: string | undefined): void;
 }
 
 /** Opens the journal of one call. `now`: Unix milliseconds. */
@@ -47,7 +49,7 @@ export function openJournal(
   now: () => number = Date.now,
 ): Journal {
   let waiting: EventDraft[] = [];
-  return {
+  const journal: Journal = {
     record(type, facts) {
       const { requestId, callId, resourceId, adapter } = call;
       const at = isoTime(now());
@@ -73,5 +75,12 @@ export function openJournal(
       for (const event of waiting) sink.push(event);
       waiting = [];
     },
+    refused(code, reason) {
+      const last = waiting.at(-1);
+      const data = reason === undefined ? { code } : { code, reason };
+      if (last?.type === 'resource.requested') waiting[waiting.length - 1] = { ...last, status: 'error', data };
+      journal.flush();
+    },
   };
+  return journal;
 }

@@ -46,13 +46,17 @@ export interface Worthless {
   readonly transaction?: string;
 }
 
+/** Why a settlement that was begun is given up. */
+type WithdrawnFor = 'relayer_unfunded' | 'provider_unavailable';
+
 /**
  * Nothing of this payment is on its way: each node that was asked to send a transaction of it
  * answered readably that it keeps nothing of it, and nothing else was tried. `transaction` is the
- * last one that was signed, if any.
+ * last one that was signed, if any. `provider_unavailable`: nothing could be asked or sent.
  */
 export interface Withdrawn {
   readonly kind: 'withdrawn';
+  readonly reason: WithdrawnFor;
   readonly cause: string;
   readonly transaction?: string;
 }

@@ -10,6 +10,7 @@ import {
   type BackendRequest,
   type Cancellation,
   type HeldConnection,
+  Undeliverable,
 } from '../backend/exchange.ts';
 import { ERRORS, type GatewayError } from '../errors.ts';
 import type { Channel } from '../events/event.ts';
@@ -29,7 +30,14 @@ import type { Agreed } from '../payments/x402/wire/offers.ts';
 import type { PaymentResponse, Proof } from '../payments/x402/wire/types.ts';
 import type { ReceiptAuthorization } from '../receipts/receipt.ts';
 import type { Resource } from '../resources/resource.ts';
-import { accessRecordOf, noteOutcome, notePayment, noteReason, type Outcome } from '../server/http/access-record.ts';
+import {
+  accessRecordOf,
+  noteBackend,
+  noteOutcome,
+  notePayment,
+  noteReason,
+  type Outcome,
+} from '../server/http/access-record.ts';
 
 /** What an adapter read from its protocol's message, in no protocol's words. */
 export interface ReceivedCall {
@@ -242,6 +250,7 @@ function noting(res: Response, responseWriter: ResponseWriter): ResponseWriter {
       notePayment(res, context.payment?.transaction);
       const reason = reasonOfRefusal(error.code, error.details?.reason);
       if (reason !== undefined) noteReason(res, reason);
+      if (error.cause instanceof Undeliverable) noteBackend(res, error.cause);
       responseWriter.failed(error, context);
     },
     relay(answer, options) {

@@ -79,7 +79,10 @@ export interface Receipt {
   readonly refund?: ReceiptRefund;
   readonly authorization?: ReceiptAuthorization;
   readonly metadata?: {
+    /** Why the last attempt to deliver failed: `backend_status_500`, `timeout`, `client_gone`. */
     readonly backendErrorCode?: string;
+    /** The path template of the backend that failed. */
+    readonly backendPath?: string;
     readonly resumedFrom?: string;
     readonly operation?: string;
     /** The call came to the backend's own address (contract 7.4). */

@@ -4,7 +4,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
-import type { BazaarForms } from '../payments/x402/wire/bazaar.ts';
+import { type BazaarForms, withOpenSchema } from '../payments/x402/wire/bazaar.ts';
 import type { Extension } from '../payments/x402/wire/types.ts';
 import type { ConfigProblem } from '../problems/problem.ts';
 import { carriesBody, inputParts, pick } from './backend-request.ts';
@@ -47,6 +47,7 @@ export function bazaarForms(
   listed: ListedResource,
   compiled: Pick<Resource, 'prepare' | 'fitsOutput'>,
   settings: Pick<CatalogueSettings, 'merchant' | 'protocols'>,
+  toolName = config.id,
 ): BazaarForms | readonly ConfigProblem[] {
   const { bazaar } = config;
   if (bazaar === undefined) return [];
@@ -60,7 +61,7 @@ export function bazaarForms(
   const made = {
     invoke: listed.exposedVia.includes('http') ? extension(config, invokeForms(input, listed)) : undefined,
     inPlace: config.address === undefined ? undefined : extension(config, inPlaceForms(input, config, listed)),
-    tool: listed.exposedVia.includes('mcp') ? extension(config, toolForms(input, listed)) : undefined,
+    tool: listed.exposedVia.includes('mcp') ? extension(config, toolForms(input, toolName, listed)) : undefined,
   };
   const { invoke, inPlace, tool } = made;
   const largest = Math.max(...Object.values(made).map((form) => (form === undefined ? 0 : bytesOf(form))));
@@ -80,7 +81,10 @@ export function bazaarForms(
   };
 }
 
-/** The first form that is small enough, else the last: the schema of the answer goes first. */
+/**
+ * The first form that is small enough, else the shortest: the schema of the answer goes first, that
+ * of the input after it.
+ */
 function extension({ bazaar, mimeType, outputSchema }: ResourceConfig, forms: readonly Form[]): Extension | undefined {
   const example = bazaar?.output;
   const type = JSON_TYPE.test(mimeType) ? 'json' : 'text';
@@ -110,7 +114,8 @@ function extension({ bazaar, mimeType, outputSchema }: ResourceConfig, forms: re
       },
     })),
   );
-  return made.find((form) => bytesOf(form) <= MOST_BYTES) ?? made.at(-1);
+  const last = made.at(-1);
+  return made.find((form) => bytesOf(form) <= MOST_BYTES) ?? (last && withOpenSchema(last));
 }
 
 /** An object that has all of these members and no other. */
@@ -157,11 +162,11 @@ function inPlaceForms(input: JsonObject, config: ResourceConfig, { inputSchema }
 }
 
 /** The schema of the arguments is a value here, so it may refer to its own root. */
-function toolForms(input: JsonObject, { id, inputSchema }: ListedResource): readonly Form[] {
+function toolForms(input: JsonObject, name: string, { inputSchema }: ListedResource): readonly Form[] {
   return [inputSchema, OPEN].map((schema) => ({
     members: [
       ['type', 'mcp', { type: 'string', const: 'mcp' }],
-      ['toolName', id, { type: 'string' }],
+      ['toolName', name, { type: 'string' }],
       ['inputSchema', schema, OPEN],
       ['example', input, OPEN],
     ],

@@ -8,6 +8,7 @@ import { separatedParameters } from './backend-request.ts';
 import { bazaarForms } from './bazaar.ts';
 import { type AdapterHealths, discoveryDocument } from './discovery.ts';
 import { type ListedResource, listedResource } from './listing.ts';
+import { sendable } from './nullable.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import { proveLinearEngine } from './patterns/linear.ts';
 import { prepareInput } from './prepare.ts';
@@ -18,7 +19,8 @@ import { closeSchema, EMPTY_INPUT } from './schemas/closed-objects.ts';
 import { MatchLengthError } from './schemas/matching.ts';
 import type { CatalogueSettings, ResourceConfig } from './settings.ts';
 import { type StaticDocument, staticDocument } from './static-document.ts';
-import { readTemplate } from './url-template.ts';
+import { toolNames } from './tool-form.ts';
+import { type PathTemplate, readTemplate } from './url-template.ts';
 
 export interface Catalogue {
   /** In configuration order. A map, so that `__proto__` of a caller finds nothing. */
@@ -45,12 +47,21 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   const listed: ListedResource[] = [];
   const bazaar = new Map<string, BazaarForms>();
   const compile = createCompiler();
+  const tools = toolNames(config.resources.filter(({ exposedVia }) => exposedVia.includes('mcp')).map(({ id }) => id));
   for (const resource of config.resources) {
-    const inputSchema = resource.inputSchema === undefined ? EMPTY_INPUT : closeSchema(resource.inputSchema);
+    const reading = readTemplate(resource.backend.path);
+    if (!reading.ok) {
+      problems.push({ path: `${memberPath('resources', resource.id)}.backend.path`, message: reading.message });
+      continue;
+    }
+    const { template } = reading;
+    const sent = resource.inputSchema && sendable(resource.inputSchema, resource.backend, template);
+    const inputSchema = sent === undefined ? EMPTY_INPUT : closeSchema(sent.schema);
     const entry = listedResource(resource, inputSchema);
     listed.push(entry);
-    const compiled = compileResource(resource, inputSchema, compile);
-    const forms = 'id' in compiled ? bazaarForms(resource, entry, compiled, config) : [compiled];
+    const compiled = compileResource(resource, { inputSchema, template, omitted: sent?.omitted ?? NONE }, compile);
+    const forms =
+      'id' in compiled ? bazaarForms(resource, entry, compiled, config, tools.get(resource.id)) : [compiled];
     if ('id' in compiled) byId.set(resource.id, compiled);
     if ('about' in forms) bazaar.set(resource.id, forms);
     else
@@ -67,26 +78,38 @@ export function compileCatalogue(config: CatalogueSettings, startedAt = new Date
   };
 }
 
-function compileResource(config: ResourceConfig, inputSchema: JsonObject, compile: Compile): Resource | ConfigProblem {
-  const reading = readTemplate(config.backend.path);
-  if (!reading.ok) return { path: 'backend.path', message: reading.message };
+const NONE: ReadonlySet<string> = new Set();
+
+interface ReadResource {
+  /** As it is published. */
+  readonly inputSchema: JsonObject;
+  readonly template: PathTemplate;
+  /** Members whose null means that they are not given. */
+  readonly omitted: ReadonlySet<string>;
+}
+
+function compileResource(
+  config: ResourceConfig,
+  { inputSchema, template, omitted }: ReadResource,
+  compile: Compile,
+): Resource | ConfigProblem {
   const input = compiled('inputSchema', inputSchema, compile);
   if ('path' in input) return input;
   const output = config.outputSchema === undefined ? undefined : compiled('outputSchema', config.outputSchema, compile);
   if (output !== undefined && 'path' in output) return output;
   const reversal = config.address === undefined ? undefined : reverseTemplate(config);
   if (reversal?.ok === false) return { path: 'backend.path', message: reversal.message };
-  const { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
+  const { method, path, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses } = config.backend;
   return {
     id: config.id,
     name: config.name,
     pricing: config.pricing,
     exposedVia: config.exposedVia,
     authorization: config.authorization,
-    backend: { method, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
+    backend: { method, path, headers, timeoutMs, maxResponseBytes, idempotent, relayStatuses },
     address: reversal?.address,
     compile: () => input.compile(),
-    prepare: prepareInput(input, config.backend, reading.template, separatedParameters(config)),
+    prepare: prepareInput(input, config.backend, { template, separated: separatedParameters(config), omitted }),
     fitsOutput: output === undefined ? undefined : (value) => fits(output.first(), value),
   };
 }

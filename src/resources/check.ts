@@ -78,8 +78,11 @@ function pathFaults({ backend, inputSchema }: OperationSettings): readonly Resou
   const required = inputSchema?.['required'];
   for (const name of reading.template.parameters) {
     const property = declared(inputSchema, name);
-    if (property === undefined)
-      return [{ path, message: `has {${name}}, which inputSchema.properties does not declare` }];
+    if (property === undefined) {
+      const [plain = ''] = /[\w-]+/.exec(name) ?? [];
+      const hint = plain !== name && declared(inputSchema, plain) !== undefined ? `; write {${plain}}` : '';
+      return [{ path, message: `has {${name}}, which inputSchema.properties does not declare${hint}` }];
+    }
     if (!Array.isArray(required) || !required.includes(name))
       return [{ path, message: `has {${name}}, which inputSchema.required does not list` }];
     if (isObject(property) && NO_TEXT_FORM.has(property['type'] ?? ''))
@@ -133,6 +136,16 @@ function bindingFaults({ backend, inputSchema }: OperationSettings): readonly Re
         message: `is neither in query nor a field of a form (contentType ${FORM_TYPE})`,
       });
   return faults;
+}
+
+/** Declared properties that explicit bindings send nowhere. */
+export function unsentInput({ backend, inputSchema }: OperationSettings): readonly string[] {
+  const { inputBindings } = backend;
+  const properties = inputSchema?.['properties'];
+  if (inputBindings === undefined || !isObject(properties)) return [];
+  const { path, query, body } = inputBindings;
+  const sent = new Set([path, query, body].flat());
+  return Object.keys(properties).filter((name) => !sent.has(name));
 }
 
 /** The schema of a property, when it is declared. */

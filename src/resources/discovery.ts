@@ -90,15 +90,31 @@ function continuing(a2a: Descriptor): Descriptor {
   return { ...a2a, capabilities: [...a2a.capabilities, CONTINUATION, 'x402-extension'], unsupported };
 }
 
-const X402_PROVIDER: Descriptor = {
-  name: 'x402',
-  kind: 'payment',
-  implementationVersion: '1.0.0',
-  supportedSpec: 'x402/v2 scheme=exact family=eip155',
-  capabilities: ['eip3009', 'settle-before-delivery', 'replay-protection', 'payment-identifier'],
-  unsupported: ['permit2', 'upto', 'batch-settlement', 'auth-capture', 'bazaar', 'x402-v1', 'solana'],
-  status: 'stable',
-};
+/** What x402 does here is what the configuration sells and signs. */
+function x402Provider({ resources, signing }: Pick<CatalogueSettings, 'resources' | 'signing'>): Descriptor {
+  const chosen: Readonly<Record<string, boolean>> = {
+    'settle-after-answer': resources.some(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after'),
+    bazaar: resources.some(({ bazaar }) => bazaar !== undefined),
+    'signed-offers': signing?.offers === true,
+    'signed-receipts': signing !== undefined,
+  };
+  const names = Object.keys(chosen);
+  return {
+    name: 'x402',
+    kind: 'payment',
+    implementationVersion: '1.0.0',
+    supportedSpec: 'x402/v2 scheme=exact family=eip155',
+    capabilities: [
+      ...['eip3009', 'settle-before-delivery', 'replay-protection', 'payment-identifier'],
+      ...names.filter((name) => chosen[name] === true),
+    ],
+    unsupported: [
+      ...['permit2', 'upto', 'batch-settlement', 'auth-capture', 'x402-v1', 'solana'],
+      ...names.filter((name) => chosen[name] === false),
+    ],
+    status: 'stable',
+  };
+}
 
 const AP2_PROVIDER: Descriptor = {
   name: 'ap2',
@@ -211,7 +227,7 @@ function fixedParts(config: CatalogueSettings): Readonly<Record<string, unknown>
       acp: mount(protocols.acp),
     },
     adapters: [],
-    paymentProviders: x402 === undefined ? [] : [X402_PROVIDER],
+    paymentProviders: x402 === undefined ? [] : [x402Provider(config)],
     authorizationProviders: ap2 === undefined ? [] : [AP2_PROVIDER],
     store: STORES[storage.engine.kind],
     payments: x402 === undefined ? {} : { x402: publicPayments(x402) },

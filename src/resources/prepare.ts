@@ -4,6 +4,7 @@ import type { InputProblem } from '../errors.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import { buildRequest } from './backend-request.ts';
 import { inputProblems } from './input-problems.ts';
+import { withoutOmitted } from './nullable.ts';
 import { MatchBudgetError, withMatchBudget } from './patterns/budget.ts';
 import type { Resource } from './resource.ts';
 import type { Validators } from './schemas/ajv.ts';
@@ -16,17 +17,26 @@ import type { PathTemplate } from './url-template.ts';
 /** JSON values in an input above which only its first problem is reported, which is cheap. */
 const MAX_REPORTED_VALUES = 1_000;
 
+interface Sending {
+  readonly template: PathTemplate;
+  /** Path parameters whose values may hold separators. */
+  readonly separated: ReadonlySet<string>;
+  /** Members whose null means that they are not given. */
+  readonly omitted: ReadonlySet<string>;
+}
+
 export function prepareInput(
   validators: Validators,
   backend: ResourceConfig['backend'],
-  template: PathTemplate,
-  separated: ReadonlySet<string>,
+  { template, separated, omitted }: Sending,
 ): Resource['prepare'] {
   return (received, raw) => {
     const input = withoutReserved(received);
     const problems = problemsOf(validators, input);
     if (problems.length > 0) return { ok: false, problems };
-    const built = buildRequest(backend, template, input, input === received ? raw : undefined, separated);
+    // What is bought stays as it came: the buyer sends it again to collect.
+    const sent = withoutOmitted(input, omitted);
+    const built = buildRequest(backend, template, sent, sent === received ? raw : undefined, separated);
     return built.ok ? { ok: true, request: built.request, input } : { ok: false, problems: [built.problem] };
   };
 }

@@ -17,7 +17,7 @@ export interface Resource {
   readonly authorization: ResourceConfig['authorization'];
   readonly backend: Pick<
     ResourceConfig['backend'],
-    'method' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
+    'method' | 'path' | 'headers' | 'timeoutMs' | 'maxResponseBytes' | 'idempotent' | 'relayStatuses'
   >;
   /**
    * Compiles the validator of inputs unless it is compiled; whether it did. `prepare` does so too,

@@ -9,6 +9,7 @@ import type { InputProblem } from '../errors.ts';
 import { isObject, type Json, type JsonObject } from '../json/types.ts';
 import { carriesBody } from './backend-request.ts';
 import { instancePath } from './input-problems.ts';
+import { withoutNull } from './schemas/without-null.ts';
 import type { ResourceConfig } from './settings.ts';
 import { comparisonFault, type PathTemplate, readTemplate } from './url-template.ts';
 
@@ -232,7 +233,8 @@ function readValue(text: string, form: TextForm | undefined): Json | undefined {
 }
 
 /** The one way in which a text becomes a value of this schema; undefined when there are several. */
-function textForm(schema: Json | undefined): TextForm | undefined {
+function textForm(declared: Json | undefined): TextForm | undefined {
+  const schema = withoutNull(declared ?? null);
   if (!isObject(schema)) return undefined;
   const type = scalarType(schema);
   if (type !== undefined) return { type, list: false };

@@ -18,6 +18,8 @@ export interface CatalogueSettings {
   readonly x402: X402Config | undefined;
   readonly authorization: { readonly ap2: PublicMandateSettings | undefined };
   readonly resources: readonly ResourceConfig[];
+  /** Undefined: nothing is signed for buyers. */
+  readonly signing: { readonly offers: boolean } | undefined;
   /** The documents that are served beside the list of resources. */
   readonly publish: ReadonlySet<PublishedName>;
 }

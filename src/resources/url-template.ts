@@ -25,6 +25,9 @@ export function readTemplate(text: string): TemplateReading {
   if (!text.startsWith('/') || text.startsWith('//'))
     return refuse('must be a path that begins with one /: no host, no parameter before it');
   if (text.includes('#')) return refuse('must not have a fragment');
+  const other = /\{[^{}]*\?\}|\{\{[^{}]*\}\}|<[^<>]*>/.exec(text)?.[0];
+  if (other !== undefined)
+    return refuse(`has ${other}: a parameter is written {${/[\w.-]+(?=\W*$)/.exec(other)?.[0] ?? 'name'}}`);
   const mark = text.indexOf('?');
   const path = mark < 0 ? text : text.slice(0, mark);
   const query = mark < 0 ? '' : text.slice(mark + 1);
@@ -48,17 +51,23 @@ export function readTemplate(text: string): TemplateReading {
 /** Encoded separators and dots: some servers decode them before they route. */
 const READ_DIFFERENTLY = /\/\/|;|%(?:2e|2f|5c|25|3b|3f|23|[01][0-9a-f]|7f)/i;
 
+/** A notation of routers, which is ordinary text here, as the end of a sentence. */
+export function routerNotation(template: string): string | undefined {
+  const path = templatePath(template);
+  const named = /\/:([^/{}]*)/.exec(path);
+  if (named !== null)
+    return `has :${named[1]}, which is ordinary text here: a parameter is written {${named[1] || 'name'}}`;
+  return path.includes('*') ? 'has a *, which is ordinary text here: a parameter is written {name}' : undefined;
+}
+
 /**
  * Why the paths of requests cannot be compared with a template, as the end of a sentence; undefined
  * where they can. The notations of routers are ordinary text here, so they would match nothing.
  */
 export function comparisonFault(template: string): string | undefined {
-  const [path = ''] = template.split('?');
-  const named = /\/:([^/{}]*)/.exec(path);
-  if (named !== null)
-    return `has :${named[1]}, which is ordinary text here: a parameter is written {${named[1] || 'name'}}`;
-  if (path.includes('*')) return 'has a *, which is ordinary text here: a parameter is written {name}';
-  return READ_DIFFERENTLY.test(path) ? 'has //, ; or an encoded separator, which servers read differently' : undefined;
+  if (READ_DIFFERENTLY.test(templatePath(template)))
+    return routerNotation(template) ?? 'has //, ; or an encoded separator, which servers read differently';
+  return routerNotation(template);
 }
 
 /**

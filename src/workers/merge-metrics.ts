@@ -8,7 +8,6 @@ type GaugeRule = 'sum' | 'max' | 'min';
 
 /** Every gauge of a worker and of the primary, by its name or by what the name begins with. */
 export const GAUGE_RULES: Readonly<Record<string, GaugeRule>> = {
-  acg_adapter_degraded: 'max',
   acg_answer_buffer_bytes: 'sum',
   acg_answer_buffer_waiting: 'sum',
   acg_backend_breaker: 'max',
@@ -124,7 +123,7 @@ export function ruleOf(name: string): GaugeRule | undefined {
   return begin === undefined ? undefined : GAUGE_RULES[begin];
 }
 
-/** Adds a text in the format of Prometheus, 0.0.4, as prom-client and `durations.ts` write it. */
+/** Adds a text in the format of Prometheus, 0.0.4, as the registry and `durations.ts` write it. */
 function add(families: Families, text: string, wanted: (family: Family) => boolean): void {
   let help = '';
   let family: Family | undefined;

@@ -15,6 +15,7 @@ const STARTING: ReadinessCheck = { name: 'routing', status: 'fail', detail: 'sta
 const NO_WORKER: Readiness = {
   ready: false,
   store: { name: 'store', status: 'fail', detail: 'starting' },
+  backend: { name: 'backend', status: 'fail', detail: 'starting' },
   adapters: [],
   paymentProviders: [],
   authorizationProviders: [],
@@ -33,6 +34,7 @@ export function mergeReadiness(found: readonly (Readiness | undefined)[]): Readi
   return {
     ready: !silent && first.ready && others.every(({ ready }) => ready),
     store: worst([first.store, ...others.map(({ store }) => store)]) ?? first.store,
+    backend: worst([first.backend, ...others.map(({ backend }) => backend)]) ?? first.backend,
     adapters: silent ? first.adapters.map(({ name }) => unreachable(name)) : list('adapters'),
     paymentProviders: list('paymentProviders'),
     authorizationProviders: list('authorizationProviders'),

@@ -5,7 +5,7 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { importOpenApi } from './import.ts';
-import { existing, writeInto, writeNew, yamlSection } from './output.ts';
+import { type Existing, existing, writeInto, writeNew, yamlSection } from './output.ts';
 import { amountFault } from './prices.ts';
 import { jsonReport, textReport } from './report.ts';
 import type { ResourceOptions } from './resource.ts';
@@ -79,7 +79,7 @@ export async function runImport(args: ImportArguments, { stdout, stderr }: Strea
   const { source, out, into, force = false, json = false } = args;
   if (out !== undefined && into !== undefined) throw new UsageError('--out and --into exclude each other');
   const before = into === undefined ? undefined : existing(into);
-  const options = resourceOptions(args, before?.currency);
+  const options = resourceOptions(args, before);
   const documents = await readDocuments(source);
   const made = importOpenApi(documents, {
     ...options,
@@ -101,7 +101,7 @@ export async function runImport(args: ImportArguments, { stdout, stderr }: Strea
 }
 
 /** @throws UsageError */
-function resourceOptions(args: ImportArguments, ofFile: string | undefined): ResourceOptions {
+function resourceOptions(args: ImportArguments, before: Existing | undefined): ResourceOptions {
   const { price, basePath, expose = [] } = args;
   const fault = price === undefined ? undefined : amountFault(price);
   if (fault !== undefined) throw new UsageError(`--price: ${fault}`);
@@ -114,7 +114,8 @@ function resourceOptions(args: ImportArguments, ofFile: string | undefined): Res
   });
   return {
     ...{ price, basePath, expose: channels },
-    currency: args.currency ?? ofFile ?? USUAL_CURRENCY,
+    currency: args.currency ?? before?.currency ?? USUAL_CURRENCY,
     ignoreSecurity: args.ignoreSecurity ?? false,
+    headers: before?.headers,
   };
 }

@@ -15,6 +15,8 @@ export interface Existing {
   readonly ids: readonly string[];
   /** What its prices are in; undefined without payments. */
   readonly currency: string | undefined;
+  /** Names of the headers that it sends to the backend. */
+  readonly headers: readonly string[];
 }
 
 /** The section `resources` as YAML. Aliases are no part of a configuration. */
@@ -30,9 +32,11 @@ export function existing(path: string): Existing {
   const payments = isObject(content['payments']) ? content['payments'] : {};
   const { currency, assetName } = isObject(payments['x402']) ? payments['x402'] : {};
   const named = currency ?? assetName;
+  const { headers } = isObject(content['backend']) ? content['backend'] : {};
   return {
     ids: Object.keys(isObject(content['resources']) ? content['resources'] : {}),
     currency: typeof named === 'string' ? named : undefined,
+    headers: Object.keys(isObject(headers) ? headers : {}),
   };
 }
 

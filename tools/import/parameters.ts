@@ -1,9 +1,11 @@
 /** The parameters of an operation: what goes into path and query, and what a caller cannot send. */
 
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
+import { templateParameters } from '../../src/resources/url-template.ts';
 import type { PairStyle } from '../../src/resources/value-pairs.ts';
 import { isJson } from './media-types.ts';
-import type { Operation } from './operations.ts';
+import { listed, type Operation } from './operations.ts';
+import { templateOf } from './paths.ts';
 import { type Documents, Inexpressible, resolved } from './references.ts';
 import { type LeftOut, nameFault, type SchemaReader } from './schemas.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
@@ -18,6 +20,8 @@ export interface InputParameter {
 }
 
 export interface Parameters {
+  /** The path as a template. */
+  readonly path: string;
   readonly inputs: readonly InputParameter[];
   /** Headers of which the document allows one value only. */
   readonly headers: Readonly<Record<string, string>>;
@@ -26,23 +30,41 @@ export interface Parameters {
 
 /** OpenAPI says that parameters of these names count for nothing. */
 const IGNORED_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type']);
+/** Sent with each call of a resource. */
+const SENT_HEADERS: ReadonlySet<string> = new Set(['accept-encoding', 'content-length', 'host', 'x-request-id']);
+/** Sent with some calls, so that no input need have them. */
+const OFTEN_SENT: ReadonlySet<string> = new Set(['idempotency-key', 'traceparent', 'tracestate']);
 
-/**
- * `ignoreSecurity`: a required `Authorization` does not keep the operation out.
- * @throws Inexpressible when something required cannot be sent
- */
+/** What reaches the backend without being an input. */
+export interface Sending {
+  /** Whether a required `Authorization` does not keep the operation out. */
+  readonly ignoreSecurity: boolean;
+  /** Headers of the configuration, lower-case names. */
+  readonly headers: ReadonlySet<string>;
+  /** A priced call has an idempotency key. */
+  readonly isPriced: boolean;
+}
+
+/** @throws Inexpressible when something required cannot be sent */
 export function parametersOf(
   documents: Documents,
   operation: Operation,
   reader: SchemaReader,
-  ignoreSecurity: boolean,
+  sending: Sending,
 ): Parameters {
   const byPlace = new Map<string, { readonly file: string; readonly value: JsonObject }>();
   for (const place of operation.parameters) {
     const parameter = resolved(documents, place, 'a parameter');
     byPlace.set(`${String(parameter.value['in'])} ${String(parameter.value['name'])}`, parameter);
   }
-  const inPath = [...operation.path.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+  const declared = [...byPlace.values()]
+    .filter(({ value }) => value['in'] === 'path')
+    .map(({ value }) => value['name']);
+  const path = templateOf(
+    operation.path,
+    declared.filter((name) => typeof name === 'string'),
+  );
+  const inPath = templateParameters(path);
   const inputs: InputParameter[] = [];
   const headers: [string, string][] = [];
   const leftOut: LeftOut[] = [];
@@ -51,14 +73,13 @@ export function parametersOf(
     if (typeof name !== 'string') throw new Inexpressible('has a parameter without a name');
     const required = value['required'] === true || where === 'path';
     try {
-      if (where === 'header') headers.push(...headerOf(name, required, value, ignoreSecurity));
-      else if (where === 'query' || (where === 'path' && inPath.includes(name))) {
+      if (where === 'header') headers.push(...headerOf(name, required, value, sending));
+      else if (where === 'query' || where === 'path') {
         if (where === 'query' && inPath.includes(name)) throw new Inexpressible('has the name of a path parameter');
         const { parameter, leftOut: within } = inputOf(name, where, { file, value }, reader);
         inputs.push(parameter);
         leftOut.push(...within);
-      } else if (where !== 'path')
-        throw new Inexpressible(`goes into the ${where === 'cookie' ? 'cookie' : String(where)}`);
+      } else throw new Inexpressible(`goes into the ${where === 'cookie' ? 'cookie' : String(where)}`);
     } catch (error) {
       if (!(error instanceof Inexpressible)) throw error;
       if (required) throw new Inexpressible(`needs the ${String(where)} parameter ${name}, which ${error.message}`);
@@ -68,7 +89,7 @@ export function parametersOf(
   for (const name of inPath)
     if (!byPlace.has(`path ${name}`))
       inputs.push({ name, in: 'path', schema: { type: 'string' }, required: true, style: undefined });
-  return { inputs, headers: Object.fromEntries(headers), leftOut };
+  return { path, inputs, headers: Object.fromEntries(headers), leftOut };
 }
 
 /** A header whose one value is known is sent always; no caller sends any other. */
@@ -76,17 +97,25 @@ function headerOf(
   name: string,
   required: boolean,
   { schema }: JsonObject,
-  ignoreSecurity: boolean,
+  { ignoreSecurity, headers, isPriced }: Sending,
 ): readonly [string, string][] {
   const header = name.toLowerCase();
-  if (IGNORED_HEADERS.has(header)) return [];
+  if (IGNORED_HEADERS.has(header) || headers.has(header)) return [];
   if (header === 'authorization' && (ignoreSecurity || !required)) return [];
   if (header === 'authorization') throw new Inexpressible('holds credentials of the caller (see --ignore-security)');
   const { enum: values, const: only } = isObject(schema) ? schema : {};
   const value = only ?? (Array.isArray(values) && values.length === 1 ? values[0] : undefined);
   if (required && typeof value === 'string' && /^[\x20-\x7e]{1,4096}$/.test(value) && /^[A-Za-z0-9-]{1,64}$/.test(name))
     return [[name, value]];
-  throw new Inexpressible('is a header');
+  if (value === undefined && (SENT_HEADERS.has(header) || (OFTEN_SENT.has(header) && !required))) return [];
+  if (header === 'idempotency-key') {
+    if (isPriced) return [];
+    throw new Inexpressible('is sent with priced calls alone: give the operation a price (--price, x-price)');
+  }
+  if (OFTEN_SENT.has(header)) throw new Inexpressible('is a header that is sent where the caller has it');
+  throw new Inexpressible(
+    required ? `is a header: put ${name} under backend.headers of the configuration` : 'is a header',
+  );
 }
 
 function inputOf(
@@ -103,7 +132,7 @@ function inputOf(
   const { schema, leftOut } = reader.read({ file, value: source });
   const style = media === undefined ? styleOf(where, value, schema) : 'json';
   const isWhole = where === 'path' || style === 'json';
-  const sent = isWhole ? withoutNull(schema, where) : withoutEmpty(schema, value['required'] === true);
+  const sent = isWhole ? schema : withoutEmpty(schema, value['required'] === true);
   const text = typeof value['description'] === 'string' ? plainText(value['description'], LONGEST_NOTE) : '';
   return {
     parameter: {
@@ -146,13 +175,6 @@ export function mayBe(schema: Json, type: 'array' | 'object'): boolean {
 
 export function itemsOf(schema: JsonObject): readonly JsonObject[] {
   const parts = [schema['allOf'], schema['anyOf'], schema['oneOf']].flat().filter((part) => isObject(part));
-  return [...(isObject(schema['items']) ? [schema['items']] : []), ...parts.flatMap(itemsOf)];
-}
-
-/** A path cannot say null. */
-function withoutNull(schema: JsonObject, where: 'path' | 'query'): JsonObject {
-  const { type } = schema;
-  if (where === 'query' || !Array.isArray(type)) return schema;
-  const types = type.filter((name) => name !== 'null');
-  return { ...schema, type: types.length === 1 ? (types[0] ?? 'string') : types };
+  const items = [schema['items'], ...listed(schema['prefixItems'])].filter((item) => isObject(item));
+  return [...items, ...parts.flatMap(itemsOf)];
 }

@@ -25,6 +25,8 @@ export interface Target extends Place {
  */
 export class Inexpressible extends Error {}
 
+/** What helps where a document has files that are not read. */
+export const BUNDLE = 'make one file of the document first (npx @redocly/cli bundle DOCUMENT --output one.yaml)';
 /** References to references, at most. */
 const MAX_HOPS = 32;
 const SCHEME = /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i;
@@ -50,7 +52,9 @@ export function target(documents: Documents, reference: Json, file: string): Tar
   const name = fileOf(reference, file);
   const document = name === undefined ? undefined : documents.files.get(name);
   if (name === undefined || document === undefined)
-    throw new Inexpressible(`refers to ${quoted(reference)}, which is no file that was read beside the document`);
+    throw new Inexpressible(
+      `refers to ${quoted(reference)}, which is no file that was read beside the document: ${BUNDLE}`,
+    );
   const pointer = reference.split('#')[1] ?? '';
   const value = pointedAt(document, pointer);
   if (value === undefined) throw new Inexpressible(`refers to ${quoted(reference)}, which is not there`);

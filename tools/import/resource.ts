@@ -31,6 +31,8 @@ export interface ResourceOptions {
   /** Stands before every path; undefined: that of the document's server. */
   readonly basePath: string | undefined;
   readonly expose: readonly ('http' | 'mcp' | 'a2a' | 'origin')[];
+  /** Names of the headers that the configuration sends to its backend. */
+  readonly headers?: readonly string[] | undefined;
 }
 
 interface MadeResource {
@@ -49,16 +51,7 @@ const METHODS: ReadonlySet<string> = new Set([
 const MAX_BOUND = 256;
 /** Deepest nesting within a resource, levels: the configuration has 64, two of them above it. */
 const MAX_LEVELS = 60;
-const FAILING = [
-  'patternProperties',
-  'prefixItems',
-  'minContains',
-  'maxContains',
-  'if',
-  'then',
-  'else',
-  'unevaluatedItems',
-];
+const FAILING = ['patternProperties', 'minContains', 'maxContains', 'if', 'then', 'else', 'unevaluatedItems'];
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,64}\/[a-z0-9!#$&^_.+-]{1,64}$/;
 
 /** `compile` is that of one import, which keeps what it has compiled. */
@@ -69,16 +62,35 @@ export function resourceMaker(
   options: ResourceOptions,
 ): (operation: Operation) => MadeResource {
   const compile = createCompiler();
+  const sent = new Set((options.headers ?? []).map((name) => name.toLowerCase()));
+  const schemes = isObject(root['components']) ? root['components']['securitySchemes'] : undefined;
+  /** Whether the configuration sends what a scheme asks callers for. */
+  const isSent = (name: string): boolean => {
+    const scheme = isObject(schemes) ? schemes[name] : undefined;
+    const { type, in: where, name: header } = isObject(scheme) ? scheme : {};
+    if (type === 'apiKey') return where === 'header' && typeof header === 'string' && sent.has(header.toLowerCase());
+    return (type === 'http' || type === 'oauth2' || type === 'openIdConnect') && sent.has('authorization');
+  };
 
   /** @throws Inexpressible with the reason to skip it */
   return function resourceOf(operation) {
     const { place, method } = operation;
     if (!isMethod(method)) throw new Inexpressible(`has the method ${method}, which no resource has`);
-    if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security']);
+    if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security'], isSent);
+    const pricing = priceOf(place.value['x-price'], options.price, options.currency);
     const mimeType = answerOf(documents, operation);
-    const { inputs, headers, leftOut } = parametersOf(documents, operation, reader, options.ignoreSecurity);
+    const {
+      path: template,
+      inputs,
+      headers,
+      leftOut,
+    } = parametersOf(documents, operation, reader, {
+      ignoreSecurity: options.ignoreSecurity,
+      headers: sent,
+      isPriced: pricing.type === 'fixed',
+    });
     const { body, leftOut: ofBody } = bodyOf(documents, operation, reader);
-    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(operation.path);
+    const path = (options.basePath ?? serverPath(root['servers'], operation.servers)) + encoded(template);
     const { schema, bindings } = oneInput(inputs, body, method);
     const resource: ResourceDocument = {
       ...textsOf(operation),
@@ -91,7 +103,7 @@ export function resourceMaker(
         ...(body === undefined || body.contentType === 'application/json' ? {} : { contentType: body.contentType }),
         ...(bindings === undefined ? {} : { inputBindings: bindings }),
       },
-      pricing: priceOf(place.value['x-price'], options.price, options.currency),
+      pricing,
       ...(options.expose.length === 0 ? {} : { expose: options.expose }),
     };
     check(resource, compile);
@@ -111,9 +123,9 @@ function isMethod(method: string): method is BackendRequest['method'] {
 }
 
 /** An empty requirement is one without credentials. */
-function checkSecurity(security: Json | undefined): void {
+function checkSecurity(security: Json | undefined, isSent: (scheme: string) => boolean): void {
   const requirements = listed(security).filter((one) => isObject(one));
-  if (requirements.length === 0 || requirements.some((one) => Object.keys(one).length === 0)) return;
+  if (requirements.length === 0 || requirements.some((one) => Object.keys(one).every(isSent))) return;
   const names = [...new Set(requirements.flatMap((one) => Object.keys(one)))];
   throw new Inexpressible(`needs credentials of the caller (${names.slice(0, 4).join(', ')}; see --ignore-security)`);
 }
@@ -235,7 +247,8 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
     ...{ exposedVia: [], paymentMethods: [], authorization: [], bazaar: undefined },
     address: resource.expose?.includes('origin') === true ? backend.path : undefined,
   });
-  if (fault !== undefined) throw new Inexpressible(`has ${fault.path}, which ${fault.message}`);
+  if (fault !== undefined)
+    throw new Inexpressible(`has ${inItsWords(fault.path, backend.path)}, which ${fault.message}`);
   const problems = new ProblemList();
   lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
   if (!problems.sound('backend.headers')) throw new Inexpressible('needs a header that the gateway sets itself');
@@ -246,6 +259,15 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
   } catch (error) {
     throw new Inexpressible(`has a schema that does not compile: ${error instanceof Error ? error.message : ''}`);
   }
+}
+
+/** A place of the resource in the words of an OpenAPI document. */
+function inItsWords(place: string, path: string): string {
+  return place
+    .replace(/^backend\.path$/, `the path ${path}`)
+    .replace(/^backend\.inputBindings\.(?:styles\.)?/, 'the parameters in ')
+    .replace(/^inputSchema\.properties\./, 'the input ')
+    .replace(/^inputSchema\b/, 'the input');
 }
 
 /** Whether a schema has a keyword that the validator refuses beside others, or without them. */

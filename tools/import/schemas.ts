@@ -10,7 +10,8 @@ import { IN_PLACE, subschemas } from '../../src/resources/schemas/keywords.ts';
 import { RESERVED_NAMES } from '../../src/resources/schemas/reserved-members.ts';
 import { textFault } from '../../src/resources/schemas/text.ts';
 import { inDialect } from './dialect.ts';
-import { type Documents, Inexpressible, type Place, target } from './references.ts';
+import { derivedFrom, discriminatorOf, exclusive, valuesOf } from './discriminator.ts';
+import { type Documents, Inexpressible, type Place, type Target, target } from './references.ts';
 import { LONGEST_NOTE, plainText } from './texts.ts';
 
 /** What an input can do without and was left out: where, and why. */
@@ -45,6 +46,8 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
   'default',
 ]);
 
+const CHOICES: readonly string[] = ['allOf', 'anyOf', 'oneOf'];
+
 export interface SchemaReader {
   /** @throws Inexpressible */
   read(place: Place): ReadSchema;
@@ -56,6 +59,8 @@ export interface SchemaReader {
 export function schemaReader(documents: Documents, { siblings }: { readonly siblings: boolean }): SchemaReader {
   const names = new Map<JsonObject, string>();
   const known = new Map<string, ReadSchema>();
+  /** The schemas that extend a base with a discriminator, by its key. */
+  const extended = new Map<string, readonly string[]>();
   /** References that are being followed, outermost first. */
   const open: string[] = [];
   /** Those of them that were met again: what is read meanwhile depends on where it stands. */
@@ -71,7 +76,7 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     return read(place, 0);
   }
 
-  function read({ file, value }: Place, depth: number): ReadSchema {
+  function read({ file, value }: Place, depth: number, isBase = false): ReadSchema {
     looks += 1;
     if (looks > MAX_LOOKS || depth > MAX_DEPTH) {
       isBounded = true;
@@ -91,20 +96,23 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       const parts = [{ $ref: reference }, ...(Array.isArray(allOf) ? (allOf as readonly Json[]) : [])];
       return readObject(file, { ...rest, allOf: parts }, depth);
     }
-    return described(readReference(reference, file, depth), value['description']);
+    const read = described(readReference(reference, file, depth, isBase), value['description']);
+    return value['nullable'] === true ? orNull(read) : read;
   }
 
-  function readReference(reference: Json, file: string, depth: number): ReadSchema {
+  /** `isBase`: where a schema extends the target, which is then no choice of all that do. */
+  function readReference(reference: Json, file: string, depth: number, isBase = false): ReadSchema {
     const place = target(documents, reference, file);
-    const { key } = place;
+    const derived = isBase ? [] : derivedOf(place);
+    const key = derived.length === 0 ? place.key : `${place.key} as choice`;
     const before = known.get(key);
     if (before !== undefined) return before;
     if (open.includes(key)) met.add(key);
     if (open.filter((other) => other === key).length >= MAX_NESTED) throw new Inexpressible('is recursive');
     open.push(key);
     try {
-      const made = read(place, depth);
-      names.set(made.schema, key.split('/').at(-1) ?? '');
+      const made = derived.length === 0 ? read(place, depth) : readChoice(place, derived, depth);
+      names.set(made.schema, place.key.split('/').at(-1) ?? '');
       if (met.size === 0 && !isBounded) known.set(key, made);
       return made;
     } finally {
@@ -113,15 +121,32 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     }
   }
 
+  function derivedOf(place: Target): readonly string[] {
+    const before = extended.get(place.key);
+    const derived = before ?? derivedFrom(documents, place);
+    if (before === undefined) extended.set(place.key, derived);
+    return derived;
+  }
+
+  function readChoice({ file, value }: Place, derived: readonly string[], depth: number): ReadSchema {
+    const { discriminator = null, description = '', nullable = false } = isObject(value) ? value : {};
+    const oneOf = derived.map((reference) => ({ $ref: reference }));
+    return readObject(file, { oneOf, discriminator, description, nullable }, depth);
+  }
+
   function readObject(file: string, source: JsonObject, depth: number): ReadSchema {
     const only = soleBranch(source);
+    if (source['nullable'] === true && (only !== undefined || CHOICES.some((keyword) => keyword in source))) {
+      const { nullable: _nullable, ...rest } = source;
+      return orNull(readObject(file, rest, depth));
+    }
     if (only !== undefined) return described(read({ file, value: only }, depth + 1), source['description']);
     const made: Record<string, Json> = { ...inDialect(source) };
     const leftOut: LeftOut[] = [];
     let size = 1;
 
-    const inner = (value: Json, path: string): JsonObject => {
-      const part = read({ file, value }, depth + 1);
+    const inner = (value: Json, path: string, isBase = false): JsonObject => {
+      const part = read({ file, value }, depth + 1, isBase);
       size += part.size;
       if (size > MAX_SCHEMAS) throw new Inexpressible(`has more than ${MAX_SCHEMAS} schemas, references followed`);
       for (const { path: below, reason } of part.leftOut) leftOut.push({ path: joined(path, below), reason });
@@ -135,14 +160,15 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       if (lost !== undefined) throw new Inexpressible(`${lost.reason} (in ${lost.path})`);
       return schema;
     };
-    const anyOf = (list: readonly Json[]): readonly Json[] => {
+    /** The branches that can be read, each with that of the document. */
+    const branchesOf = (list: readonly Json[], keyword: string): readonly (readonly [JsonObject, Json])[] => {
       const faults: LeftOut[] = [];
-      const kept = list.flatMap((branch, index) => {
+      const kept = list.flatMap((branch, index): (readonly [JsonObject, Json])[] => {
         try {
-          return branch === false ? [] : [inner(branch, '')];
+          return branch === false ? [] : [[inner(branch, ''), branch]];
         } catch (error) {
           if (!(error instanceof Inexpressible)) throw error;
-          faults.push({ path: `anyOf[${index}]`, reason: error.message });
+          faults.push({ path: `${keyword}[${index}]`, reason: error.message });
           return [];
         }
       });
@@ -151,7 +177,8 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       return kept;
     };
 
-    for (const keyword of Object.keys(made)) {
+    // A choice last: its branches must know what stands beside them.
+    for (const keyword of Object.keys(made).toSorted((a, b) => CHOICES.indexOf(a) - CHOICES.indexOf(b))) {
       const value = source[keyword] ?? null;
       switch (keyword) {
         case 'properties':
@@ -177,15 +204,28 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           if (value !== false) made[keyword] = inner(value, '[]');
           break;
         case 'allOf':
+          made[keyword] = listOf(value, keyword).map((part) => inner(part, '', true));
+          break;
         case 'prefixItems':
-          made[keyword] = listOf(value, keyword).map((part) => inner(part, keyword === 'allOf' ? '' : '[]'));
+          made[keyword] = listOf(value, keyword).map((part) => inner(part, '[]'));
           break;
         case 'anyOf':
-          made[keyword] = anyOf(listOf(value, keyword));
+        case 'oneOf': {
+          const list = listOf(value, keyword);
+          const discriminator = discriminatorOf(documents, { file, value: source }, list);
+          if (discriminator !== undefined) {
+            const read = branchesOf(list, keyword).map(([schema, branch]) => {
+              const parts = partsOf(schema);
+              const values = valuesOf(documents, discriminator, { file, value: branch }, parts);
+              return { schema, values, names: namesIn(parts) };
+            });
+            const { [keyword]: _choice, ...beside } = made;
+            const common = namesIn(partsOf(beside));
+            made[keyword] = exclusive(discriminator.property, read, common, (schema) => partsOf(schema).some(isOpen));
+          } else if (keyword === 'anyOf') made[keyword] = branchesOf(list, keyword).map(([schema]) => schema);
+          else made[keyword] = list.map((part) => innerWhole(part, keyword));
           break;
-        case 'oneOf':
-          made[keyword] = listOf(value, keyword).map((part) => innerWhole(part, keyword));
-          break;
+        }
         case 'patternProperties':
         case 'dependentSchemas':
           made[keyword] = Object.fromEntries(
@@ -279,6 +319,23 @@ function described(read: ReadSchema, description: Json | undefined): ReadSchema 
   return text === '' || text === read.schema['description']
     ? read
     : { ...read, schema: { ...read.schema, description: text } };
+}
+
+/** The schema with null beside its values. */
+function orNull(read: ReadSchema): ReadSchema {
+  const { type, description, ...rest } = read.schema;
+  if ((type === undefined && Object.keys(rest).length === 0) || [type].flat().includes('null')) return read;
+  const isPlain =
+    type !== undefined && ![...CHOICES, 'not', 'enum', 'const', '$ref'].some((keyword) => keyword in rest);
+  const note = description === undefined ? {} : { description };
+  const schema = isPlain
+    ? { ...read.schema, type: [...([type].flat() as readonly Json[]), 'null'] }
+    : { ...note, anyOf: [{ ...(type === undefined ? {} : { type }), ...rest }, { type: 'null' }] };
+  return { ...read, schema, size: read.size + 2 };
+}
+
+function namesIn(parts: readonly JsonObject[]): ReadonlySet<string> {
+  return new Set(parts.flatMap(({ properties }) => (isObject(properties) ? Object.keys(properties) : [])));
 }
 
 /** The gateway closes objects, so what is required must be declared, in one of their parts. */

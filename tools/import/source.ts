@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { UnavailableError } from '../../src/cli/exit-code.ts';
 import type { Json } from '../../src/json/types.ts';
 import { DocumentError } from './operations.ts';
-import { type Documents, fileOf } from './references.ts';
+import { BUNDLE, type Documents, fileOf } from './references.ts';
 
 /** Largest document with its files, bytes; YAML takes 60 times as much memory. */
 const MAX_BYTES = 67_108_864;
@@ -41,7 +41,7 @@ function fromFolder(path: string): Documents {
       const text = contentOf(place);
       bytes += Buffer.byteLength(text);
       if (files.size >= MAX_FILES || bytes > MAX_BYTES)
-        throw new DocumentError(`${path} refers to more than ${MAX_FILES} files or ${MAX_BYTES} bytes`);
+        throw new DocumentError(`${path} refers to more than ${MAX_FILES} files or ${MAX_BYTES} bytes: ${BUNDLE}`);
       files.set(file, parsed(text, place));
     }
   return { root, files };

@@ -110,7 +110,7 @@ const PAYMENTS: Readonly<Record<InitNetwork, (answers: Pick<Answers, 'payTo'>) =
 ${usdc('eip155:84532')}
     payTo: ${JSON.stringify(payTo)}  # your address, which only receives: the gateway never has its key
     rpcUrl: "\${RPC_URL:-https://sepolia.base.org}"  # a node: every payment is checked on the chain
-    facilitator: { mode: remote, url: https://x402.org/facilitator }  # sends the payments`,
+    facilitator: { mode: remote, url: https://www.x402.org/facilitator }  # sends the payments`,
   base: ({ payTo = `\${PAY_TO}` }) => `    # Base: real money, through Coinbase's facilitator.
 ${usdc('eip155:8453')}
     allowMainnet: true

@@ -174,10 +174,10 @@ interface Opened {
 async function withStore({ config: path }: { readonly config?: string }, work: (opened: Opened) => Promise<void>) {
   const config = loadConfig({ path, env: process.env });
   const { x402 } = config;
-  if (x402?.rpcUrl === undefined)
+  if (x402 === undefined || x402.rpcUrls.length === 0)
     throw new ConfigError([{ path: 'payments.x402.rpcUrl', message: 'is missing: refunds are read from the chain' }]);
   requireStoreFile(config);
-  await withStoreAndNode(config, { x402, rpcUrl: x402.rpcUrl }, ({ store, rpc }) =>
+  await withStoreAndNode(config, x402, ({ store, rpc }) =>
     work({ store, x402, rpc, chain: createChain(rpc, x402.confirmations) }),
   );
 }

@@ -101,7 +101,7 @@ describe('the benchmark', () => {
       'fails by itself',
       {
         ...hpmStreamed,
-        program: (surroundings) => hpmStreamed.program({ ...surroundings, backendUrl: 'http://127.0.0.1:1' }),
+        program: (surroundings) => hpmStreamed.program({ ...surroundings, backendUrl: 'http://127.0.0.1:9' }),
       },
       /hpm-streamed: answered 50\d, not 200/,
     ],

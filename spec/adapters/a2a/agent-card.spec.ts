@@ -73,7 +73,7 @@ describe('the agent card', () => {
     const sample = Object.keys((await import('../../support/resources.ts')).sampleResources('TUSD'));
     const hidden = Object.fromEntries(sample.map((id) => [id, undefined]));
     const overrides = { protocols: { a2a: { enabled: true, ...a2a } }, resources: { ...hidden, ...resources } };
-    return openGateway({ chain, backendUrl: 'http://127.0.0.1:1', facilitator: { mode: 'local' }, overrides });
+    return openGateway({ chain, backendUrl: 'http://127.0.0.1:9', facilitator: { mode: 'local' }, overrides });
   }
 
   function cardOf(answer: Answered): Card {

@@ -12,6 +12,7 @@ const BODY = '{"status":"payment-required"}';
 const challenge = (refused: boolean): Challenge => ({
   body: BODY,
   header: 'b2ZmZXI=',
+  leftOut: [],
   document: '{}',
   terse: { document: '{}', tokenOnly: '{}' },
   authorization: undefined,

@@ -115,6 +115,18 @@ describe('a call as its events show it', () => {
       assert.deepEqual([call.outcome, call.reason, call.transaction], [outcome, reason, transaction]);
     });
 
+  for (const { data, shown } of [
+    { data: { code: 'INPUT_INVALID' }, shown: ['refused', 'input'] },
+    { data: { code: 'PAYMENT_REPLAYED' }, shown: ['refused', 'replayed'] },
+    { data: { code: 'RATE_LIMITED' }, shown: ['refused', 'RATE_LIMITED'] },
+    { data: { code: 'STORAGE_ERROR' }, shown: ['failed', 'STORAGE_ERROR'] },
+    { data: { code: 'GATEWAY_BUSY', reason: 'backend_unreachable' }, shown: ['away', 'GATEWAY_BUSY'] },
+  ])
+    it(`is ${shown.join(': ')} after a request that ended with ${data.code}`, () => {
+      const call = callOf([event('resource.requested', { status: 'error', data })]);
+      assert.deepEqual([call.outcome, call.reason], shown);
+    });
+
   it('that is sent again under its id shows the last attempt and keeps every event', () => {
     const call = callOf([
       event('resource.requested'),

@@ -28,6 +28,7 @@ const FULL: Required<Receipt> = {
     deliveryUncertain: true,
     sentBytes: 1,
     ofBytes: 2,
+    backendPath: '/reports/{city}',
     recovered: 'chain',
   } satisfies Required<NonNullable<Receipt['metadata']>>,
 };

@@ -44,7 +44,7 @@ describe('the operators’ console', () => {
     const checks = await opened.page.locator('#checks li').allInnerTexts();
     assert.deepEqual(
       checks.map((text) => text.replace(/\s+/g, ' ')),
-      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Adapter http ready', '✓ Payments x402 ready'],
+      ['✓ Gateway ready', '✓ Store sqlite ready', '✓ Backend ready', '✓ Adapter http ready', '✓ Payments x402 ready'],
     );
   });
 
@@ -67,7 +67,7 @@ describe('the operators’ console', () => {
       rows[0] ?? '',
       /Refund due\s+BACKEND_ERROR\s+archive\s+0\.020 TUSD\s+eip155:31337\s+0xb6b6…b6b6\s+0xd8d8…d8d8/,
     );
-    assert.match(rows[1] ?? '', /Can be collected\s+BACKEND_ERROR\s+failing_post\s+0\.001 TUSD/);
+    assert.match(rows[1] ?? '', /Can be collected\s+backend_status_500\s+failing_post\s+0\.001 TUSD/);
     assert.match(rows[1] ?? '', /for 23 h 59 min/);
     assert.deepEqual(
       [await figure('Paid, not delivered').innerText(), await figure('Refunds due').innerText()],

@@ -55,6 +55,7 @@ describe('the present state on the console', () => {
     assert.deepEqual(await checks(), [
       '? Gateway unknown',
       '? Store sqlite unknown',
+      '? Backend unknown',
       '? Adapter http unknown',
       '? Payments x402 unknown',
     ]);

@@ -44,7 +44,7 @@ describe('an answer that went out while another attempt took its record over', (
 });
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-const GONE = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
+const GONE = { failure: { code: 'client_gone' }, requestWritten: true, repeatable: true } as const;
 
 describe('the delivery recorder', () => {
   const world = worldOfEachTest();
@@ -145,7 +145,7 @@ describe('the delivery recorder', () => {
       const { reason, tries } = (await record()) ?? {};
       assert.deepEqual([reason, tries], ['request_not_written', 1]);
       const [receipt] = await receipts();
-      assert.deepEqual([receipt?.delivered, receipt?.metadata], [false, { backendErrorCode: 'BACKEND_ERROR' }]);
+      assert.deepEqual([receipt?.delivered, receipt?.metadata], [false, { backendErrorCode: 'backend_status_500' }]);
     });
 
     it('a delivery that a later request collects names it, under the same receipt', async () => {
@@ -212,7 +212,7 @@ describe('the delivery recorder', () => {
       await world.failDelivery(first, { answer: ANSWER });
       const second = await pay();
       assert.deepEqual(second.kept, ANSWER);
-      await world.failDelivery(second, { answer: undefined, keptBefore: true, failure: 'CLIENT_GONE' });
+      await world.failDelivery(second, { answer: undefined, keptBefore: true, failure: { code: 'client_gone' } });
       assert.deepEqual((await pay()).kept, ANSWER);
     });
   });

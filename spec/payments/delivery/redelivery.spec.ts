@@ -10,6 +10,7 @@ import { type SampleBackend, startSampleBackend } from '../../support/sample-bac
 import { freshTerms, worldOfEachTest } from '../settlement/world.ts';
 
 const RESOURCE: Deliverable = {
+  path: '/report',
   repeatable: true,
   timeoutMs: 2_000,
   maxResponseBytes: 10_485_760,
@@ -127,19 +128,25 @@ describe('a call that is finished without its buyer', () => {
     );
   });
 
-  const failures: readonly (readonly [string, string, unknown, unknown])[] = [
-    ['refuses', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }],
-    ['redirects', '/redirect', 302, { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' }],
-    ['breaks the connection', '/reset', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
-    ['breaks off', '/broken', 0, { code: 'BACKEND_ERROR', reason: 'transport' }],
+  const failures: readonly (readonly [string, string, unknown, unknown, string])[] = [
+    ['refuses', '/fail/503', 503, { code: 'BACKEND_ERROR', status: 503 }, 'backend_status_503'],
+    [
+      'redirects',
+      '/redirect',
+      302,
+      { code: 'BACKEND_ERROR', status: 302, reason: 'redirect_not_followed' },
+      'redirect_not_followed',
+    ],
+    ['breaks the connection', '/reset', 0, { code: 'BACKEND_ERROR', reason: 'transport' }, 'reset'],
+    ['breaks off', '/broken', 0, { code: 'BACKEND_ERROR', reason: 'transport' }, 'reset'],
   ];
-  for (const [what, path, status, data] of failures)
+  for (const [what, path, status, data, backendErrorCode] of failures)
     it(`a backend that ${what}: undelivered, nothing is kept, and it may be asked again`, async () => {
       await fetchIt(await bought(path));
       assert.deepEqual(await outcome(), {
         state: 'undelivered',
         reason: 'request_may_be_written',
-        metadata: { backendErrorCode: 'BACKEND_ERROR' },
+        metadata: { backendErrorCode, backendPath: '/report' },
         status,
       });
       assert.equal(await world.ledger.kept(world.terms.payId), undefined);

@@ -100,7 +100,7 @@ describe('after a loss of the store, in any order of calls', () => {
       const facts = world.facts(paid, { requestId: terms.requestId });
       if (collection === 'delivered') await world.recorder(store.ledger).delivered(paid.record, facts);
       else {
-        const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false };
+        const failed = { failure: { code: 'backend_status_500' }, requestWritten: true, repeatable: false };
         await world.recorder(store.ledger).undelivered(paid.record, { ...facts, ...failed });
       }
     };

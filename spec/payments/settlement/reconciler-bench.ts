@@ -62,6 +62,7 @@ export function reconcilerBench(world: ReturnType<typeof worldOfEachTest>): Benc
           }
           bench.delivered.push(paid.record.payId);
           const resource: Deliverable = {
+            path: '/report',
             repeatable: bench.repeatable,
             timeoutMs: 1_000,
             maxResponseBytes: 1_000,

@@ -19,7 +19,7 @@ describe('the loop of the reconciler and its bounds', () => {
   /** Paid, never delivered, and due after so many milliseconds. */
   const dueIn = async (againMs: number): Promise<PaymentRecord> => {
     const { record } = await pay();
-    const failed = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: false } as const;
+    const failed = { failure: { code: 'backend_status_500' }, requestWritten: true, repeatable: false } as const;
     await recorder().undelivered(record, { ...facts({ lease: { drop: () => undefined } }), ...failed });
     await world.ledger.note({ ...fencingToken(record), leaseMs: 0, againMs });
     return record;

@@ -150,7 +150,7 @@ describe('the reconciler finishes what attempts left behind', () => {
 
     it('after its answer was kept is left alone', async () => {
       const result = await pay();
-      const gone = { ...FAILED, failure: 'CLIENT_GONE' };
+      const gone = { ...FAILED, failure: { code: 'client_gone' } };
       await recorder().undelivered(result.record, { ...facts(result, { answer: keptAnswer() }), ...gone });
       await pay();
       later(LEASE_MS);

@@ -6,7 +6,7 @@ import { keptAnswer } from '../ledger/samples.ts';
 import { rest, virtualTime } from './virtual-time.ts';
 import { worldOfEachTest } from './world.ts';
 
-const FAILED = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: true } as const;
+const FAILED = { failure: { code: 'client_gone' }, requestWritten: true, repeatable: true } as const;
 
 describe('an answer that has begun to leave', () => {
   const world = worldOfEachTest();

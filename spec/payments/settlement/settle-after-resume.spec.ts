@@ -328,7 +328,12 @@ describe('an answer that is kept, and a settlement that was withdrawn', () => {
   const world = workedOfEachTest();
   const { settleAfter, later, record, state } = world;
   beforeEach(async () => {
-    world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no node took it', transaction: HASH });
+    world.peer.script.settle = async () => ({
+      kind: 'withdrawn',
+      reason: 'relayer_unfunded',
+      cause: 'no node took it',
+      transaction: HASH,
+    });
     assert.equal((await settleAfter()).kind, 'postponed');
     world.peer.asked.length = 0;
     world.peer.script.settle = async () => PAID;

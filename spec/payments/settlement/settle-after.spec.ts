@@ -97,7 +97,7 @@ describe('a payment that is settled after the backend answered', () => {
   it('undelivered, it is collected with the same proof, without the backend', async () => {
     const result = await settleAfter();
     assert.ok(result.kind === 'paid');
-    await world.failDelivery(result, { answer: undefined, keptBefore: true, failure: 'CLIENT_GONE' });
+    await world.failDelivery(result, { answer: undefined, keptBefore: true, failure: { code: 'client_gone' } });
     const collected = await settleAfter();
     assert.ok(collected.kind === 'paid');
     assert.deepEqual([collected.kept, world.backend.called.length], [ANSWER, 1]);

@@ -71,7 +71,7 @@ describe('the connection to the backend before the money', () => {
   });
 
   it('cannot be had when a withdrawn payment begins anew: it stays withdrawn, for the same proof', async () => {
-    world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
+    world.peer.script.settle = async () => ({ kind: 'withdrawn', reason: 'relayer_unfunded', cause: 'no gas' });
     assert.equal((await settleOnce()).kind, 'postponed');
     assert.equal(world.connections, 0);
     world.reachable = false;
@@ -90,7 +90,7 @@ describe('the connection to the backend before the money', () => {
     world.reachable = false;
     await world.recorder().undelivered(result.record, {
       ...world.facts(result),
-      failure: 'BACKEND_ERROR',
+      failure: { code: 'backend_status_500' },
       requestWritten: false,
       repeatable: true,
     });

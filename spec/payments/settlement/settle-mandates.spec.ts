@@ -71,7 +71,7 @@ describe('a purchase with a mandate', () => {
   });
 
   it('is held by a settlement that was withdrawn, which only its own proof goes on with, until the chain shows it worthless', async () => {
-    world.peer.script.settle = async () => ({ kind: 'withdrawn', cause: 'no gas' });
+    world.peer.script.settle = async () => ({ kind: 'withdrawn', reason: 'relayer_unfunded', cause: 'no gas' });
     assert.equal((await settleOnce()).kind, 'postponed');
     assert.deepEqual([await state(), await left()], ['withdrawn', 40]);
     assert.deepEqual(await otherPayment(), { kind: 'mandate_used', reason: 'replayed' });

@@ -72,7 +72,7 @@ describe('a payment that was not delivered', () => {
   it('whose buyer left gets the answer that was kept, without another call to the backend, whatever the method', async () => {
     const result = await pay();
     const answer = keptAnswer();
-    const left = { failure: 'CLIENT_GONE', requestWritten: true, repeatable: false } as const;
+    const left = { failure: { code: 'client_gone' }, requestWritten: true, repeatable: false } as const;
     await recorder().undelivered(result.record, { ...facts(result, { answer }), ...left });
     const again = await settleOnce({ repeatable: false });
     assert.ok(again.kind === 'paid');
@@ -91,7 +91,7 @@ describe('a payment that was not delivered', () => {
     assert.deepEqual([state, dueAt - settledAt, leaseUntil], ['undelivered', 24 * 60 * 60 * 1_000, 0]);
     assert.deepEqual(
       (await receipts()).map(({ delivered, metadata }) => [delivered, metadata]),
-      [[false, { backendErrorCode: 'BACKEND_ERROR' }]],
+      [[false, { backendErrorCode: 'interrupted' }]],
     );
   });
 

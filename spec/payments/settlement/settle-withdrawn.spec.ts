@@ -5,7 +5,12 @@ import { EXPIRED, HASH, PAID, SPENT } from './scripted-rail.ts';
 import { freshTerms, worldOfEachTest } from './world.ts';
 
 const UNFUNDED = { kind: 'unfunded', cause: 'no gas' } as const;
-const WITHDRAWN = { kind: 'withdrawn', cause: 'no node took it', transaction: HASH } as const;
+const WITHDRAWN = {
+  kind: 'withdrawn',
+  reason: 'relayer_unfunded',
+  cause: 'no node took it',
+  transaction: HASH,
+} as const;
 const POSTPONED = { kind: 'postponed', reason: 'relayer_unfunded' } as const;
 
 describe('a rail that cannot pay gas', () => {

@@ -36,7 +36,7 @@ export const NOON_MS = 1_800_000_000_000;
 /** How long a token opens a delivered answer, milliseconds. */
 export const KEEP_ANSWER_MS = 60_000;
 /** A delivery that failed after the request was written, and that may be repeated. */
-export const FAILED = { failure: 'BACKEND_ERROR', requestWritten: true, repeatable: true } as const;
+export const FAILED = { failure: { code: 'backend_status_500' }, requestWritten: true, repeatable: true } as const;
 /** How long a sample proof is valid from the beginning of a test, seconds. */
 const VALID_FOR_S = 120;
 

@@ -45,7 +45,7 @@ describe('opening the rail', () => {
   const config = (changes: Partial<X402Config> = {}): X402Config => ({
     ...terms,
     mode: 'local',
-    rpcUrl: local.rpcUrl,
+    rpcUrls: [local.rpcUrl],
     facilitator: { mode: 'local', privateKey: local.relayerKey, relayers: 1 },
     confirm: 'receipt',
     confirmations: 1,
@@ -102,7 +102,7 @@ describe('opening the rail', () => {
   it('opens while the node is down, and is not ready when it comes back with another asset', async () => {
     let fault: Fault = 'fail';
     const node = await startFaultyNode(local.rpcUrl, () => fault);
-    const rail = await createRail(config({ assetDecimals: 18, rpcUrl: node.url }), silentLog);
+    const rail = await createRail(config({ assetDecimals: 18, rpcUrls: [node.url] }), silentLog);
     assert.match((await rail.check())?.cause ?? '', /no JSON-RPC answer/);
     fault = 'pass';
     assert.match((await rail.check())?.cause ?? '', /assetDecimals is 6, not 18/);

@@ -34,9 +34,9 @@ describe('a call that failed', () => {
 
   it('names its resource, and its events reach the feed', () => {
     const events: unknown[] = [];
-    const call = callAt('prepared', { journal: { flush: () => void events.push('flushed') } });
+    const call = callAt('prepared', { journal: { refused: (code: string) => void events.push(code) } });
     assert.deepEqual(answered(BUSY, call).answer, ['GATEWAY_BUSY', { resourceId: 'report' }]);
-    assert.deepEqual(events, ['flushed']);
+    assert.deepEqual(events, ['GATEWAY_BUSY']);
   });
 
   const FUNDED = { funding: { kind: 'paid', response: payment }, authorization: { receipt: 'used' } };

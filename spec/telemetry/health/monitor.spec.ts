@@ -24,22 +24,15 @@ describe('a backend that can be called past the gateway', () => {
     return monitor;
   }
 
-  const WARNED = { status: 'warn', detail: 'adapter-degraded' } as const;
-  for (const [adapters, warned] of [
-    [['http', 'mcp', 'a2a'], 'http'],
-    [['mcp', 'a2a'], 'mcp'],
-  ] as const)
-    it(`degrades ${warned} of ${adapters.join(', ')}, in readiness and discovery, and stays ready`, async () => {
-      const facts = { bypassed: true, draining: false };
-      const watched = watch(adapters, facts);
-      const { ready, adapters: checks } = await watched.readiness();
-      assert.equal(ready, true);
-      for (const check of checks)
-        assert.deepEqual(check, { name: check.name, ...(check.name === warned ? WARNED : { status: 'pass' }) });
-      assert.equal(watched.adapterHealth()[warned]?.status, 'warn');
-      facts.bypassed = false;
-      assert.deepEqual((await watched.readiness()).adapters[0], { name: warned, status: 'pass' });
-    });
+  it('warns of it alone, and stays ready', async () => {
+    const facts = { bypassed: true, draining: false };
+    const watched = watch(['http', 'mcp'], facts);
+    const { ready, backend, adapters } = await watched.readiness();
+    assert.deepEqual([ready, backend], [true, { name: 'backend', status: 'warn', detail: 'backend-exposed' }]);
+    assert.ok(adapters.every(({ status }) => status === 'pass'));
+    facts.bypassed = false;
+    assert.deepEqual((await watched.readiness()).backend, { name: 'backend', status: 'pass' });
+  });
 
   it('a process that only a restart mends is not ready', async () => {
     const { ready, adapters } = await watch(['http'], { bypassed: false, draining: false, faulty: true }).readiness();

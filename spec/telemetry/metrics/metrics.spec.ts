@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Registry } from 'prom-client';
+import { Registry } from '@prometheus-io/client';
 import type { PaymentCensus } from '../../../src/payments/ledger/census.ts';
 import { censusMetrics } from '../../../src/telemetry/metrics/census-metrics.ts';
 import { createDurations } from '../../../src/telemetry/metrics/durations.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { Registry } from 'prom-client';
+import { Registry } from '@prometheus-io/client';
 import type { EventDraft } from '../../../src/events/event.ts';
 import type { PaymentLedger, PaymentRecord, PaymentTerms } from '../../../src/payments/ledger/ledger.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
@@ -17,13 +17,13 @@ const failed = (reason?: string): EventDraft => ({
 
 describe('why a paid call was not delivered', () => {
   for (const { what, code, events = [], cause } of [
-    { what: 'a backend that answered 500', code: 'BACKEND_ERROR', events: [failed()], cause: 'merchant' },
-    { what: 'a backend that was too slow', code: 'BACKEND_ERROR', events: [failed('timeout')], cause: 'merchant' },
-    { what: 'the end of this process', code: 'BACKEND_ERROR', events: [failed('aborted')], cause: 'gateway' },
-    { what: 'an earlier attempt that died', code: 'BACKEND_ERROR', cause: 'gateway' },
-    { what: 'no memory for the answer', code: 'GATEWAY_BUSY', cause: 'gateway' },
-    { what: 'a bug', code: 'INTERNAL_ERROR', cause: 'gateway' },
-    { what: 'a buyer who hung up', code: 'CLIENT_GONE', cause: 'client_gone' },
+    { what: 'a backend that answered 500', code: 'backend_status_500', events: [failed()], cause: 'merchant' },
+    { what: 'a backend that was too slow', code: 'timeout', events: [failed('timeout')], cause: 'merchant' },
+    { what: 'the end of this process', code: 'aborted', events: [failed('aborted')], cause: 'gateway' },
+    { what: 'an earlier attempt that died', code: 'interrupted', cause: 'gateway' },
+    { what: 'no memory for the answer', code: 'gateway_busy', cause: 'gateway' },
+    { what: 'a bug', code: 'internal_error', cause: 'gateway' },
+    { what: 'a buyer who hung up', code: 'client_gone', cause: 'client_gone' },
     { what: 'a buyer who was not there when the answer was fetched', code: undefined, cause: 'client_gone' },
   ])
     it(`${what}: ${cause}`, () => {

@@ -56,7 +56,7 @@ payments:
     assetDecimals: 6
     payTo: "0x1111111111111111111111111111111111111111"
     rpcUrl: https://sepolia.base.org
-    facilitator: { mode: remote, url: https://x402.org/facilitator }
+    facilitator: { mode: remote, url: https://www.x402.org/facilitator }
 resources:
   # The first one
   greeting: { name: Greeting, backend: { method: GET, path: /greeting }, pricing: { type: free } }
@@ -82,6 +82,19 @@ async function run(args: Partial<ImportArguments>, terminal: { isTTY?: boolean; 
 }
 
 describe('acg import', () => {
+  it('takes the headers that the configuration sends', async () => {
+    const source = file(`
+openapi: 3.0.3
+info: { title: Tenants, version: "1" }
+paths:
+  /pages: { get: { operationId: pages, parameters: [ { name: X-Tenant, in: header, required: true, schema: { type: string } } ] } }
+`);
+    const into = file(CONFIGURATION.replace(':3000 }', ':3000, headers: { x-tenant: acme } }'));
+    assert.match((await run({ source, into })).errors, /^1 of 1 operations/);
+    const without = await run({ source, into: file(CONFIGURATION.replace('127.0.0.1:3000', '127.0.0.1:3001')) });
+    assert.deepEqual([without.code, /put X-Tenant under backend\.headers/.test(without.errors)], [1, true]);
+  });
+
   it('prints a section that a configuration takes, and tells what it left out', async () => {
     const { code, out, errors } = await run({});
     assert.equal(code, 0);

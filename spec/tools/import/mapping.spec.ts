@@ -274,6 +274,115 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
 ];
 
+describe('a document of many files names its way out where one was not read', () => {
+  const answer = { responses: { 200: { description: '' } } };
+  for (const [title, item] of [
+    ['a schema beside it', { post: { requestBody: json({ $ref: './schemas/a.yaml' }), ...answer } }],
+    ['a schema above it', { post: { requestBody: json({ $ref: '../a.yaml#/A' }), ...answer } }],
+    ['a schema elsewhere', { post: { requestBody: json({ $ref: 'https://example.com/a.json' }), ...answer } }],
+    ['a whole path', { $ref: './paths/x.yaml' }],
+    ['a parameter', { get: { parameters: [{ $ref: 'parameters.yaml#/page' }] } }],
+  ] as const)
+    it(title, () => {
+      const [skipped] = imported({ '/x': item }).skipped;
+      assert.match(skipped?.reason ?? '', /no file that was read beside the document: make one file .* bundle/);
+    });
+});
+
+describe('a header that is sent anyway', () => {
+  const needed = (name: string, more: object = {}) => ({ name, in: 'header', required: true, schema: text, ...more });
+  const operation = (parameter: object, more: object = {}) => ({
+    '/x': { post: { parameters: [parameter], ...more } },
+  });
+
+  for (const [title, parameter, more, options] of [
+    ['an idempotency key of a priced call', needed('Idempotency-Key'), { 'x-price': '0.01' }, {}],
+    ['an idempotency key, by --price', needed('idempotency-key'), {}, { price: '0.01' }],
+    ['a header of the configuration', needed('X-Tenant'), {}, { headers: ['x-tenant'] }],
+    ['Authorization of the configuration', needed('Authorization'), {}, { headers: ['Authorization'] }],
+    ['a request id', needed('X-Request-ID'), {}, {}],
+  ] as const)
+    it(`is needed by an operation that becomes a resource: ${title}`, () => {
+      const result = imported(operation(parameter, more), {}, options);
+      assert.deepEqual(resourceOf(result).backend.headers, undefined);
+      assert.deepEqual(result.narrowed, []);
+    });
+
+  it('is no input that is left out where it is optional', () => {
+    const parameters = ['Idempotency-Key', 'traceparent', 'X-Request-Id', 'X-Tenant'].map((name) => ({
+      ...{ name, in: 'header', schema: text },
+    }));
+    const result = imported({ '/x': { post: { parameters } } }, {}, { headers: ['X-Tenant'] });
+    assert.deepEqual(result.narrowed, []);
+  });
+
+  it('holds the credentials of a security scheme', () => {
+    const securitySchemes = {
+      key: { type: 'apiKey', in: 'header', name: 'X-Key' },
+      bearer: { type: 'http', scheme: 'bearer' },
+    };
+    const secured = (name: string, headers: string[]) =>
+      imported({ '/x': { get: { security: [{ [name]: [] }] } } }, { components: { securitySchemes } }, { headers });
+    assert.equal(secured('key', ['x-key']).skipped.length, 0);
+    assert.equal(secured('bearer', ['Authorization']).skipped.length, 0);
+    assert.equal(secured('key', ['Authorization']).skipped.length, 1);
+    assert.equal(secured('bearer', []).skipped.length, 1);
+  });
+
+  for (const [title, parameter, reason] of [
+    ['an idempotency key of a free call', needed('Idempotency-Key'), /sent with priced calls alone: give .* a price/],
+    ['another header', needed('X-Tenant'), /is a header: put X-Tenant under backend\.headers/],
+    ['a trace context, which some calls have', needed('traceparent'), /sent where the caller has it/],
+  ] as const)
+    it(`keeps an operation out: ${title}`, () =>
+      assert.match(imported(operation(parameter)).skipped[0]?.reason ?? '', reason));
+});
+
+describe('an optional parameter of FastAPI', () => {
+  for (const [title, schema, more] of [
+    ['anyOf with null', { anyOf: [{ type: 'integer' }, { type: 'null' }], title: 'N' }, {}],
+    ['3.0 nullable', { type: 'integer', nullable: true }, { openapi: '3.0.3' }],
+    ['a list or null', { anyOf: [{ type: 'array', items: text }, { type: 'null' }] }, {}],
+    ['an enum or null', { anyOf: [{ type: 'string', enum: ['a'] }, { type: 'null' }], default: null }, {}],
+  ] as const)
+    it(`is sold in place: ${title}`, () => {
+      const result = imported({ '/x': { get: { parameters: [query('n', schema)] } } }, more, { expose: ['origin'] });
+      assert.equal(resourceOf(result).backend.path, '/x');
+    });
+});
+
+describe('a path in the notation of a router', () => {
+  for (const [path, name, template] of [
+    ['/users/:id', 'id', '/users/{id}'],
+    ['/users/:id/posts', 'id', '/users/{id}/posts'],
+    ['/users/:id(\\d+)?', 'id', '/users/{id}'],
+    ['/users/{id?}', 'id', '/users/{id}'],
+    ['/users/{{id}}', 'id', '/users/{id}'],
+    ['/users/{id:[0-9]{3}}', 'id', '/users/{id}'],
+    ['/users/<id>', 'id', '/users/{id}'],
+    ['/users/<int:id>', 'id', '/users/{id}'],
+    ['/files/{rest:path}', 'rest', '/files/{rest}'],
+    ['/files/{*rest}', 'rest', '/files/{rest}'],
+    ['/files/*rest', 'rest', '/files/{rest}'],
+    ['/files/{+rest}', 'rest', '/files/{rest}'],
+    ['/users/{userId}', 'user_id', '/users/{user_id}'],
+    ['/users/{id}{?q}', 'id', '/users/{id}'],
+    ['/users/{id}#add', 'id', '/users/{id}'],
+    ['/users/{id}:ban', 'id', '/users/{id}:ban'],
+    ['/users/{a:b}', 'a:b', '/users/{a:b}'],
+  ] as const)
+    it(`${path} is ${template}`, () => {
+      const { backend, inputSchema } = resourceOf(get([inPath(name)], path));
+      assert.equal(backend.path, template);
+      assert.deepEqual([Object.keys(inputSchema?.['properties'] ?? {}), inputSchema?.['required']], [[name], [name]]);
+    });
+
+  it('stands for two operations where fragments tell them apart', () => {
+    const result = imported({ '/x#a': { put: { operationId: 'a' } }, '/x#b': { put: { operationId: 'b' } } });
+    assert.deepEqual(Object.keys(result.resources), ['a', 'b']);
+  });
+});
+
 describe('an operation is skipped with its reason', () => {
   for (const [title, item, reason] of SKIPPED)
     it(title, () => {
@@ -287,7 +396,17 @@ describe('an operation is skipped with its reason', () => {
   for (const [title, path, parameter, reason] of [
     ['a list in the path', '/x/{a}', inPath('a', list), /a list or an object in the path/],
     ['a label in the path', '/x/{a}', inPath('a', text, { style: 'label' }), /in the style label/],
-    ['a fragment', '/x#y', query('a', text), /must not have a fragment/],
+    ['a whole rest of the path', '/files/*', query('a', text), /has a \* in its path: write \{name\}/],
+    ['a colon without a parameter', '/x/:a', query('a', text), /has :a in its path, .* declare the path parameter a/],
+    ['angle brackets without a parameter', '/x/<a>', query('b', text), /has <a> in its path, .* written \{a\}/],
+    ['a parameter that is not in the path', '/x', inPath('a'), /parameter a, which is not in its path: write \{a\}/],
+    ['a parameter in braces of another name', '/x/{b}', inPath('a'), /parameter a, which is not in its path/],
+    [
+      'a parameter in the query',
+      '/x?a={a}',
+      inPath('a'),
+      /has the path \/x\?a=\{a\}, which must not have \{…\} in the query/,
+    ],
     ['two parameters of a name', '/x/{a}/{a}', inPath('a'), /names the same parameter twice/],
   ] as const)
     it(title, () => {

@@ -11,7 +11,8 @@ import { clientGone } from '../../server/http/respond.ts';
 import { carriedKey, carriedMandate, carriedProof } from '../extract-credentials.ts';
 import { httpResponseWriter } from './response-writer.ts';
 
-export function httpAdapter(): RequestHandler {
+/** `room`: for the fields of payment and merchant in a head, bytes. */
+export function httpAdapter(room: number): RequestHandler {
   return async function receiveHttp(req, res, next) {
     const startedAt = performance.now();
     const left = clientGone(res);
@@ -34,7 +35,7 @@ export function httpAdapter(): RequestHandler {
       mandate: carriedMandate(req),
       idempotencyKey: carriedKey(req),
       trace: { traceparent: singleHeader(req, 'traceparent'), tracestate: singleHeader(req, 'tracestate') },
-      responseWriter: httpResponseWriter(res, requestId),
+      responseWriter: httpResponseWriter(res, requestId, { room }),
       startedAt,
       left,
     });

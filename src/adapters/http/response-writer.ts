@@ -4,13 +4,16 @@ import type { Response } from 'express';
 import { type BackendAnswer, BackendError } from '../../backend/exchange.ts';
 import { BODYLESS_STATUSES, relayedHeaders } from '../../backend/header-policy.ts';
 import type { Sent } from '../../payments/ledger/payment-receipt.ts';
-import { encodePaymentResponse } from '../../payments/x402/wire/payment-response.ts';
+import { USUAL_ROOM } from '../../payments/x402/wire/payment-required.ts';
 import { PAYMENT_REQUIRED, PAYMENT_RESPONSE } from '../../payments/x402/wire/types.ts';
 import type { PaymentAnnotations, Relayed, RelayOptions, ResponseWriter } from '../../pipeline/call.ts';
+import { noteLeftOut } from '../../server/http/access-record.ts';
 import { endWith } from '../../server/http/end-with.ts';
+import { fieldBytes } from '../../server/http/head-bytes.ts';
 import { takesTrailers } from '../../server/http/headers.ts';
 import { onceClosed } from '../../server/http/once-closed.ts';
 import { sendError, sendJson } from '../../server/http/respond.ts';
+import { fittingHead, MANDATE_RECEIPT } from './fitting-head.ts';
 
 /** How long a caller may take to read what is buffered after the last byte, milliseconds. */
 const LAST_BYTES_MS = 60_000;
@@ -21,29 +24,36 @@ export const NOTHING_SENT: Sent = { begun: false, bytes: 0, of: 0 };
 /** Marks an answer that was delivered before (contract 4.3). */
 const IDEMPOTENT_REPLAYED = 'idempotent-replayed';
 
-/** Carries the signed receipt of a mandate (ap2 13). */
-const MANDATE_RECEIPT = 'agent-authorization-receipt';
-
 /** Carries the signed statement of a delivery, behind the body. */
 const DELIVERY_STATEMENT = 'agent-commerce-delivery';
 
-/** `ranges`: the fields of ranges go on with an answer that costs nothing. */
+/**
+ * `ranges`: the fields of ranges go on with an answer that costs nothing. `room`: for the fields of
+ * payment and merchant in a head, bytes.
+ */
 export function httpResponseWriter(
   res: Response,
   requestId: string,
-  { ranges = false }: { readonly ranges?: boolean } = {},
+  { ranges = false, room = USUAL_ROOM.plain }: { readonly ranges?: boolean; readonly room?: number } = {},
 ): ResponseWriter {
-  const announce = ({ payment, mandateReceipt }: PaymentAnnotations): void => {
-    if (res.headersSent) return;
-    if (payment !== undefined) res.setHeader(PAYMENT_RESPONSE, encodePaymentResponse(payment));
+  const announce = (
+    { payment, mandateReceipt }: PaymentAnnotations,
+    merchant: Record<string, string> = {},
+    left = room,
+  ): Record<string, string> => {
+    if (res.headersSent) return merchant;
+    const head = fittingHead(left, merchant, payment, mandateReceipt);
+    if (head.leftOut.length > 0) noteLeftOut(res, head.leftOut);
+    if (head.payment !== undefined) res.setHeader(PAYMENT_RESPONSE, head.payment);
     if (mandateReceipt !== undefined) res.setHeader(MANDATE_RECEIPT, mandateReceipt);
+    return head.merchant;
   };
   return {
     // The answer is streamed, so only the bound of the resource applies.
     maxAnswerBytes: Number.POSITIVE_INFINITY,
     paymentRequired(challenge, payment) {
-      announce(payment === undefined ? {} : { payment });
-      res.setHeader(PAYMENT_REQUIRED, challenge.header);
+      if (payment !== undefined) announce({ payment }, {}, room - fieldBytes(PAYMENT_REQUIRED, challenge.header));
+      if (challenge.header !== '') res.setHeader(PAYMENT_REQUIRED, challenge.header);
       res.setHeader('cache-control', 'no-store');
       sendJson(res, 402, challenge.body);
     },
@@ -53,17 +63,17 @@ export function httpResponseWriter(
     },
     async relay(answer, annotations) {
       const { payment, replayed = false, statement, sending } = annotations;
-      announce(annotations);
       if (replayed && !res.headersSent) res.setHeader(IDEMPOTENT_REPLAYED, 'true');
       const trailer = takesTrailers(res.req) && !BODYLESS_STATUSES.has(answer.status) ? statement : undefined;
-      return relay(res, answer, { paid: payment !== undefined, ranges, trailer, sending });
+      const relayed = relayedHeaders(answer.headers, { free: payment === undefined, ranges, status: answer.status });
+      return relay(res, answer, { head: announce(annotations, relayed), trailer, sending });
     },
   };
 }
 
 interface Relaying {
-  readonly paid: boolean;
-  readonly ranges: boolean;
+  /** The merchant's fields, as far as there is room. */
+  readonly head: Record<string, string>;
   /** What stands behind the body; undefined: nothing. */
   readonly trailer: RelayOptions['statement'];
   readonly sending: RelayOptions['sending'];
@@ -85,7 +95,7 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
     broken = error instanceof BackendError ? error : new BackendError('transport', true, error);
   });
   if (!res.destroyed) {
-    res.writeHead(answer.status, headOf(answer, relaying));
+    res.writeHead(answer.status, headOf(relaying));
     if (res.req.method === 'HEAD') return endAtHead(res, body);
     // Before the pipe ends the answer.
     if (relaying.trailer !== undefined) body.once('end', () => addTrailer(res, relaying));
@@ -98,8 +108,7 @@ async function relay(res: Response, answer: BackendAnswer, relaying: Relaying): 
   return { kind: 'broken', error: broken, sent: { ...sent, of: Number(answer.headers['content-length'] ?? 0) } };
 }
 
-function headOf({ status, headers }: BackendAnswer, { paid, ranges, trailer }: Relaying): Record<string, string> {
-  const head = relayedHeaders(headers, { free: !paid, ranges, status });
+function headOf({ head, trailer }: Relaying): Record<string, string> {
   if (trailer === undefined) return head;
   // Only a body in chunks has something behind it (RFC 9112 7.1.2).
   const { 'content-length': _length, ...chunked } = head;
@@ -121,7 +130,7 @@ async function relayWhole(
   const isHead = res.req.method === 'HEAD';
   if (relaying.sending !== undefined && !isHead && !res.destroyed) await relaying.sending();
   if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
-  const head = headOf(answer, relaying);
+  const head = headOf(relaying);
   const { trailer } = relaying;
   if (trailer === undefined && !BODYLESS_STATUSES.has(answer.status)) head['content-length'] = String(bytes.byteLength);
   res.writeHead(answer.status, head);

@@ -4,13 +4,14 @@
  */
 
 import type { RequestHandler, Response } from 'express';
-import { isObject, type Json } from '../../json/types.ts';
+import { isObject, type Json, type JsonObject } from '../../json/types.ts';
 import { invokeUrl } from '../../payments/x402/wire/payment-required.ts';
 import { receiveCall } from '../../pipeline/call.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
 import type { ListedResource } from '../../resources/listing.ts';
 import { type MirroredParameter, mirroredParameters } from '../../resources/mirrored-headers.ts';
 import { AUTHORIZATION_MEMBER, PAYMENT_MEMBER } from '../../resources/schemas/reserved-members.ts';
+import { toolInput, toolNames } from '../../resources/tool-form.ts';
 import { readJsonBytes } from '../../server/http/body.ts';
 import { COPIED_BYTES } from '../../server/http/end-with.ts';
 import { type HeaderReading, readHeader, singleHeader } from '../../server/http/headers.ts';
@@ -54,7 +55,8 @@ const CLOSE = Buffer.from('}');
 export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): RequestHandler {
   const server: ServerInfo = { name: merchant.id, title: merchant.name, version };
   const offered = catalogue.listed.filter(({ exposedVia }) => exposedVia.includes('mcp'));
-  const lists = toolPages(offered, server);
+  const { tools, byName } = toolsOf(offered);
+  const lists = toolPages(tools, server);
   const writers = { legacy: resultWriter('legacy', server), modern: resultWriter('modern', server) };
   const discovered = discoverResult([MODERN_VERSION], INSTRUCTIONS, server);
   const mirrored = mirroredById(offered);
@@ -88,25 +90,27 @@ export function mcpAdapter({ catalogue, merchant, version, budget }: McpParts): 
     const { request } = reading;
     if (request.method !== 'tools/call') return answer(res, request);
     const { era, id, params, meta } = request;
-    const { name, arguments: input = {} } = params;
-    if (typeof name !== 'string' || !isObject(input)) {
+    const { name, arguments: given = {} } = params;
+    if (typeof name !== 'string' || !isObject(given)) {
       const what = typeof name === 'string' ? 'arguments must be an object.' : 'name must be a string.';
       return sendRpcError(res, 200, id, badParams(what));
     }
-    const differing = era === 'modern' ? differingHeader(mirrored.get(name) ?? [], input, headerOf) : undefined;
+    const { id: resourceId, read } = byName.get(name) ?? { id: name };
+    const input = read === undefined ? given : read(given);
+    const differing = era === 'modern' ? differingHeader(mirrored.get(resourceId) ?? [], input, headerOf) : undefined;
     if (differing !== undefined) return sendRpcError(res, 400, id, mismatch(differing));
     const requestId = requestIdOf(res);
     const call = {
-      ...{ id, era, requestId, resourceId: name, write: writers[era] },
-      resourceUrl: invokeUrl(merchant.publicBaseUrl, name),
-      fitsOutput: era === 'modern' ? catalogue.byId.get(name)?.fitsOutput : undefined,
+      ...{ id, era, requestId, resourceId, write: writers[era] },
+      resourceUrl: invokeUrl(merchant.publicBaseUrl, resourceId),
+      fitsOutput: era === 'modern' ? catalogue.byId.get(resourceId)?.fitsOutput : undefined,
     };
     receiveCall(res, {
       stage: 'received',
       requestId,
       callId: callIdOf(res),
       channel: 'mcp',
-      resourceId: name,
+      resourceId,
       input,
       rawInput: undefined,
       proof: oneProof(memberProof(input[PAYMENT_MEMBER]), memberProof(meta['x402/payment']), carriedProof(req)),
@@ -137,6 +141,31 @@ function initializeResult(requested: Json | undefined, server: ServerInfo): obje
     serverInfo: server,
     instructions: INSTRUCTIONS,
   };
+}
+
+/** What the name of a tool stands for. */
+interface ToolReading {
+  readonly id: string;
+  /** Gives arguments their true names. */
+  readonly read?: ((input: JsonObject) => JsonObject) | undefined;
+}
+
+/** Resources under the names of their tools, which are found by id as well. */
+function toolsOf(offered: readonly ListedResource[]): {
+  readonly tools: readonly ListedResource[];
+  readonly byName: ReadonlyMap<string, ToolReading>;
+} {
+  const names = toolNames(offered.map(({ id }) => id));
+  const tools: ListedResource[] = [];
+  const byName = new Map<string, ToolReading>();
+  for (const resource of offered) {
+    const { id } = resource;
+    const name = names.get(id) ?? id;
+    const { schema, read } = toolInput(resource.inputSchema);
+    tools.push({ ...resource, id: name, inputSchema: schema });
+    if (name !== id || read !== undefined) for (const one of [id, name]) byName.set(one, { id, read });
+  }
+  return { tools, byName };
 }
 
 /** The mirrored arguments of the tools that have some. */

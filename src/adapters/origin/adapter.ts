@@ -31,6 +31,8 @@ interface OriginParts {
   readonly publicBaseUrl: string;
   /** Headers of the caller that the backend gets. */
   readonly originHeaders: readonly OriginHeader[];
+  /** For the fields of payment and merchant in a head, bytes. */
+  readonly room?: number;
 }
 
 /** Preconditions that may be ignored for an answer that is sent whole (RFC 9110, 13.2.1). */
@@ -72,6 +74,7 @@ export function originAdapter(parts: OriginParts): RequestHandler {
       responseWriter: originResponseWriter(res, requestId, {
         page: page && (() => page(inPlace.url ?? parts.publicBaseUrl + route.publicPath)),
         variesBy: parts.originHeaders,
+        room: parts.room,
       }),
       startedAt,
       left,

@@ -13,14 +13,16 @@ interface InPlaceAnswer {
   readonly page: (() => string) | undefined;
   /** Request headers that a free answer may depend on: caches must tell its copies apart. */
   readonly variesBy: readonly string[];
+  /** For the fields of payment and merchant in a head, bytes. */
+  readonly room?: number | undefined;
 }
 
 export function originResponseWriter(
   res: Response,
   requestId: string,
-  { page, variesBy }: InPlaceAnswer,
+  { page, variesBy, room }: InPlaceAnswer,
 ): ResponseWriter {
-  const writer = httpResponseWriter(res, requestId, { ranges: true });
+  const writer = httpResponseWriter(res, requestId, { ranges: true, ...(room === undefined ? {} : { room }) });
   return {
     ...writer,
     paymentRequired(challenge, payment) {
@@ -30,7 +32,7 @@ export function originResponseWriter(
         writer.paymentRequired(challenge, payment);
         return;
       }
-      res.setHeader(PAYMENT_REQUIRED, challenge.header);
+      if (challenge.header !== '') res.setHeader(PAYMENT_REQUIRED, challenge.header);
       res.setHeader('cache-control', 'no-store');
       sendText(res, 402, PAGE_HEADERS, page());
     },

@@ -24,18 +24,25 @@ interface ChainPart extends Part {
 }
 
 /** `now`: milliseconds since 1970. */
-export function checkChain(x402: X402Config, rpcUrl: string, now: () => number = Date.now): ChainPart {
-  const rpc = createRpc(rpcUrl);
-  const checks: Check[] = [
-    { name: NODE, run: () => node(rpc, x402, new URL(rpcUrl).host) },
-    { name: 'chain head', needs: [NODE], run: () => head(rpc, x402, now()) },
-    { name: 'asset', needs: [NODE], run: () => asset(rpc, x402) },
-  ];
-  if (x402.facilitator.mode === 'local') checks.push({ name: 'relayer gas', needs: [NODE], run: () => gas(rpc, x402) });
+export function checkChain(x402: X402Config, now: () => number = Date.now): ChainPart {
+  const nodes = x402.rpcUrls.map((url) => ({ rpc: createRpc(url), host: new URL(url).host }));
+  const checks = nodes.flatMap(({ rpc, host }, at): readonly Check[] => {
+    const number = at === 0 ? '' : ` ${at + 1}`;
+    const needs = [`${NODE}${number}`];
+    return [
+      { name: `${NODE}${number}`, run: () => node(rpc, x402, host) },
+      { name: `chain head${number}`, needs, run: () => head(rpc, x402, now()) },
+      { name: `asset${number}`, needs, run: () => asset(rpc, x402) },
+      ...(at > 0 || x402.facilitator.mode !== 'local'
+        ? []
+        : [{ name: 'relayer gas', needs, run: () => gas(rpc, x402) }]),
+    ];
+  });
+  const heads = () => Promise.any(nodes.map(({ rpc }) => readHead(clientOver(rpc.call))));
   return {
     checks,
-    close: () => rpc.close(),
-    newestBlockMs: async () => (await readHead(clientOver(rpc.call))).timestamp * 1_000,
+    close: async () => void (await Promise.all(nodes.map(({ rpc }) => rpc.close()))),
+    newestBlockMs: async () => (await heads()).timestamp * 1_000,
   };
 }
 
@@ -46,12 +53,15 @@ async function node(rpc: Rpc, { chainId, network }: X402Config, host: string): P
     found = await getChainId(clientOver(rpc.call));
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return failed(`${host} does not answer: ${why}`, 'look at the node, or correct payments.x402.rpcUrl');
+    return failed(`${host} does not answer: ${why}`, 'look at the node, or correct payments.x402.rpcUrl or rpcUrls');
   }
   const took = Math.ceil(performance.now() - began);
   return found === chainId
     ? passed(`${host} is on ${network} and answers in ${took} ms`)
-    : failed(`${host} is a node of eip155:${found}, not of ${network}`, 'correct payments.x402.rpcUrl or network');
+    : failed(
+        `${host} is a node of eip155:${found}, not of ${network}`,
+        'correct payments.x402.rpcUrl, rpcUrls or network',
+      );
 }
 
 async function head(rpc: Rpc, { mode }: X402Config, nowMs: number): Promise<Finding> {

@@ -1,5 +1,6 @@
 /** The check of the configuration, as `acg validate` and a start make it. */
 
+import { headWarnings } from '../../app/head-room.ts';
 import { routeWarnings } from '../../app/route-warnings.ts';
 import type { GatewayConfig } from '../../config/document/config.ts';
 import { configPath } from '../../config/document/read.ts';
@@ -20,7 +21,7 @@ export function checkConfiguration(path: string | undefined, env: NodeJS.Process
   try {
     const { loaded, also: catalogue } = checkedStart({ path, env }, compileCatalogue);
     const { config } = loaded;
-    const warnings = [...configWarnings(config), ...routeWarnings(config)];
+    const warnings = [...configWarnings(config), ...routeWarnings(config), ...headWarnings(config, catalogue)];
     // Each says what to do itself.
     const findings = warnings.map((message): Finding => ({ status: 'WARN', message }));
     return {

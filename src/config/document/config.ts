@@ -56,6 +56,8 @@ export interface GatewayConfig {
     /** Undefined: no Host check. */
     readonly allowedHosts: readonly string[] | undefined;
     readonly trustProxy: number;
+    /** Largest head of an answer. */
+    readonly maxHeadBytes: number;
     /** Processes that serve agents; `auto`: as many as there are CPUs for them. */
     readonly workers: number | 'auto';
   };

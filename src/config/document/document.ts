@@ -28,6 +28,7 @@ export interface ConfigDocument {
     readonly allowedOrigins?: readonly string[];
     readonly allowedHosts?: readonly string[];
     readonly trustProxy?: number;
+    readonly maxHeadBytes?: number;
     readonly workers?: number | 'auto';
   };
   readonly management?: { readonly host?: string; readonly port?: number };
@@ -134,6 +135,7 @@ export interface X402Document {
   readonly payTo: string;
   readonly maxTimeoutSeconds?: number;
   readonly rpcUrl?: string;
+  readonly rpcUrls?: readonly string[];
   readonly allowMainnet?: boolean;
   readonly localSignatureCheck?: boolean;
   readonly confirm?: 'receipt' | 'facilitator';

@@ -21,6 +21,7 @@ const RULES: readonly (readonly [path: readonly string[], rule: TextRule])[] = [
   [['payments', 'x402', 'asset'], addressFault],
   [['payments', 'x402', 'payTo'], addressFault],
   [['payments', 'x402', 'rpcUrl'], (text) => (text === '' ? undefined : urlFault(text, false))],
+  [['payments', 'x402', 'rpcUrls', '*'], (text) => urlFault(text, false)],
   [['payments', 'x402', 'facilitator', 'url'], (text) => urlFault(text, true)],
   [['payments', 'x402', 'facilitator', 'fallbacks', '*', 'url'], (text) => urlFault(text, true)],
   [['resources', '*', 'name'], textFault],

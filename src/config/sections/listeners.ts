@@ -52,6 +52,7 @@ export function deriveServer(
     allowedOrigins: origins,
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
+    maxHeadBytes: server.maxHeadBytes ?? SERVER.maxHeadBytes.default,
     workers: engine === 'sqlite' ? 1 : (server.workers ?? SERVER.workers.default),
   };
 }

@@ -42,29 +42,38 @@ export function deriveX402(document: X402Document, facts: Surroundings, problems
   const { facilitator } = document;
   if (accepted('asset', 'payTo') && checksumAddress(document.payTo) === checksumAddress(document.asset))
     refuse('payTo', "must not be the token's own address: the money would be lost");
-  const rpcUrl = document.rpcUrl || undefined;
-  if (accepted('rpcUrl', 'facilitator.mode') && facilitator.mode === 'local' && rpcUrl === undefined)
+  const rpcUrls = nodesOf(document);
+  const [rpcUrl] = rpcUrls;
+  if (accepted(...NODES, 'facilitator.mode') && facilitator.mode === 'local' && rpcUrl === undefined)
     refuse('rpcUrl', 'is missing: a local facilitator settles through a node of the network');
-  const isPlaced = accepted('network', 'rpcUrl', 'facilitator.mode', 'facilitator.url', 'facilitator.fallbacks');
-  const mode = isPlaced ? deploymentMode(document, rpcUrl, problems) : undefined;
+  const isPlaced = accepted('network', ...NODES, 'facilitator.mode', 'facilitator.url', 'facilitator.fallbacks');
+  const mode = isPlaced ? deploymentMode(document, rpcUrls, problems) : undefined;
   if (mode !== undefined) checkMoney(document, mode, facts, accepted, refuse);
   if (mode === 'mainnet' && facts.engine === 'sqlite') problems.add('storage', 'must be redis on a mainnet');
-  if (accepted('confirm', 'rpcUrl', 'facilitator.mode')) checkConfirmation(document, rpcUrl, refuse);
-  if (accepted('confirm', 'confirmations', 'rpcUrl')) checkConfirmations(document, rpcUrl, refuse);
+  if (accepted('confirm', ...NODES, 'facilitator.mode')) checkConfirmation(document, rpcUrl, refuse);
+  if (accepted('confirm', 'confirmations', ...NODES)) checkConfirmations(document, rpcUrl, refuse);
   const settles = accepted('facilitator') ? deriveFacilitator(facilitator, facts, problems) : undefined;
   const chainId = accepted('network') ? eip155ChainId(document.network) : undefined;
   if (chainId !== undefined) checkPublishedKeys(document, settles, chainId, accepted, refuse);
   if (!problems.sound(AT) || mode === undefined || chainId === undefined || settles === undefined) return undefined;
   return {
     ...settingsOf(document, chainId),
-    rpcUrl,
+    rpcUrls,
     confirm: confirmationOf(document, rpcUrl),
     facilitator: settles,
     mode,
   };
 }
 
-type Settings = Omit<X402Config, 'rpcUrl' | 'confirm' | 'facilitator' | 'mode'>;
+/** The keys of the nodes. */
+const NODES = ['rpcUrl', 'rpcUrls'] as const;
+
+/** Each once; an empty `rpcUrl`, as of an unset variable, is none. */
+function nodesOf({ rpcUrl, rpcUrls = [] }: X402Document): readonly string[] {
+  return [...new Set([...(rpcUrl ? [rpcUrl] : []), ...rpcUrls])];
+}
+
+type Settings = Omit<X402Config, 'rpcUrls' | 'confirm' | 'facilitator' | 'mode'>;
 
 function settingsOf(document: X402Document, chainId: number): Settings {
   const asset = checksumAddress(document.asset);
@@ -98,7 +107,7 @@ type Refuse = (key: string, message: string) => void;
 /** Local when facilitator and RPC are on this machine, else by network (contract 2.1). */
 function deploymentMode(
   { network, facilitator }: X402Document,
-  rpcUrl: string | undefined,
+  rpcUrls: readonly string[],
   problems: ProblemList,
 ): DeploymentMode | undefined {
   if (eip155ChainId(network) === undefined) {
@@ -111,7 +120,7 @@ function deploymentMode(
   const ours =
     facilitator.mode === 'local' ||
     [facilitator, ...(facilitator.fallbacks ?? [])].every(({ url }) => isLoopbackUrl(url));
-  if (ours && rpcUrl !== undefined && isLoopbackUrl(rpcUrl)) return 'local';
+  if (ours && rpcUrls.length > 0 && rpcUrls.every(isLoopbackUrl)) return 'local';
   const known = KNOWN_NETWORKS.get(network);
   if (known !== undefined) return known.mode;
   const list = [...KNOWN_NETWORKS].map(([id, { title }]) => `${id} (${title})`).join(', ');
@@ -231,7 +240,8 @@ function checkPublishedKeys(
 
 /** Rules of a mainnet. The USDC domain is checked for every known network by `checkKnownAsset`. */
 function checkMainnet(document: X402Document, facts: Surroundings, accepted: Accepted, refuse: Refuse): void {
-  const { facilitator, rpcUrl, network } = document;
+  const { facilitator, network } = document;
+  const [rpcUrl] = nodesOf(document);
   if (accepted('allowMainnet') && document.allowMainnet !== true)
     refuse('allowMainnet', 'must be true to take real money on this network');
   if (facilitator.mode === 'remote') {

@@ -3,8 +3,8 @@
  * several callers may choose, separate calls only for events of an earlier release.
  *
  * @typedef {import('../../events/event.ts').CommerceEvent} CommerceEvent
- * @typedef {'requested' | 'asked' | 'refused' | 'paid' | 'answered' | 'delivered' | 'failed'
- *   | 'lost'} Outcome
+ * @typedef {'requested' | 'asked' | 'refused' | 'away' | 'paid' | 'answered' | 'delivered'
+ *   | 'failed' | 'lost'} Outcome
  *
  * @typedef {object} Call
  * @property {string} key The call id, or the request id where there is none.
@@ -30,6 +30,7 @@ export const OUTCOMES = {
   delivered: { label: 'Delivered', tone: 'good' },
   lost: { label: 'Paid, not delivered', tone: 'bad' },
   failed: { label: 'Failed', tone: 'bad' },
+  away: { label: 'Backend away', tone: 'bad' },
   refused: { label: 'Refused', tone: 'warn' },
   asked: { label: 'Payment asked', tone: 'quiet' },
   paid: { label: 'Paid', tone: 'quiet' },
@@ -48,6 +49,12 @@ const OUTCOME_OF = {
   'backend.failed': 'failed',
   'resource.delivered': 'delivered',
 };
+
+/** What the buyer did not cause. */
+const OF_THE_GATEWAY = /^(GATEWAY_BUSY|INTERNAL_ERROR|STORAGE_ERROR|[A-Z]+_PROVIDER_UNAVAILABLE)$/;
+
+/** @type {Readonly<Record<string, string>>} */
+const REASONS = { INPUT_INVALID: 'input', PAYMENT_REPLAYED: 'replayed', AUTHORIZATION_REPLAYED: 'replayed' };
 
 /** Outcomes without a delivery: after a settlement the buyer is owed the answer. */
 const SHORT_OF_DELIVERY = /** @type {ReadonlySet<Outcome>} */ (new Set(['failed', 'answered']));
@@ -140,10 +147,22 @@ export function callOf(key, events) {
 /** @param {readonly CommerceEvent[]} run */
 function outcomeOf(run) {
   const last = run.findLast(({ type }) => OUTCOME_OF[type] !== undefined);
+  if (last?.type === 'resource.requested' && last.status === 'error') return endOf(last.data ?? {});
   // A refused proof is answered with the terms again: the outcome is the refusal.
   if (last?.type === 'payment.required' && run.some(isRefusal)) return 'refused';
   if (last?.data?.['clientGone'] === true) return 'failed';
   return (last && OUTCOME_OF[last.type]) ?? 'requested';
+}
+
+/**
+ * How a call ended that became nothing else.
+ *
+ * @param {Readonly<Record<string, unknown>>} data
+ * @returns {Outcome}
+ */
+function endOf({ code, reason }) {
+  if (reason === 'backend_unreachable') return 'away';
+  return OF_THE_GATEWAY.test(String(code)) ? 'failed' : 'refused';
 }
 
 /** @param {CommerceEvent} event */
@@ -153,9 +172,12 @@ function isRefusal({ type }) {
 
 /** @param {readonly CommerceEvent[]} run */
 function reasonOf(run) {
-  const failure = run.findLast(({ type }) => type === 'backend.failed' || type.endsWith('.rejected'))?.data;
+  const failure = run.findLast(
+    ({ type, status }) => type === 'backend.failed' || type.endsWith('.rejected') || status === 'error',
+  )?.data;
   const left = run.some(({ data }) => data?.['clientGone'] === true) ? 'CLIENT_GONE' : undefined;
-  return text(failure?.['code']) ?? text(failure?.['reason']) ?? left;
+  const code = text(failure?.['code']);
+  return (code && (REASONS[code] ?? code)) ?? text(failure?.['reason']) ?? left;
 }
 
 /** @param {unknown} value */

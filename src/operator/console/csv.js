@@ -22,7 +22,7 @@ const RECEIPT_COLUMNS = [
   ...['authorization.metadata.checkoutIssuer', 'authorization.metadata.checkoutId'],
   ...['metadata.backendErrorCode', 'metadata.resumedFrom', 'metadata.operation', 'metadata.channel', 'metadata.callId'],
   ...['metadata.answerKept', 'metadata.refundDue', 'metadata.deliveryUncertain'],
-  ...['metadata.recovered', 'metadata.sentBytes', 'metadata.ofBytes'],
+  ...['metadata.recovered', 'metadata.sentBytes', 'metadata.ofBytes', 'metadata.backendPath'],
 ];
 const PATHS = RECEIPT_COLUMNS.map((column) => column.split('.'));
 

@@ -30,10 +30,11 @@ export function readinessView() {
     }
     /** @type {typeof known} */
     const check = readinessAnswered ? known : unknown;
-    const { ready, store, adapters, paymentProviders, authorizationProviders } = readiness;
+    const { ready, store, backend, adapters, paymentProviders, authorizationProviders } = readiness;
     list.replaceChildren(
       check('Gateway', { name: '', status: ready ? 'pass' : 'fail' }),
       check('Store', store),
+      check('Backend', { ...backend, name: '' }),
       ...adapters.map((adapter) => check('Adapter', adapter)),
       ...paymentProviders.map((provider) => check('Payments', provider)),
       ...authorizationProviders.map((provider) => check('Mandates', provider)),

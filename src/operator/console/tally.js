@@ -104,7 +104,7 @@ export function createTally(range, now) {
         open.delete(key);
         const { outcome } = callOf(key, later.reverse());
         const bucket = bucketOf(range, Date.parse(event.at));
-        const end = WITHOUT_RECEIPT.find((known) => known === outcome);
+        const end = outcome === 'away' ? 'failed' : WITHOUT_RECEIPT.find((known) => known === outcome);
         if (end !== undefined && bucket !== undefined) increase(ends[end], bucket);
       }
     },

@@ -21,6 +21,7 @@ import {
 import {
   ANSWER_KEPT,
   type Delivery,
+  type DeliveryFailure,
   REQUEST_MAY_BE_WRITTEN,
   REQUEST_NOT_WRITTEN,
   receiptOf,
@@ -73,8 +74,8 @@ export interface DeliveryRecorder {
 }
 
 export interface Undelivered {
-  /** The error code of the call, or `CLIENT_GONE`; undefined when only the buyer is not there. */
-  readonly failure: string | undefined;
+  /** Undefined when only the buyer is not there. */
+  readonly failure: DeliveryFailure | undefined;
   /** False only when it is certain that no byte of the request reached the backend. */
   readonly requestWritten: boolean;
   /** Whether the backend may be sent the request again. */

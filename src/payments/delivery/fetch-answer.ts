@@ -7,7 +7,6 @@ import {
   classify,
   type Exchange,
   type Sale,
-  wireReason,
 } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
 import { type KeptAnswer, MAX_KEPT_BYTES } from '../ledger/ledger.ts';
@@ -34,8 +33,7 @@ export async function fetchAnswer(
     return { kind: 'failed', failure: { status: answer.status, ...reason, requestWritten: true } };
   } catch (thrown) {
     if (!(thrown instanceof BackendError)) throw thrown;
-    const { requestWritten } = thrown;
-    const reason = wireReason(thrown.reason);
+    const { requestWritten, reason } = thrown;
     return { kind: 'failed', failure: { status: 0, reason, requestWritten, cause: thrown } };
   }
 }

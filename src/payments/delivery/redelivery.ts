@@ -3,7 +3,7 @@
  * request to the backend and the answer is kept.
  */
 
-import { type Exchange, TOO_LARGE } from '../../backend/exchange.ts';
+import { type Exchange, failureCode, TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import { protocolOf } from '../../events/event.ts';
@@ -22,6 +22,8 @@ const UNREADABLE: Worked = {
 
 /** What of a resource is needed without its buyer. Milliseconds and bytes. */
 export interface Deliverable {
+  /** The template; empty where the resource is gone. */
+  readonly path: string;
   /** Whether the backend may be sent its request again. */
   readonly repeatable: boolean;
   readonly timeoutMs: number;
@@ -62,14 +64,14 @@ export async function fetchForBuyer(
     return;
   }
   const { status, reason, requestWritten } = fetched.failure;
-  const why = reason === undefined ? {} : { reason };
+  const why = reason === undefined ? {} : { reason: wireReason(reason) };
   const data = { code: 'BACKEND_ERROR', ...(status === 0 ? {} : { status }), ...why };
   journal.record('backend.failed', { status: 'error', durationMs, data });
   // An answer that is too large to be kept is fetched again only for its buyer.
   const again = repeatable && reason !== TOO_LARGE;
   const failed = {
     repeatable: again,
-    failure: 'BACKEND_ERROR',
+    failure: { code: failureCode(fetched.failure), path: resource.path },
     backendStatus: status,
     requestWritten,
     answer: undefined,

@@ -36,11 +36,17 @@ export const REQUEST_MAY_BE_WRITTEN = 'request_may_be_written';
 /** The backend answered and the answer is kept: nothing needs to be sent again. */
 export const ANSWER_KEPT = 'answer_kept';
 
-/** How the delivery of a paid call ended. `failure`: the error code of the call. */
+/** Why nothing was delivered: the fault, and the path template of the backend where it failed. */
+export interface DeliveryFailure {
+  readonly code: string;
+  readonly path?: string;
+}
+
+/** How the delivery of a paid call ended. */
 export interface Delivery {
   readonly backendStatus: number;
   readonly deliveredAt: Date | undefined;
-  readonly failure: string | undefined;
+  readonly failure: DeliveryFailure | undefined;
   /** The backend's answer waits for its buyer. */
   readonly answerKept?: boolean;
   /** Of what was delivered, for statements about it. */
@@ -87,7 +93,8 @@ export function receiptOf(
     ...(terms.recovered === undefined ? {} : { recovered: terms.recovered }),
     ...(isUncertain(terms, delivery) && refund?.status !== 'refunded' ? uncertainDelivery(terms) : {}),
     ...(refundDue === true ? { refundDue: true as const } : {}),
-    ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure }),
+    ...(delivery?.failure === undefined ? {} : { backendErrorCode: delivery.failure.code }),
+    ...(delivery?.failure?.path ? { backendPath: delivery.failure.path } : {}),
     ...(delivery?.answerKept === true ? { answerKept: true as const } : {}),
     ...(resumedBy === undefined ? {} : { resumedFrom: terms.requestId }),
   };

@@ -164,7 +164,7 @@ async function leaveToBuyer(
       settledAt: new Date(record.settledAt ?? at),
       at,
       durationMs: request.elapsedMs(),
-      delivery: { backendStatus: 0, deliveredAt: undefined, failure: 'BACKEND_ERROR' },
+      delivery: { backendStatus: 0, deliveredAt: undefined, failure: { code: 'interrupted' } },
     }),
     events: request.journal.take(),
   } as const;

@@ -6,7 +6,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { type HeldConnection, statusClass } from '../../backend/exchange.ts';
+import { type HeldConnection, statusClass, wireReason } from '../../backend/exchange.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import {
   fencingToken,
@@ -326,7 +326,8 @@ class SettlementAttempt {
     const worked = await work.call(record, held);
     if (worked.kind === 'answer') this.#worked = { status: worked.answer.status };
     else if (worked.failure.requestWritten) {
-      const { status, reason = statusClass(status) } = worked.failure;
+      const { status } = worked.failure;
+      const reason = wireReason(worked.failure.reason ?? statusClass(status));
       this.#worked = { status, reason };
       this.#workedInVain(record, reason);
     }

@@ -214,14 +214,14 @@ async function writeRefused(
 async function writeWithdrawn(
   context: LedgerContext,
   record: PaymentRecord,
-  { cause, transaction }: Withdrawn,
+  { reason, cause, transaction }: Withdrawn,
 ): Promise<StepResult> {
-  const reason = 'relayer_unfunded';
   const facts = { reason, ...transactionFact(transaction) };
   const againMs = windowEndMs(record);
   const command = { ...fencingToken(record), to: 'withdrawn', leaseMs: 0, againMs, facts, events: [] } as const;
   const withdrawn = await persist(() => context.ledger.advance(command), context.time);
-  if (withdrawn.kind === 'done') return { kind: 'postponed', reason, cause };
+  if (withdrawn.kind === 'done')
+    return reason === 'relayer_unfunded' ? { kind: 'postponed', reason, cause } : { kind: 'unavailable', cause };
   if (withdrawn.kind === 'fenced' || withdrawn.kind === 'illegal') return { kind: 'in_flight' };
   return leaveUncertain(context, record, new OutcomeUnwritten('withdrawn', withdrawn), transactionFact(transaction));
 }

@@ -39,8 +39,7 @@ interface RailLog {
  */
 export async function createRail(config: X402Config, log: RailLog, leases?: RelayerLeases): Promise<X402Rail> {
   // What asks a chain is loaded for one alone: its library takes several megabytes.
-  const node =
-    config.rpcUrl === undefined ? undefined : (await import('./open-node.ts')).openNode(config, config.rpcUrl);
+  const node = config.rpcUrls.length === 0 ? undefined : (await import('./open-node.ts')).openNode(config);
   try {
     return await openRail(config, node, log, leases);
   } catch (error) {

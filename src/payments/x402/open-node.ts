@@ -3,6 +3,7 @@
 import { AssetMismatch, requireAsset } from './chain/asset-check.ts';
 import { createChain } from './chain/chain.ts';
 import { type ChainHealth, watchChain } from './chain/chain-health.ts';
+import { inOrder } from './chain/node-order.ts';
 import { createRpc, type Rpc } from './chain/rpc.ts';
 import { createWalletSignatures, rememberCode, type WalletSignatures } from './chain/wallet-signature.ts';
 import type { X402Config } from './wire/settings.ts';
@@ -17,15 +18,21 @@ export interface OpenNode {
   readonly health: ChainHealth;
   /** Compares until it succeeds once, because the asset does not change. @throws AssetMismatch */
   compareAsset(): Promise<void>;
-  /** The same, and a node that does not answer is logged. @throws AssetMismatch */
+  /** The same with each node; one that does not answer is logged. @throws AssetMismatch */
   compareAtStart(log: { warn(facts: object, message: string): void }): Promise<void>;
   walletSignatures(facilitator: PaymentRail['facilitator']): WalletSignatures;
   close(): Promise<void>;
 }
 
+/** The configured nodes as one, and each. At least one is configured. */
+export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
+  const nodes = config.rpcUrls.map((url) => createRpc(url, config.processes));
+  return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
+}
+
 /** Opens no connection before the first call. */
-export function openNode(config: X402Config, url: string): OpenNode {
-  const rpc = createRpc(url, config.processes);
+export function openNode(config: X402Config): OpenNode {
+  const { rpc, nodes } = openNodes(config);
   const health = watchChain(createChain(rpc, config.confirmations), { byTime: BLOCKS_BY_TIME[config.mode] });
   const { chain } = health;
   let agreed = false;
@@ -39,11 +46,12 @@ export function openNode(config: X402Config, url: string): OpenNode {
     health,
     compareAsset,
     async compareAtStart(log) {
-      try {
-        await compareAsset();
-      } catch (error) {
-        if (error instanceof AssetMismatch) throw error;
-        log.warn({ err: error }, 'the asset could not be compared with the chain');
+      const compared = await Promise.allSettled(nodes.map((node) => requireAsset(node, config)));
+      agreed = compared.some(({ status }) => status === 'fulfilled');
+      for (const result of compared) {
+        if (result.status === 'fulfilled') continue;
+        if (result.reason instanceof AssetMismatch) throw result.reason;
+        log.warn({ err: result.reason }, 'the asset could not be compared with the chain');
       }
     },
     walletSignatures: (facilitator) =>

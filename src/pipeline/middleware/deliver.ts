@@ -15,7 +15,7 @@ import { captureAnswer, readOn } from '../steps/capture-answer.ts';
 import { signDelivery } from '../steps/sign-delivery.ts';
 
 /** `metadata.backendErrorCode` of a paid call whose answer came and was not sent. */
-const FAILURES = { client_gone: 'CLIENT_GONE', failed: 'INTERNAL_ERROR', busy: 'GATEWAY_BUSY' } as const;
+const FAILURES = { client_gone: 'client_gone', failed: 'internal_error', busy: 'gateway_busy' } as const;
 /** `details.reason` of a paid answer that the process had no memory for. */
 const NO_ROOM = 'gateway_busy';
 
@@ -75,7 +75,7 @@ export function deliver(
     else {
       // What is too large to be kept waits for its buyer.
       const repeatable = isRepeatable(call.resource.backend) && !tooLarge;
-      const failure = FAILURES[relayed.kind];
+      const failure = { code: FAILURES[relayed.kind] };
       const sent = relayed.kind === 'client_gone' ? relayed.sent : undefined;
       await deliveries.undelivered(record, { ...facts, failure, requestWritten: true, repeatable, sent });
     }

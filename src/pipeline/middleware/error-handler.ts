@@ -31,7 +31,7 @@ export function errorHandler(onFailure: FailureListener): ErrorRequestHandler {
       call.responseWriter.failed(error, {});
       return;
     }
-    call.journal.flush();
+    call.journal.refused(error.code, error.details?.reason);
     const receipt = error.details?.receipt;
     const refused = receipt === undefined ? {} : { mandateReceipt: receipt };
     call.responseWriter.failed(error, { resourceId: call.resource.id, ...annotationsOf(call), ...refused });

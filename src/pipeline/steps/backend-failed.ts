@@ -3,7 +3,7 @@
  * whether the same call may be sent again. `forward` and `deliver` use it, `settle` for copies.
  */
 
-import { statusClass, TOO_LARGE, wireReason } from '../../backend/exchange.ts';
+import { failureCode, statusClass, TOO_LARGE, Undeliverable, wireReason } from '../../backend/exchange.ts';
 import { type ErrorDetails, GatewayError } from '../../errors.ts';
 import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
@@ -35,9 +35,9 @@ export async function backendFailed(
   failed: WorkFailure & Pick<Undelivered, 'sent'>,
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
-  const { requestWritten, cause, sent } = failed;
+  const { requestWritten, sent } = failed;
   const paid = funding.kind === 'paid';
-  const { code, details, durationMs } = recordFailure(call, failed, paid);
+  const { code, details, durationMs, cause } = recordFailure(call, failed, paid);
   if (!paid) {
     journal.flush();
     // The backend may have done the work, so the mandate is used, and the same request would be
@@ -58,7 +58,7 @@ export async function backendFailed(
     durationMs,
     journal,
     lease,
-    failure: code,
+    failure: { code: cause.code, path: resource.backend.path },
     requestWritten,
     repeatable,
     answer: undefined,
@@ -74,7 +74,7 @@ export async function backendFailed(
  * same proof begins anew.
  */
 export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayError {
-  const { code, details } = recordFailure(call, failed, false);
+  const { code, details, cause } = recordFailure(call, failed, false);
   call.journal.flush();
   const { status, ...told } = details;
   const reason = status === undefined || 'reason' in told ? {} : { reason: statusClass(status) };
@@ -84,7 +84,7 @@ export function failedUnpaid(call: ProvenCall, failed: WorkFailure): GatewayErro
   const taken = 'The merchant backend did not deliver, and no payment was taken.';
   const tooLarge = failed.reason === TOO_LARGE ? ' Its answer is too large to be kept.' : '';
   const message = `${taken}${retryable ? ' The same payment can be sent again.' : tooLarge}`;
-  return new GatewayError(code, { message, retryable, details: { ...told, ...reason }, cause: failed.cause });
+  return new GatewayError(code, { message, retryable, details: { ...told, ...reason }, cause });
 }
 
 /** Records `backend.failed`; what the caller learns of it, in the words of contract 1.2. */
@@ -99,7 +99,8 @@ function recordFailure(
   const durationMs = elapsedMs(call);
   call.journal.record('backend.failed', { status: 'error', durationMs, data: { code, ...status, ...reason } });
   const timeoutMs = failed.reason === 'timeout' ? { timeoutMs: call.resource.backend.timeoutMs } : {};
-  return { code, durationMs, details: { ...status, ...reason, ...timeoutMs } } as const;
+  const cause = new Undeliverable(failureCode(failed), call.resource.backend, failed.cause);
+  return { code, durationMs, details: { ...status, ...reason, ...timeoutMs }, cause } as const;
 }
 
 /** The error of a call that is paid and not delivered. `retryable`: the same proof can collect. */

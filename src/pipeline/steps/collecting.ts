@@ -39,7 +39,7 @@ export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxRespons
 
 /** How the backend is called for what was bought of a removed or changed resource. */
 export function backendOfRemoved(method: BackendRequest['method'], removed: RemovedBackend): Resource['backend'] {
-  return { ...removed, method, idempotent: false, relayStatuses: [] };
+  return { ...removed, method, path: '', idempotent: false, relayStatuses: [] };
 }
 
 /** For a gateway where nothing can be paid: nothing can be collected either. */

@@ -39,7 +39,7 @@ export function mayCompileLater(root: JsonObject): boolean {
       if (values.length === 0) return false;
       if (values.length <= LONGEST_WRITTEN_OUT) left -= Math.floor(values.length / VALUES_A_SCHEMA);
     }
-    if (!isWholeCondition(schema) || !isWholeTuple(schema)) return false;
+    if (!isWholeCondition(schema)) return false;
     // A name that a pattern matches as well is refused.
     if ('patternProperties' in schema && 'properties' in schema) return false;
     if (reference !== undefined) {
@@ -60,11 +60,4 @@ function dependentCost({ dependentRequired }: JsonObject): number {
 
 function isWholeCondition(schema: JsonObject): boolean {
   return 'if' in schema === ('then' in schema || 'else' in schema);
-}
-
-/** A tuple must have exactly as many items as it has schemas. */
-function isWholeTuple({ prefixItems, minItems, maxItems, items }: JsonObject): boolean {
-  if (!Array.isArray(prefixItems)) return true;
-  const { length } = prefixItems;
-  return length === minItems && (length === maxItems || items === false);
 }

@@ -32,6 +32,8 @@ export function createEngine({ allErrors, meta = false, code = {} }: EngineOptio
     // `closeSchema` adds keywords beside which no type is declared; `schemaFaults` checks types.
     strictTypes: false,
     strictRequired: false,
+    // A tuple may be shorter, or longer.
+    strictTuples: false,
     ownProperties: true,
     unicodeRegExp: false,
     validateFormats: true,

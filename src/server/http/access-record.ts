@@ -57,15 +57,24 @@ export interface AccessRecord {
   outcome: Outcome | undefined;
   /** Why a mandate was refused, from the closed list of ap2 8; absent for other outcomes. */
   reason: string | undefined;
+  /** Why the backend did not deliver, and which operation; absent for other calls. */
+  backend: BackendFault | undefined;
   /** What settled the payment that the answer states, or may have; absent without one. */
   transaction: string | undefined;
   /** Why a payment was refused (contract 1.3); absent for other answers. */
   refusal: string | undefined;
+  /** Fields of the merchant that its head had no room for. */
+  leftOut: string | undefined;
   /** The backend's answer, once it is relayed: whether it arrives is known at the end. */
   relaying: RelayedAnswer | undefined;
   /** The clock of the timed step that has the call, and since when, milliseconds as above. */
   step: StepClock | undefined;
   stepSince: number;
+}
+
+interface BackendFault {
+  readonly code: string;
+  readonly operation: string;
 }
 
 /** A backend's answer, of which it is asked whether it broke off. */
@@ -88,8 +97,10 @@ export function keepAccessRecord(watch: { opened(): void; closed(req: Request, r
       operation: undefined,
       outcome: undefined,
       reason: undefined,
+      backend: undefined,
       transaction: undefined,
       refusal: undefined,
+      leftOut: undefined,
       relaying: undefined,
       step: undefined,
       stepSince: 0,
@@ -120,12 +131,24 @@ export function noteReason(res: Response, reason: string): void {
   if (record !== undefined) record.reason = reason;
 }
 
+/** Notes why the backend did not deliver. */
+export function noteBackend(res: Response, fault: BackendFault): void {
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.backend = fault;
+}
+
 /** Notes what the answer states about its payment: an empty transaction is none. */
 export function notePayment(res: Response, transaction: string | undefined, refusal?: string): void {
   const record = accessRecordOf(res);
   if (record === undefined) return;
   record.transaction = transaction || undefined;
   record.refusal = refusal;
+}
+
+/** Notes which fields of the merchant do not reach the caller. */
+export function noteLeftOut(res: Response, names: readonly string[]): void {
+  const record = accessRecordOf(res);
+  if (record !== undefined) record.leftOut = names.join(' ');
 }
 
 /** Notes that a request belongs to this channel. */

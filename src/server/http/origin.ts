@@ -16,6 +16,11 @@ const PREFLIGHT = {
 const EXPOSED =
   'payment-required, payment-response, x-request-id, retry-after, idempotent-replayed, agent-authorization-receipt';
 
+/** What lets a page of an origin read an answer. */
+export function corsFields(origin: string): Readonly<Record<string, string>> {
+  return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED };
+}
+
 /** What pages may ask at the backend's own addresses (contract 7.4). */
 export interface PreflightInPlace {
   /** The methods of the address that a request came to; undefined: it is the gateway's own. */
@@ -59,8 +64,7 @@ export function checkOrigin(
       return;
     }
     if (origin.kind === 'repeated' || !allowed.has(origin.value.toLowerCase())) throw new GatewayError('FORBIDDEN');
-    res.setHeader('access-control-allow-origin', origin.value);
-    res.setHeader('access-control-expose-headers', EXPOSED);
+    for (const [name, value] of Object.entries(corsFields(origin.value))) res.setHeader(name, value);
     if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
       const methods = inPlace.methodsOf(res);
       res.writeHead(204, methods === undefined ? preflight : { ...preflight, ...preflightAt(methods) });

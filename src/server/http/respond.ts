@@ -8,7 +8,7 @@ import { onceClosed } from './once-closed.ts';
 
 /** Browsers take a body for what its type says, and for nothing that its bytes resemble. */
 export const NO_SNIFFING = { 'x-content-type-options': 'nosniff' } as const;
-const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
+export const JSON_HEAD = { 'content-type': 'application/json; charset=utf-8' } as const;
 
 /** Sends JSON text with its length; a HEAD gets the head alone, a closed connection nothing. */
 export function sendJson(res: Response, status: number, body: string | Uint8Array): void {

@@ -1,6 +1,6 @@
 /** The metrics of an injector, in the text format of Prometheus. */
 
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import { createDurations } from '../../telemetry/metrics/durations.ts';
 import { REVIEW_RESULTS } from './review.ts';
 

@@ -9,6 +9,7 @@ const ROUND_MS = 2_000;
 const LOOK_DEADLINE_MS = 1_000;
 /** The name of what `/routing` answers. */
 const ROUTING = 'routing';
+const BACKEND = { name: 'backend' } as const;
 /** The result of a look that is not over by then. */
 const LATE = { found: 'unreachable', cause: 'no answer in time' } as const;
 
@@ -23,6 +24,8 @@ export interface Watched {
 export interface Readiness {
   readonly ready: boolean;
   readonly store: ReadinessCheck;
+  /** Warns at most: what is free of it, and what is kept, is served without it. */
+  readonly backend: ReadinessCheck;
   readonly adapters: readonly ReadinessCheck[];
   readonly paymentProviders: readonly ReadinessCheck[];
   readonly authorizationProviders: readonly ReadinessCheck[];
@@ -59,9 +62,8 @@ export function startMonitor(options: {
   readonly gate: { readonly draining: () => boolean };
   /** Whether calls wait for a backend that restarts alone. */
   readonly fenced?: () => boolean;
-  /** Whether the backend can be called past the gateway; degrades the first adapter. */
+  /** Whether the backend can be called past the gateway. */
   readonly bypassed?: () => boolean;
-  /** Whether the backend can be reached; if not, that degrades the first adapter too. */
   readonly backendReachable?: () => boolean;
   /** Whether a bug of the gateway showed that only a restart ends; fails the first adapter. */
   readonly faulty?: () => boolean;
@@ -107,12 +109,15 @@ export function startMonitor(options: {
   const adapterCheck = (name: string): ReadinessCheck => {
     if (options.gate.draining()) return { name, status: 'fail', detail: 'draining' };
     if (!started) return { name, status: 'fail', detail: 'starting' };
-    // Only one adapter warns or fails: the reason is the backend or the process, not a protocol.
-    const faulty = options.faulty?.() === true;
-    const degraded = faulty || options.bypassed?.() === true || options.backendReachable?.() === false;
-    return degraded && name === options.adapters[0]
-      ? { name, status: faulty ? 'fail' : 'warn', detail: 'adapter-degraded' }
+    // Only one adapter fails: the reason is the process, not a protocol.
+    return options.faulty?.() === true && name === options.adapters[0]
+      ? { name, status: 'fail', detail: 'adapter-degraded' }
       : { name, status: 'pass' };
+  };
+  const backendCheck = (): ReadinessCheck => {
+    if (options.backendReachable?.() === false) return { ...BACKEND, status: 'warn', detail: 'backend-unreachable' };
+    if (options.bypassed?.() === true) return { ...BACKEND, status: 'warn', detail: 'backend-exposed' };
+    return { ...BACKEND, status: 'pass' };
   };
   return {
     async routing() {
@@ -132,7 +137,7 @@ export function startMonitor(options: {
       const authorizationProviders = options.authorizationProviders.map(render);
       const checks = [store, ...adapters, ...paymentProviders, ...authorizationProviders];
       const ready = checks.every((check) => check.status !== 'fail');
-      return { ready, store, adapters, paymentProviders, authorizationProviders };
+      return { ready, store, backend: backendCheck(), adapters, paymentProviders, authorizationProviders };
     },
     adapterHealth: () =>
       Object.fromEntries(options.adapters.map((name) => [name, { status: adapterCheck(name).status, checkedAt }])),

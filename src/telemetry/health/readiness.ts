@@ -10,6 +10,8 @@ export interface ReadinessCheck {
 /** The closed vocabulary of contract 2; causes go to the log. */
 type ReadinessDetail =
   | `${'store' | 'adapter' | 'payment-provider' | 'authorization-provider'}-${'degraded' | 'unreachable'}`
+  | 'backend-exposed'
+  | 'backend-unreachable'
   | 'store-unwritable'
   | 'draining'
   | 'starting';

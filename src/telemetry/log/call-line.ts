@@ -44,8 +44,11 @@ function callLine(
     member('resource', resourceIn(res)) +
     member('outcome', outcomeOf(res)) +
     member('reason', record?.reason) +
+    member('backend', record?.backend?.code) +
+    member('operation', record?.backend?.operation) +
     member('transaction', record?.transaction) +
     member('refusal', record?.refusal) +
+    member('leftOut', record?.leftOut) +
     member('traceId', traceId) +
     `,"msg":"${messageOf(res)}"}\n`
   );

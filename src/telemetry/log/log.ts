@@ -99,8 +99,11 @@ export function httpLog(
       resource: resourceIn(res),
       outcome: outcomeOf(res),
       reason: accessRecordOf(res)?.reason,
+      backend: accessRecordOf(res)?.backend?.code,
+      operation: accessRecordOf(res)?.backend?.operation,
       transaction: accessRecordOf(res)?.transaction,
       refusal: accessRecordOf(res)?.refusal,
+      leftOut: accessRecordOf(res)?.leftOut,
       traceId: tracing.traceId(req, res),
     };
   };

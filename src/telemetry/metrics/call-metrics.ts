@@ -1,7 +1,7 @@
 /** Counts calls, and times them in each middleware. */
 
+import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { Request, Response } from 'express';
-import { Counter, Gauge, type Registry } from 'prom-client';
 import { outcomeOf, resourceIn } from '../../pipeline/call.ts';
 import type { StepName, StepWatch } from '../../pipeline/middleware/timed.ts';
 import { type AccessRecord, accessRecordOf } from '../../server/http/access-record.ts';

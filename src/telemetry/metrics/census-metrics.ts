@@ -1,6 +1,6 @@
 /** Gauges of the open payments in the store. */
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { inTime } from '../../time/time.ts';
 

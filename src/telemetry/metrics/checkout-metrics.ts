@@ -1,6 +1,6 @@
 /** Counts checkout operations, and logs what an operator or the merchant has to put right. */
 
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import { UNKNOWNS, type Unknown } from '../../checkouts/claims.ts';
 import type { ClaimOutcome, ClaimWatch } from '../../checkouts/idempotency.ts';
 import type { Operation } from '../../checkouts/operations.ts';

@@ -1,6 +1,6 @@
-/** Histograms of durations, cheaper to count in than those of prom-client. */
+/** Histograms of durations, cheaper to count in than those of @prometheus-io/client. */
 
-import { Counter, type Registry } from 'prom-client';
+import { Counter, type Registry } from '@prometheus-io/client';
 
 /** Upper bounds of the buckets, from a lookup in memory to the longest settlement, seconds. */
 const SECONDS = [
@@ -20,7 +20,7 @@ export interface Durations {
 }
 
 /**
- * Counts durations in plain arrays. The histogram of prom-client finds its labels anew for each
+ * Counts durations in plain arrays. The histogram of the library finds its labels anew for each
  * value, which costs ten times as much, and a call passes nine of them.
  */
 export function createDurations(): Durations {

@@ -1,7 +1,7 @@
 /** All metrics of a gateway, in the text format of Prometheus. */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import { type CallMetrics, callMetrics } from './call-metrics.ts';
 import { censusMetrics } from './census-metrics.ts';

@@ -1,6 +1,6 @@
 /** Counts payments and their money, and times the ledger and the rail. */
 
-import { Counter, type Registry } from 'prom-client';
+import { Counter, type Registry } from '@prometheus-io/client';
 import type { Advance, PaymentLedger, PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { PaymentRail } from '../../payments/x402/wire/types.ts';
 import { type Durations, stopwatch } from './durations.ts';
@@ -16,11 +16,10 @@ type UndeliveredCause = (typeof UNDELIVERED_CAUSES)[number];
 export function undeliveredCause({ receipt, events }: Pick<Advance, 'receipt' | 'events'>): UndeliveredCause {
   const code = receipt?.metadata?.backendErrorCode;
   // Without a code nothing failed: the redelivery fetched the answer, which waits for the buyer.
-  if (code === undefined || code === 'CLIENT_GONE') return 'client_gone';
-  if (code !== 'BACKEND_ERROR') return 'gateway';
-  const failed = events.findLast(({ type }) => type === 'backend.failed');
+  if (code === undefined || code === 'client_gone') return 'client_gone';
   // An attempt that died has no failure event; the end of the process aborts others.
-  return failed === undefined || failed.data?.['reason'] === 'aborted' ? 'gateway' : 'merchant';
+  const failed = events.some(({ type }) => type === 'backend.failed');
+  return failed && code !== 'aborted' ? 'merchant' : 'gateway';
 }
 
 /** A token on a chain, as the offers name it. */
@@ -139,7 +138,7 @@ export function paymentMetrics(
     if (state === 'undelivered') undelivered.inc({ cause: undeliveredCause(command) });
     if (state === 'refundDue') refundDue.inc();
     if (state === 'unresolved') unresolved.inc();
-    if (state === 'withdrawn') withdrawn.inc();
+    if (state === 'withdrawn' && command.facts?.reason === 'relayer_unfunded') withdrawn.inc();
   };
   return {
     ledger(ledger) {

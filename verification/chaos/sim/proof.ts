@@ -30,6 +30,7 @@ const REQUIREMENTS = {
 const CHALLENGE = {
   body: '{}',
   header: '',
+  leftOut: [],
   document: '{}',
   terse: { document: '{}', tokenOnly: '{}' },
   authorization: undefined,
@@ -133,6 +134,7 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
     exposedVia: ['http'],
     backend: {
       method,
+      path: '/report',
       headers: {},
       timeoutMs: backendTimeoutMs,
       maxResponseBytes: 1_000_000,

@@ -122,8 +122,7 @@ export function createSimRail(
     const nonce = nonceOf(proof);
     const fault = faults.settle();
     const verdict = fault === 'refused' ? refusedNow(facilitator, nonce) : await verify(proof);
-    if (verdict.kind === 'unavailable' || verdict.kind === 'unfunded')
-      return { kind: 'uncertain', cause: verdict.cause };
+    if (verdict.kind === 'unavailable' || verdict.kind === 'unfunded') return notSent(sentBefore, verdict.cause);
     if (verdict.kind === 'refused')
       return sentBefore || withdrawnBefore || verdict.nonceSpent
         ? confirm(nonce, 1)
@@ -132,11 +131,11 @@ export function createSimRail(
     try {
       await writeAhead({ hash, raw: `${hash}02` });
     } catch (cause) {
-      return { kind: 'uncertain', cause: `nothing was sent: ${String(cause)}` };
+      return notSent(sentBefore, `nothing was sent: ${String(cause)}`);
     }
     const answer = await process.call('rail.send', () => facilitator.settle(nonce, fault), hangMs(fault));
     if (!sentBefore && (fault === 'excluded' || fault === 'lied'))
-      return { kind: 'withdrawn', cause: 'no node took it', transaction: hash };
+      return { kind: 'withdrawn', reason: 'relayer_unfunded', cause: 'no node took it', transaction: hash };
     if (answer === 'none') return { kind: 'uncertain', cause: 'the broadcast failed', transaction: hash };
     return confirm(nonce, LOOKS);
   };
@@ -165,6 +164,11 @@ export function createSimRail(
     },
     check: async () => undefined,
   };
+}
+
+/** What an attempt that sent nothing leaves, where an earlier one may have sent. */
+function notSent(sentBefore: boolean, cause: string): Settlement {
+  return sentBefore ? { kind: 'uncertain', cause } : { kind: 'withdrawn', reason: 'provider_unavailable', cause };
 }
 
 function refusedNow(facilitator: Facilitator, nonce: string): RailVerdict {

@@ -8,6 +8,7 @@ import {
   type ScriptedAnswer,
   startHostileFacilitator,
 } from '../../../support/hostile-facilitator.ts';
+import { serveHttp } from '../../../support/http-server.ts';
 import { DEADLINES, json, NO_VERDICT, noWriteAhead, text } from '../hostile-answers.ts';
 import { remoteRail } from '../remote.ts';
 import { freshAccount, freshAddress, genuineProof, nowSeconds, offerFor, termsFor } from '../signing.ts';
@@ -263,16 +264,73 @@ describe('a remote facilitator', () => {
       ['another network', kinds({ network: 'eip155:1' }), false],
       ['another scheme', kinds({ scheme: 'upto' }), false],
       ['version 1 only', kinds({ x402Version: 1 }), false],
-      ['a 404: an answer, and not a required endpoint', json({}, 404), true],
-      ['a 503', json({}, 503), false],
-      ['a 401', json({}, 401), false],
       ['HTML', text('<html>', 'text/html'), false],
+      ...[201, 204, 301, 302, 303, 307, 308, 400, 401, 404, 405, 410, 422, 429, 503].map(
+        (status) => [`${status}`, { ...kinds({}), status }, false] as const,
+      ),
     ];
     for (const [what, answer, healthy] of rows)
       it(`${what}: ${healthy ? 'ready' : 'not ready'}`, async () => {
         facilitator.script({ supported: () => answer });
         assert.equal((await rail.check()) === undefined, healthy);
       });
+
+    for (const status of [301, 302, 303])
+      it(`${status}: names where it leads`, async () => {
+        const location = '/v2/supported?key=private';
+        facilitator.script({ supported: () => ({ kind: 'redirect', status, location }) });
+        const cause = (await rail.check())?.cause ?? '';
+        assert.match(cause, new RegExp(`answered ${status} to /supported and leads to /v2/supported: name that`));
+        assert.doesNotMatch(cause, /private/);
+      });
+  });
+
+  describe('that redirects with 307 or 308', () => {
+    /** Answers at `/moved`, to which every other path leads. */
+    const movedTo = async (base: string, status: number) => {
+      const server = await serveHttp(({ request: { method = '', url = '' }, response, body }) => {
+        const path = url.replace('/moved', '');
+        if (url === path) return void response.writeHead(status, { location: base + path }).end();
+        assert.equal(method, path === '/supported' ? 'GET' : 'POST');
+        if (method === 'POST') assert.ok(body.length > 0);
+        const { from: payer } = proof.payload.payload.authorization;
+        const kinds = [{ x402Version: 2, scheme: 'exact', network }];
+        response
+          .setHeader('content-type', 'application/json')
+          .end(JSON.stringify(path === '/supported' ? { kinds } : { isValid: true, payer }));
+      });
+      return { server, rail: remoteRail([server.url], { network }) };
+    };
+
+    for (const status of [307, 308])
+      it(`${status}: is followed within its site`, async () => {
+        const { server, rail: moved } = await movedTo('/moved', status);
+        try {
+          assert.equal(await moved.check(), undefined);
+          assert.equal((await moved.verify(proof, offer)).kind, 'valid');
+        } finally {
+          await moved.close();
+          await server.stop();
+        }
+      });
+
+    it('is not followed to another site, nor for ever', async () => {
+      for (const [base, cause] of [
+        [facilitator.url, /answered 308 to .supported and leads to http/],
+        ['', /answered 308/],
+      ] as const) {
+        const asked = facilitator.calls.length;
+        const { server, rail: moved } = await movedTo(base, 308);
+        try {
+          assert.match((await moved.check())?.cause ?? '', cause);
+          assert.notEqual((await moved.verify(proof, offer)).kind, 'valid');
+          assert.equal(facilitator.calls.length, asked);
+        } finally {
+          await moved.close();
+          await server.stop();
+        }
+      }
+    });
   });
 });
 

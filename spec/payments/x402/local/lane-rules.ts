@@ -12,6 +12,9 @@ export interface LaneRule {
   play(stage: LaneStage): Promise<void>;
 }
 
+/** The outcome of a payment that no transaction was sent for. */
+const unsent = (why: string) =>
+  ({ kind: 'withdrawn', reason: 'provider_unavailable', cause: `nothing was sent: ${why}` }) as const;
 const sizes = ({ node }: LaneStage): number[] => node.taken.map((transaction) => transfersIn(transaction).length);
 const kinds = async (orders: readonly Ordered[]): Promise<string[]> =>
   (await Promise.all(orders.map((order) => order.ended()))).map(({ kind }) => kind);
@@ -366,7 +369,7 @@ export const RULES: readonly LaneRule[] = [
       const [first, lost, ...others] = [stage.order(), stage.order({ losesFrom: 0 }), stage.order(), stage.order()];
       await stage.offered(2);
       const outcome = await lost?.ended();
-      assert.deepEqual(outcome, { kind: 'uncertain', cause: 'nothing was sent: fenced' });
+      assert.deepEqual(outcome, unsent('fenced'));
       assert.deepEqual(sizes(stage), [1, 2]);
       assert.deepEqual(
         stage.node.taken.map(({ nonce = 0 }) => nonce),
@@ -386,8 +389,7 @@ export const RULES: readonly LaneRule[] = [
         return 'takes';
       };
       const [, , ...late] = several(4, () => stage.order());
-      for (const order of late)
-        assert.deepEqual(await order.ended(), { kind: 'uncertain', cause: 'nothing was sent: no turn in time' });
+      for (const order of late) assert.deepEqual(await order.ended(), unsent('no turn in time'));
       assert.equal(stage.node.offered.length, 2);
     },
   },

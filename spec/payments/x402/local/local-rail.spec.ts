@@ -148,7 +148,7 @@ describe('the local rail on a real chain', () => {
     const outcome = await rail.settle(proof, offer, async () => {
       throw new Error('fenced');
     });
-    assert.equal(outcome.kind, 'uncertain');
+    assert.equal(outcome.kind, 'withdrawn');
     assert.equal(await local.balanceOf(account.address), PRICE_UNITS);
     assert.equal((await rail.reconcile(proof, offer)).kind, 'open');
     assert.equal((await settle(proof)).outcome.kind, 'settled');
@@ -285,7 +285,7 @@ describe('the local rail on a real chain', () => {
         const blind = await createLocalRail(deps);
         assert.equal((await blind.verify(proof, offer)).kind, 'unavailable');
         const { outcome, written } = await settle(proof, blind);
-        assert.deepEqual([outcome.kind, written.length], ['uncertain', 0]);
+        assert.deepEqual([outcome.kind, written.length], ['withdrawn', 0]);
         assert.equal((await blind.reconcile(proof, offer)).kind, 'unknown');
         assert.ok(await blind.check());
       },

@@ -8,8 +8,9 @@ import { type PaymentRequired, x402Client } from '@x402/fetch';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
 import { decodeProof, encodeProof } from '../../../../src/payments/x402/wire/header-codec.ts';
 import {
-  MAX_CHALLENGE_HEADER_BYTES,
   type PricedResource,
+  REFUSED_RESPONSE_BYTES,
+  USUAL_ROOM,
 } from '../../../../src/payments/x402/wire/payment-required.ts';
 import { encodePaymentResponse } from '../../../../src/payments/x402/wire/payment-response.ts';
 import type { Extension } from '../../../../src/payments/x402/wire/types.ts';
@@ -26,6 +27,9 @@ const report: PricedResource = {
 const template = challengeFor(report, terms, 'https://shop.example');
 const EXPIRES = '2026-11-20T12:00:00.000Z';
 const TOKEN = 'T0-_'.repeat(18);
+/** What a field takes of a head, with name and end. */
+const fieldOf = (header: string): number => 'payment-required: \r\n'.length + header.length;
+const ROOM_OF_REFUSAL = USUAL_ROOM.plain - REFUSED_RESPONSE_BYTES;
 const facts = (requestId: string, token = TOKEN) => ({ requestId, expiresAt: EXPIRES, token });
 const REFUSAL = {
   code: 'PAYMENT_INVALID',
@@ -121,27 +125,27 @@ describe('the challenge of a paid resource', () => {
     assert.equal(JSON.parse(template.fresh(facts(hostile)).body).requestId, hostile);
   });
 
-  it('keeps its header below 4 KiB by leaving a long description out', () => {
+  it('keeps its header within its room by leaving a long description out', () => {
     const wordy = challengeFor({ ...report, description: 'ü'.repeat(4_000) }, terms, 'https://shop.example');
     const refused = wordy.refused(facts('req_3'), { ...REFUSAL, reason: 'r'.repeat(64) });
-    assert.ok(refused.header.length <= MAX_CHALLENGE_HEADER_BYTES);
+    assert.ok(fieldOf(refused.header) <= ROOM_OF_REFUSAL);
     assert.equal(decodePaymentRequiredHeader(refused.header).resource.description, undefined);
   });
 
-  it('keeps it below 4 KiB with the longest reason and the name of an answer that waits, at any length', () => {
+  it('keeps it within its room with the longest reason and the name of an answer that waits, at any length', () => {
     const named = `${TOKEN}.${'n'.repeat(43)}`;
     const longest = { ...REFUSAL, reason: 'r'.repeat(64) };
     const filled: number[] = [];
     for (const url of [undefined, 'https://shop.example/reports/Berlin'])
-      for (let length = 1_500; length < 2_500; length += 1) {
+      for (let length = 500; length < 1_800; length += 1) {
         const described = { ...report, description: 'x'.repeat(length) };
         const made = challengeFor(described, terms, 'https://shop.example');
         const { header } = made.refused({ ...facts('req_3', named), url }, longest);
-        filled.push(header.length);
+        filled.push(fieldOf(header));
       }
     const most = Math.max(...filled);
-    assert.ok(most <= MAX_CHALLENGE_HEADER_BYTES, `${most}`);
-    assert.ok(most > MAX_CHALLENGE_HEADER_BYTES - 12, `${most}: no more room is kept than that takes`);
+    assert.ok(most <= ROOM_OF_REFUSAL, `${most}`);
+    assert.ok(most > ROOM_OF_REFUSAL - 12, `${most}: no more room is kept than that takes`);
   });
 
   it('is paid by the official client with a proof that we can read', async () => {
@@ -236,28 +240,58 @@ describe('the challenge of a resource that is in catalogues', () => {
     assert.deepEqual(bazaarOf(refused.document), listed.bazaar?.inPlace);
   });
 
-  it('leaves out the description first, then that form, to keep its header below 4 KiB', () => {
-    const sized = (bytes: number): PricedResource => {
-      const form = { info: { input: { text: 'x'.repeat(bytes) } }, schema: {} };
+  it('shortens the schema of that form first, then leaves out description, signed offer and form', () => {
+    const signed = { info: { offers: ['s'.repeat(800)] }, schema: { type: 'object' } };
+    const shown = (form: { info: object; schema: object }, description: number, url?: string) => {
       const { about, tool } = listed.bazaar ?? assert.fail();
-      return { ...listed, description: 'y'.repeat(1_000), bazaar: { about, tool, invoke: form, inPlace: form } };
-    };
-    const shown = (bytes: number, url?: string) => {
-      const made = challengeFor(sized(bytes), terms, 'https://shop.example');
-      const { header } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
-      assert.ok(header.length <= MAX_CHALLENGE_HEADER_BYTES, `${header.length}`);
+      const sized = {
+        ...listed,
+        description: 'y'.repeat(description),
+        bazaar: { about, tool, invoke: form, inPlace: form },
+      };
+      const made = challengeFor(sized, terms, 'https://shop.example', signed);
+      const { header, leftOut } = url === undefined ? made.fresh(facts('req_1')) : made.refused(at(url), REFUSAL);
+      const room = url === undefined ? USUAL_ROOM.plain : ROOM_OF_REFUSAL;
+      assert.ok(fieldOf(header) <= room, `${header.length}`);
       const { resource, extensions } = decodePaymentRequiredHeader(header);
-      return [resource.description !== undefined, extensions?.['bazaar'] !== undefined];
+      const bazaar = extensions?.['bazaar'] as { info: object; schema: object } | undefined;
+      if (bazaar !== undefined) assert.deepEqual(bazaar.info, form.info);
+      const found = [
+        bazaar === undefined ? 'no form' : JSON.stringify(bazaar.schema) === '{"type":"object"}' ? 'short' : 'whole',
+        resource.description === undefined ? '' : 'description',
+        extensions?.['offer-receipt'] === undefined ? '' : 'offer',
+      ].join(' ');
+      return [found, leftOut.length] as const;
     };
+    const sized = (info: number, schema: number) => ({
+      info: { input: { text: 'x'.repeat(info) } },
+      schema: { title: 't'.repeat(schema) },
+    });
     for (const url of [undefined, 'https://shop.example/r/Berlin'])
       assert.deepEqual(
-        [100, 1_500, 3_000].map((bytes) => shown(bytes, url)),
         [
-          [true, true],
-          [false, true],
-          [true, false],
+          shown(sized(100, 100), 50, url),
+          shown(sized(100, 1_500), 50, url),
+          shown(sized(100, 1_500), 1_200, url),
+          shown(sized(1_050, 100), 50, url),
+          shown(sized(3_000, 100), 50, url),
+        ],
+        [
+          ['whole description offer', 0],
+          ['short description offer', 1],
+          ['short  offer', 2],
+          ['short  ', 3],
+          ['no form  ', 4],
         ],
       );
+  });
+
+  it('has no header where not even the shortest document fits, and the offer in the body', () => {
+    const long = `https://shop.example/${'x'.repeat(2_000)}`;
+    const { header, body, leftOut } = challengeFor(listed, terms, long).fresh(facts('req_1'));
+    assert.equal(header, '');
+    assert.match(leftOut.join(), /PAYMENT-REQUIRED/);
+    assert.equal(JSON.parse(body).payment.envelope.accepts[0].payTo, terms.payTo);
   });
 });
 

@@ -3,10 +3,7 @@ import { describe, it } from 'node:test';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { challengeFor } from '../../../../src/payments/x402/wire/challenge.ts';
 import { inPlaceUrl, inPlaceUrls } from '../../../../src/payments/x402/wire/in-place.ts';
-import {
-  MAX_CHALLENGE_HEADER_BYTES,
-  type PricedResource,
-} from '../../../../src/payments/x402/wire/payment-required.ts';
+import { type PricedResource, USUAL_ROOM } from '../../../../src/payments/x402/wire/payment-required.ts';
 import { PRICE_UNITS, RESOURCE_URL, termsFor } from '../signing.ts';
 
 const BASE = 'https://shop.example';
@@ -68,12 +65,12 @@ describe('a challenge in place', () => {
     assert.equal(JSON.parse(template.fresh(facts(undefined)).document).resource.url, RESOURCE_URL);
   });
 
-  it('keeps its header below 4 KiB by leaving the description out, and only then', () => {
-    const wordy = challengeFor({ ...report, description: 'x'.repeat(1_300) }, termsFor(), BASE);
+  it('keeps its header within its room by leaving the description out, and only then', () => {
+    const wordy = challengeFor({ ...report, description: 'x'.repeat(600) }, termsFor(), BASE);
     const described = (length: number): boolean => {
       const url = `${BASE}/${'x'.repeat(length - BASE.length - 1)}`;
       const { header, document } = wordy.refused(facts(url), REFUSAL);
-      assert.ok(header.length <= MAX_CHALLENGE_HEADER_BYTES, `${header.length}`);
+      assert.ok(header.length <= USUAL_ROOM.plain, `${header.length}`);
       assert.equal(JSON.parse(document).resource.url, url);
       return JSON.parse(document).resource.description !== undefined;
     };

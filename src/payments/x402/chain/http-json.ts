@@ -1,5 +1,6 @@
 /** JSON over kept-alive HTTP to one peer: the chain node or a facilitator. */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
 import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
@@ -29,6 +30,8 @@ export interface JsonRequest {
 export interface JsonAnswer {
   readonly status: number;
   readonly json: Json | undefined;
+  /** Where a redirect leads, as it was sent. */
+  readonly location?: string | undefined;
 }
 
 /** A peer behind one base URL, over kept-alive connections. */
@@ -92,6 +95,7 @@ class Asking implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
+  #location: string | undefined;
   #length = 0;
   #failure: Error | undefined;
 
@@ -113,8 +117,9 @@ class Asking implements Dispatcher.DispatchHandler {
     this.#controller = controller;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, { location }: IncomingHttpHeaders): void {
     this.#status = status;
+    this.#location = location;
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -127,7 +132,7 @@ class Asking implements Dispatcher.DispatchHandler {
     this.#deadline.end();
     const [first = Buffer.alloc(0)] = this.#chunks;
     const bytes = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first;
-    this.#settle.resolve({ status: this.#status, json: readStrictJson(bytes) });
+    this.#settle.resolve({ status: this.#status, json: readStrictJson(bytes), location: this.#location });
   }
 
   onResponseError(_controller: unknown, error: Error): void {

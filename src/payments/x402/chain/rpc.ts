@@ -1,14 +1,18 @@
 /** JSON-RPC over HTTP to the chain node, for every reading and for the local rail's broadcasts. */
 
 import { isObject, type Json, type JsonObject } from '../../../json/types.ts';
-import { createJsonPeer } from './http-json.ts';
+import { createJsonPeer, OversizedAnswer } from './http-json.ts';
 
 /** Largest answer that is read, bytes: several times the receipt of a full batch. */
 const MAX_ANSWER_BYTES = 1_048_576;
 /** Longest wait for one answer, milliseconds. */
-const RPC_DEADLINE_MS = 3_000;
+export const RPC_DEADLINE_MS = 3_000;
 /** Longest time for one reading, milliseconds: all its calls together. */
 export const READING_DEADLINE_MS = 3_000;
+/** RFC 9110, 15.6. */
+const FIRST_SERVER_FAULT = 500;
+/** JSON-RPC's code for a fault inside the node. */
+const INTERNAL_FAULT = -32_603;
 /** RFC 9110, 15.5.14. */
 const CONTENT_TOO_LARGE = 413;
 /** Geth's code for a call that reverted; other nodes state it in the message. */
@@ -24,12 +28,15 @@ const LACKING_TEXT = /method.{0,40}(?:not (?:found|supported|available|exist)|un
 export class RpcRefusal extends Error {
   readonly code: number;
   readonly reverted: boolean;
+  /** Of HTTP. */
+  readonly status: number;
 
-  constructor(method: string, code: number, message: string, reverted: boolean) {
+  constructor(method: string, code: number, message: string, reverted: boolean, status = 200) {
     super(`${method}: ${message}`);
     this.name = 'RpcRefusal';
     this.code = code;
     this.reverted = reverted;
+    this.status = status;
   }
 }
 
@@ -56,7 +63,7 @@ export function createRpc(url: string, processes = 1): Rpc {
       lastId += 1;
       const body = { jsonrpc: '2.0', id: lastId, method, params };
       const { status, json } = await peer.exchange({ method: 'POST', path: '', body, deadlineMs });
-      if (isObject(json) && isObject(json['error'])) throw refusal(method, json['error']);
+      if (isObject(json) && isObject(json['error'])) throw refusal(method, json['error'], status);
       if (status === CONTENT_TOO_LARGE) throw new OversizedRequest(method);
       if (!isObject(json) || json['result'] === undefined) throw new Error(`${method}: no JSON-RPC answer (${status})`);
       return json['result'];
@@ -71,6 +78,19 @@ export function limitsCaller(error: unknown): boolean {
   return (LIMIT_CODES.includes(error.code) && !/gas|size/i.test(error.message)) || LIMIT_TEXT.test(error.message);
 }
 
+/**
+ * How often an error of a reading comes again. `always`: it is what the chain or the question
+ * gives; `here`: this node refuses, another one may not; `passing`: silence, a limit, a fault.
+ */
+export function recurrenceOf(error: unknown): 'always' | 'here' | 'passing' {
+  if (error instanceof OversizedRequest || error instanceof OversizedAnswer || lacksMethod(error)) return 'always';
+  if (!(error instanceof RpcRefusal)) return 'passing';
+  if (error.reverted) return 'always';
+  return error.code === INTERNAL_FAULT || error.status >= FIRST_SERVER_FAULT || limitsCaller(error)
+    ? 'passing'
+    : 'here';
+}
+
 /** The node answered that it has no such method. */
 export function lacksMethod(error: unknown): boolean {
   if (!(error instanceof RpcRefusal)) return false;
@@ -82,9 +102,9 @@ export function nodeFailure(error: unknown): string {
   return error instanceof Error ? error.message : 'the chain node failed';
 }
 
-function refusal(method: string, error: JsonObject): RpcRefusal {
+function refusal(method: string, error: JsonObject, status: number): RpcRefusal {
   const code = typeof error['code'] === 'number' ? error['code'] : 0;
   const message = typeof error['message'] === 'string' ? error['message'] : 'error without message';
   const reverted = code === REVERTED || /revert|out of gas/i.test(message);
-  return new RpcRefusal(method, code, message, reverted);
+  return new RpcRefusal(method, code, message, reverted, status);
 }

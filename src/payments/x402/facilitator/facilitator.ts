@@ -15,6 +15,10 @@ export const MAX_VERDICT_BYTES = 65_536;
 
 /** Shorter than a readiness check, which one silent facilitator must not fill, milliseconds. */
 const SUPPORTED_DEADLINE_MS = 900;
+/** Redirects of one call that are followed. */
+const MOST_REDIRECTS = 3;
+/** Redirects that keep the method and the body (RFC 9110, 15.4). */
+const SAME_REQUEST: ReadonlySet<number> = new Set([307, 308]);
 /** Codes of a kept-alive connection that the other side closed meanwhile. */
 const BROKEN_CONNECTION: ReadonlySet<unknown> = new Set(['ECONNRESET', 'UND_ERR_SOCKET']);
 
@@ -63,13 +67,33 @@ export interface Facilitator {
 
 /**
  * Opens no connection before the first call. The login is read for each call: it may change.
- * `entryOf`: what the facilitator may catalogue of a payment.
+ * Follows redirects within the site. `entryOf`: what the facilitator may catalogue of a payment.
  */
 export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: EntryOf, processes = 1): Facilitator {
   const { url } = endpoint;
-  const peer = createJsonPeer(url, MAX_VERDICT_BYTES, processes);
+  const peers = new Map<string, JsonPeer>();
+  const peerOf = (base: string): JsonPeer => {
+    const known = peers.get(base) ?? createJsonPeer(base, MAX_VERDICT_BYTES, processes);
+    peers.set(base, known);
+    return known;
+  };
   const login = loginTo(endpoint);
-  const ask: JsonPeer['exchange'] = (request) => peer.exchange({ ...request, headers: login(request) });
+  const ask: JsonPeer['exchange'] = async (request) => {
+    const ends = performance.now() + request.deadlineMs;
+    const { method, path } = request;
+    let at = new URL(url);
+    at.pathname = at.pathname.replace(/\/+$/, '') + path;
+    let answer = await peerOf(url).exchange({ ...request, headers: login(method, at) });
+    for (let followed = 0; followed < MOST_REDIRECTS; followed += 1) {
+      const next = SAME_REQUEST.has(answer.status) ? withinSite(at, answer.location) : undefined;
+      if (next === undefined) break;
+      at = next;
+      const deadlineMs = Math.max(1, ends - performance.now());
+      const rest = { ...request, path: at.pathname + at.search, deadlineMs, headers: login(method, at) };
+      answer = await peerOf(at.origin).exchange(rest);
+    }
+    return answer;
+  };
   return {
     name: new URL(url).host,
     async verify(proof, offer, deadlineMs) {
@@ -92,20 +116,32 @@ export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: Entry
     },
     async fault(network) {
       try {
-        const { status, json } = await ask({ method: 'GET', path: '/supported', deadlineMs: SUPPORTED_DEADLINE_MS });
-        return readSupported(status, json, network);
+        const answer = await ask({ method: 'GET', path: '/supported', deadlineMs: SUPPORTED_DEADLINE_MS });
+        return readSupported(answer, network);
       } catch (error) {
         return causeOf(error);
       }
     },
-    close: () => peer.close(),
+    async close() {
+      await Promise.all([...peers.values()].map((peer) => peer.close()));
+    },
   };
+}
+
+/** Where a redirect leads, if within the site: the same host but for `www.`, and not less safe. */
+function withinSite(from: URL, location = ''): URL | undefined {
+  if (location === '' || !URL.canParse(location, from)) return undefined;
+  const to = new URL(location, from);
+  const [host, own] = [to, from].map(({ hostname }) => hostname.replace(/^www\./, ''));
+  const isSafe = to.protocol === 'https:' || to.protocol === from.protocol;
+  const isSamePort = to.port === from.port || to.protocol !== from.protocol;
+  return host === own && isSafe && isSamePort && to.href !== from.href ? to : undefined;
 }
 
 /** The header that identifies the gateway, made for each request. */
 function loginTo(
   endpoint: FacilitatorEndpoint,
-): (request: Pick<JsonRequest, 'method' | 'path'>) => Readonly<Record<string, string>> {
+): (method: JsonRequest['method'], at: URL) => Readonly<Record<string, string>> {
   let read: { readonly secret: string; readonly key: CdpKey } | undefined;
   const keyOf = (secret: string): CdpKey => {
     if (read?.secret === secret) return read.key;
@@ -114,15 +150,14 @@ function loginTo(
     read = { secret, key: reading.key };
     return reading.key;
   };
-  return function loginOf({ method, path }) {
-    const { url, auth } = endpoint;
+  return function loginOf(method, { host, pathname }) {
+    const { auth } = endpoint;
     switch (auth.type) {
       case 'none':
         return {};
       case 'bearer':
         return { authorization: `Bearer ${auth.token}` };
       case 'cdp': {
-        const { host, pathname } = new URL(`${url}${path}`);
         const bound = { method, host, path: pathname };
         return { authorization: `Bearer ${cdpToken(auth.keyId, keyOf(auth.keySecret), bound, Date.now())}` };
       }
@@ -203,15 +238,22 @@ function readSettleAnswer(
 }
 
 /** The cause when the facilitator does not serve `exact` on this network. */
-function readSupported(status: number, json: Json | undefined, network: string): string | undefined {
-  if (isOutage(status)) return `the facilitator answered ${status}`;
+function readSupported({ status, json, location }: JsonAnswer, network: string): string | undefined {
+  if (status !== 200) return `the facilitator answered ${status} to /supported${leadingTo(status, location)}`;
   const kinds = isObject(json) ? json['kinds'] : undefined;
-  if (!Array.isArray(kinds)) return status === 200 ? 'the facilitator does not say what it supports' : undefined;
+  if (!Array.isArray(kinds)) return 'the facilitator does not say what it supports';
   const served = kinds.some(
     (kind: Json) =>
       isObject(kind) && kind['x402Version'] === 2 && kind['scheme'] === 'exact' && covers(kind['network'], network),
   );
   return served ? undefined : `the facilitator does not serve exact on ${network}`;
+}
+
+/** Where a redirect leads: its query, or a long part of its path, may be a key. */
+function leadingTo(status: number, location = ''): string {
+  if (status < 300 || status > 399 || location === '') return '';
+  const shown = location.replace(/[?#].*/s, '').replace(/[^/.]{24,}/g, '…');
+  return ` and leads to ${shown.slice(0, 200)}: name that address in facilitator.url`;
 }
 
 /** Statuses that concern the facilitator and not the payment, in any body (contract 1.2). */

@@ -99,7 +99,7 @@ export function createLane(deps: LaneDeps): Lane {
       try {
         await settleTogether(taken);
       } catch (cause) {
-        for (const payment of taken) if (!payment.ended) payment.end(unsent(cause));
+        for (const payment of taken) if (!payment.ended) payment.end({ kind: 'uncertain', cause: textOf(cause) });
       }
     }
     working = false;
@@ -123,7 +123,7 @@ export function createLane(deps: LaneDeps): Lane {
   const inTime = (payments: readonly LanePayment[]): readonly LanePayment[] =>
     payments.filter((payment) => {
       if (now() < payment.order.endsAt) return true;
-      payment.end(unsent('no turn in time'));
+      payment.end(unsent(payment, 'no turn in time'));
       return false;
     });
   /** Those whose transfers pass, as they are sent; the others have their outcome, or wait. */
@@ -192,7 +192,7 @@ export function createLane(deps: LaneDeps): Lane {
     let going = payments;
     const write = async (signed: { readonly hash: string; readonly raw: string }) => {
       const { kept, lost } = await keepHash(going, signed);
-      for (const { payment, cause } of lost) payment.end(unsent(cause));
+      for (const { payment, cause } of lost) payment.end(unsent(payment, cause));
       if (kept.length === 0) throw lost[0]?.cause;
       if (lost.length === 0) return undefined;
       going = kept;
@@ -239,10 +239,15 @@ export function createLane(deps: LaneDeps): Lane {
     sending: Exclude<Sending, { readonly kind: 'sent' }>,
     inBatch: boolean,
   ): Settlement | Promise<Settlement> => {
-    if (sending.kind === 'unsent') return unsent(sending.cause);
+    if (sending.kind === 'unsent') return unsent(payment, sending.cause);
     const { hash: transaction } = sending;
     if (sending.kind === 'excluded' && !payment.history.sentBefore)
-      return { kind: 'withdrawn', cause: `no node took it: ${textOf(sending.cause)}`, transaction };
+      return {
+        kind: 'withdrawn',
+        reason: 'relayer_unfunded',
+        cause: `no node took it: ${textOf(sending.cause)}`,
+        transaction,
+      };
     // A failed broadcast may have arrived all the same: one reading, and the hash is kept.
     const cause = `the broadcast failed: ${textOf(sending.cause)}`;
     return deps.decide(payment, { transaction, inBatch, waitMs: 0, cause });
@@ -277,8 +282,12 @@ function isTaken(sending: Sending, payments: readonly LanePayment[]): boolean {
   return isFirm && sending.kind === 'unclear' && isUnderpriced(sending.cause);
 }
 
-function unsent(cause: unknown): Settlement {
-  return { kind: 'uncertain', cause: `nothing was sent: ${textOf(cause)}` };
+/** This attempt sent nothing. What an earlier one may have sent leaves the outcome open. */
+function unsent({ history }: LanePayment, why: unknown): Settlement {
+  const cause = `nothing was sent: ${textOf(why)}`;
+  return history.sentBefore
+    ? { kind: 'uncertain', cause }
+    : { kind: 'withdrawn', reason: 'provider_unavailable', cause };
 }
 
 export function textOf(error: unknown): string {

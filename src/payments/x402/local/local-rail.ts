@@ -263,12 +263,18 @@ export async function afterFailedSimulation(
   offer: PaymentRequirements,
 ): Promise<Settlement> {
   const { kind } = verdict;
-  if (kind === 'unfunded' && !sentBefore) return { kind: 'withdrawn', cause: verdict.cause };
-  if (kind === 'unavailable' || kind === 'unfunded') return { kind: 'uncertain', cause: verdict.cause };
+  if (kind === 'unavailable' || kind === 'unfunded') {
+    const { cause } = verdict;
+    if (sentBefore) return { kind: 'uncertain', cause };
+    return { kind: 'withdrawn', reason: kind === 'unfunded' ? 'relayer_unfunded' : 'provider_unavailable', cause };
+  }
   if (!sentBefore && !withdrawnBefore && !verdict.nonceSpent)
     return { kind: 'refused', reason: verdict.reason, evidence: 'unsent' };
   const query = evidenceQuery(proof, offer, transaction);
-  return confirmPayment(chain, query, 0, `the simulation failed with ${verdict.reason}`);
+  const shown = await confirmPayment(chain, query, 0, `the simulation failed with ${verdict.reason}`);
+  if (sentBefore || withdrawnBefore || shown.kind !== 'uncertain') return shown;
+  // This store has signed nothing; what another sender has sent the next attempt reads first.
+  return { kind: 'withdrawn', reason: 'provider_unavailable', cause: shown.cause };
 }
 
 /** Excludes transfers that were only too late for their block. */

@@ -5,12 +5,16 @@ import { encodeHeaderText } from './header-codec.ts';
 import { documentsAt } from './in-place.ts';
 import { BUYER_TOKEN } from './payload-schema.ts';
 import {
-  fittingChallenge,
+  type Fits,
+  type FormOfTerms,
+  fitsInto,
+  type HeadRoom,
   needsMandate,
   type OfferTerms,
   type PricedResource,
   paymentRequiredFor,
   TOKEN_GAP,
+  USUAL_ROOM,
 } from './payment-required.ts';
 import type { Extension, PaymentRequired } from './types.ts';
 
@@ -23,8 +27,13 @@ const MANDATE_TOO = ' It also needs an AP2 mandate for the checkout in authoriza
 export interface Challenge {
   /** The payment-required envelope (specification 2) as JSON. */
   readonly body: string;
-  /** The PAYMENT-REQUIRED header: the document below as base64. */
+  /**
+   * The PAYMENT-REQUIRED header: the document below as base64. Empty: it does not fit into a head,
+   * and the body has it.
+   */
   readonly header: string;
+  /** What the document lacks so that it fits. */
+  readonly leftOut: readonly string[];
   /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
   readonly document: string;
   /** The same terms in few bytes, for channels whose answers a model reads. */
@@ -77,41 +86,75 @@ export interface ChallengeTemplate {
 /**
  * Two challenges of a resource differ in request id, expiry, buyer's token, the checkout of a
  * mandate and, in place, the URL; everything else is serialised here. Rebuilt with the
- * configuration, never patched. `signed`: the signed offer.
+ * configuration, never patched. `signed`: the signed offer. `room`: for the header.
  */
 export function challengeFor(
   resource: PricedResource,
   terms: OfferTerms,
   publicBaseUrl: string,
   signed?: Extension,
+  room: HeadRoom = USUAL_ROOM,
 ): ChallengeTemplate {
   const { invoke, inPlace: there, tool } = resource.bazaar ?? {};
   const documents = (bazaar: Extension | undefined) =>
     paymentRequiredFor(resource, terms, publicBaseUrl, bazaar, signed);
-  const required = fittingChallenge(documents(invoke));
-  const documentWith = splitAtToken(JSON.stringify(required));
-  const terseWith = terseTerms(required, tool?.extension);
+  const forms = documents(invoke);
+  const first = fitting(forms, fitsInto(room.plain, false));
+  const whenRefused = fitsInto(room.plain, true);
+  let afterRefusal: ReturnType<typeof fitting> | undefined;
+  const terseWith = terseTerms(whole(forms), tool?.extension);
   const at = documentsAt(documents(there));
-  const inPlace = ({ url, token }: ChallengeFacts) => (url === undefined ? undefined : at(url, token));
+  const onPage = fitsInto(room.page, false);
+  const inPlace = ({ url, token }: ChallengeFacts, fits: Fits) =>
+    url === undefined ? undefined : at(url, token, fits);
   const message = messageOf(resource);
-  const frame = envelopeFrame(resource, terms, JSON.stringify(required.accepts), message);
+  const frame = envelopeFrame(resource, terms, JSON.stringify(whole(forms).accepts), message);
   return {
     fresh(facts) {
       const { token, authorization } = facts;
-      const moved = inPlace(facts);
-      const document = moved ?? documentWith.text(token);
-      const header = moved === undefined ? documentWith.header(token) : encodeHeaderText(moved);
+      const moved = inPlace(facts, onPage);
+      const document = moved?.text ?? first.around.text(token);
+      const header = moved === undefined ? first.header(token) : encodeHeaderText(moved.text);
       const terse = terseWith(token, PLAIN_REASON);
-      return { body: frame(facts, document), header, document, terse, authorization, refusal: undefined, message };
+      const { leftOut } = moved ?? first;
+      return {
+        ...{ body: frame(facts, document), header, leftOut, document },
+        ...{ terse, authorization, refusal: undefined, message },
+      };
     },
     refused(facts, refusal) {
       const { token, authorization } = facts;
-      const document = withError(inPlace(facts) ?? documentWith.text(token), refusal.reason);
+      afterRefusal ??= fitting(forms, whenRefused);
+      const moved = inPlace(facts, whenRefused);
+      const document = withError(moved?.text ?? afterRefusal.around.text(token), refusal.reason);
       const body = `${frame(facts, document).slice(0, -1)},"error":${JSON.stringify(refusal)}}`;
       // The error shifts the token in the base64; refusals are rare enough to be encoded whole.
-      const header = encodeHeaderText(document);
-      return { body, header, document, terse: terseWith(token, refusal.reason), authorization, refusal, message };
+      const header = moved !== undefined || afterRefusal.fits ? encodeHeaderText(document) : '';
+      const { leftOut } = moved ?? afterRefusal;
+      const terse = terseWith(token, refusal.reason);
+      return { body, header, leftOut, document, terse, authorization, refusal, message };
     },
+  };
+}
+
+function whole([first]: readonly FormOfTerms[]): PaymentRequired {
+  if (first === undefined) throw new Error('a challenge needs a document');
+  return first.required;
+}
+
+/** What a 402 lacks where not even the shortest document fits. */
+const HEADER_GONE = 'the header PAYMENT-REQUIRED (the body has the offer)';
+
+/** The first document that fits, else the last, which then is no header. */
+function fitting(forms: readonly FormOfTerms[], fits: Fits) {
+  const found = forms.find(({ required }) => fits(Buffer.byteLength(JSON.stringify(required))));
+  const { required, leftOut } = found ?? forms.at(-1) ?? { required: whole(forms), leftOut: [] };
+  const around = splitAtToken(JSON.stringify(required));
+  return {
+    around,
+    fits: found !== undefined,
+    header: found === undefined ? () => '' : around.header,
+    leftOut: found === undefined ? [...leftOut, HEADER_GONE] : leftOut,
   };
 }
 

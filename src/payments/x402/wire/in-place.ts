@@ -3,8 +3,7 @@
  * and the PaymentRequired document, in which it differs from call to call.
  */
 
-import { fitsChallenge, TOKEN_GAP } from './payment-required.ts';
-import type { PaymentRequired } from './types.ts';
+import { type Fits, type FormOfTerms, TOKEN_GAP } from './payment-required.ts';
 
 /** Longest address in a document; behind it the invoke URL names the resource, bytes. */
 const MAX_URL_BYTES = 1_024;
@@ -42,18 +41,26 @@ export function inPlaceUrls(address: string): RegExp {
   return new RegExp(`^${literals.join('[^/?#]*')}$`);
 }
 
-/** Makes a document for one URL and token. Undefined: it does not fit into a header. */
-type DocumentAt = (url: string, token: string) => string | undefined;
+/** Makes a document for one URL and token. Undefined: none fits. */
+type DocumentAt = (
+  url: string,
+  token: string,
+  fits: Fits,
+) => { readonly text: string; readonly leftOut: readonly string[] } | undefined;
 
 /** Splits documents at their URL and token; the first that fits is used. */
-export function documentsAt(documents: readonly PaymentRequired[]): DocumentAt {
+export function documentsAt(documents: readonly FormOfTerms[]): DocumentAt {
   const forms = documents.map(splitAtUrl);
-  return (url, token) => forms.find(({ bytes }) => fitsChallenge(bytes + url.length))?.document(url, token);
+  return (url, token, fits) => {
+    const found = forms.find(({ bytes }) => fits(bytes + url.length));
+    return found && { text: found.document(url, token), leftOut: found.leftOut };
+  };
 }
 
 /** A document with gaps for URL and token. `bytes`: of all but the URL. */
-function splitAtUrl(required: PaymentRequired): {
+function splitAtUrl({ required, leftOut }: FormOfTerms): {
   readonly bytes: number;
+  readonly leftOut: readonly string[];
   document(url: string, token: string): string;
 } {
   const text = JSON.stringify(required);
@@ -64,6 +71,7 @@ function splitAtUrl(required: PaymentRequired): {
   const before = text.slice(OPENING.length + url.length, at);
   const after = text.slice(at + TOKEN_GAP.length);
   return {
+    leftOut,
     bytes: Buffer.byteLength(text) - Buffer.byteLength(required.resource.url),
     document: (other, token) => `${OPENING}${JSON.stringify(other)}${before}${token}${after}`,
   };

@@ -5,7 +5,7 @@ import type { BuyerTokens, OfferedTerms } from '../../pricing/buyer-token.ts';
 import type { BazaarForms } from './bazaar.ts';
 import { type ChallengeTemplate, challengeFor } from './challenge.ts';
 import { inPlaceUrls } from './in-place.ts';
-import { invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
+import { type HeadRoom, invokeUrl, type OfferTerms, type PricedResource, requirementsFor } from './payment-required.ts';
 import type { Extension, PaymentRequirements } from './types.ts';
 import { leastSecondsToPay } from './window.ts';
 
@@ -64,6 +64,8 @@ export function compileOffers(
       readonly backend: { readonly timeoutMs: number };
     })[];
     readonly x402: OfferTerms | undefined;
+    /** Of every 402; absent: that of usual proxies. */
+    readonly headRoom?: HeadRoom;
   },
   tokens: Pick<BuyerTokens, 'issue'> | undefined,
   bazaar: ReadonlyMap<string, BazaarForms> = new Map(),
@@ -84,7 +86,7 @@ export function compileOffers(
       const requirements = requirementsFor(sold, x402);
       const terms = offeredTerms(resourceUrl, requirements);
       const challenge = renewed(signer, requirements, resourceUrl, (signed) =>
-        challengeFor(sold, x402, merchant.publicBaseUrl, signed),
+        challengeFor(sold, x402, merchant.publicBaseUrl, signed, config.headRoom),
       );
       return {
         requirements,

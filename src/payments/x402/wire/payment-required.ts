@@ -2,25 +2,36 @@
 
 import type { Pricing } from '../../pricing/amount.ts';
 import { NAME_CHARACTERS, TOKEN_CHARACTERS } from '../../pricing/buyer-token.ts';
-import { BAZAAR, type BazaarForms } from './bazaar.ts';
+import { BAZAAR, type BazaarForms, withOpenSchema } from './bazaar.ts';
 import { OFFER_RECEIPT } from './offer-receipt.ts';
 import { BUYER_TOKEN, PAYMENT_IDENTIFIER } from './payload-schema.ts';
 import type { X402Config } from './settings.ts';
-import type { Extension, PaymentRequired, PaymentRequirements, ResourceInfo } from './types.ts';
+import { type Extension, PAYMENT_REQUIRED, type PaymentRequired, type PaymentRequirements } from './types.ts';
 
-/** Largest PAYMENT-REQUIRED value, bytes: proxies allow a response head 4 KiB by default. */
-export const MAX_CHALLENGE_HEADER_BYTES = 4_096;
 /** `paymentFlow` of an offer whose payment is settled before the backend is called. */
 export const UPFRONT = 'upfront';
 /** The same where it is settled after the backend answered: the proof alone is checked before. */
 const AUTHORIZATION = 'authorization';
 /** Marks where each challenge has its own token. */
 export const TOKEN_GAP = '_'.repeat(TOKEN_CHARACTERS);
-/**
- * What is added to a document at most, bytes: after a refusal the member `error` with the longest
- * reason (contract 1.3) and a name behind the token, and two spaces before the token.
- */
-const ROOM_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS + 2;
+/** What is added to a document at most: two spaces before the token, bytes. */
+const PADDING_BYTES = 2;
+/** After a refusal also `error` with the longest reason (contract 1.3), and a name of an answer. */
+const REFUSAL_BYTES = `"error":"${'_'.repeat(64)}",`.length + NAME_CHARACTERS;
+/** What a refused settlement leaves of the head for PAYMENT-RESPONSE, bytes. */
+export const REFUSED_RESPONSE_BYTES = 360;
+/** The field that carries the document, but for its value. */
+const FIELD_BYTES = `${PAYMENT_REQUIRED}: \r\n`.length;
+
+/** How many bytes of a head the gateway's other fields leave, each at its longest. */
+export interface HeadRoom {
+  readonly plain: number;
+  /** Of the answer with a page for people. */
+  readonly page: number;
+}
+
+/** What is left by the heads that proxies take unless they are told otherwise. */
+export const USUAL_ROOM: HeadRoom = { plain: 3_500, page: 3_250 };
 
 /** The declaration that a client may name its payment (contract 4.4). */
 const IDENTIFIER_EXTENSION = {
@@ -71,10 +82,23 @@ export type OfferTerms = Pick<
   'network' | 'asset' | 'assetName' | 'assetVersion' | 'payTo' | 'maxTimeoutSeconds'
 >;
 
+/** A PaymentRequired document, and what was left out of it for its size. */
+export interface FormOfTerms {
+  readonly required: PaymentRequired;
+  readonly leftOut: readonly string[];
+}
+
+/** What may be missing of a document. */
+interface Dispensable {
+  readonly description: string | undefined;
+  readonly signed: Extension | undefined;
+  readonly bazaar: Extension | undefined;
+}
+
 /**
  * The PaymentRequired documents of a resource, with `TOKEN_GAP` for the token: the whole one, then
- * those that are used where it is too large for a header. The description goes first, then
- * `bazaar`, which is one of its forms.
+ * those that are used where it is too large for a head. The schema of `bazaar`, which is one of its
+ * forms, is shortened first; then go the description, the signed offer and that form.
  */
 export function paymentRequiredFor(
   resource: PricedResource,
@@ -82,42 +106,54 @@ export function paymentRequiredFor(
   publicBaseUrl: string,
   bazaar: Extension | undefined,
   signed?: Extension,
-): readonly PaymentRequired[] {
+): readonly FormOfTerms[] {
   const { description, mimeType } = resource;
   const url = invokeUrl(publicBaseUrl, resource.id);
-  const bare = { url, mimeType };
-  const infos = description === undefined ? [bare] : [{ url, description, mimeType }, bare];
   const accepts = [requirementsFor(resource, terms)];
-  const declared = {
-    [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
-    ...(needsMandate(resource) ? MANDATE_DECLARED : {}),
-    ...(signed === undefined ? {} : { [OFFER_RECEIPT]: signed }),
+  const formOf = (parts: Dispensable, leftOut: readonly string[]): FormOfTerms => {
+    const extensions = {
+      [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION,
+      ...(needsMandate(resource) ? MANDATE_DECLARED : {}),
+      ...(parts.signed === undefined ? {} : { [OFFER_RECEIPT]: parts.signed }),
+      ...(parts.bazaar === undefined ? {} : { [BAZAAR]: parts.bazaar }),
+      // Last, so that its position is known whatever a description contains.
+      [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } },
+    };
+    const info = parts.description === undefined ? {} : { description: parts.description };
+    return { required: { x402Version: 2, resource: { url, ...info, mimeType }, accepts, extensions }, leftOut };
   };
-  const sets = bazaar === undefined ? [declared] : [{ ...declared, [BAZAAR]: bazaar }, declared];
-  return sets.flatMap((extensions) => infos.map((info) => documentOf(info, accepts, extensions)));
+  let parts: Dispensable = { description, signed, bazaar };
+  const gone: string[] = [];
+  const forms = [formOf(parts, [])];
+  if (bazaar !== undefined) {
+    parts = { ...parts, bazaar: withOpenSchema(bazaar) };
+    gone.push('the schema of its catalogue form');
+    forms.push(formOf(parts, [...gone]));
+  }
+  for (const [part, words] of DROPPED) {
+    if (parts[part] === undefined) continue;
+    parts = { ...parts, [part]: undefined };
+    gone.push(words);
+    forms.push(formOf(parts, [...gone]));
+  }
+  return forms;
 }
 
-/** The first document that fits into the header of a challenge, else the last. */
-export function fittingChallenge(documents: readonly PaymentRequired[]): PaymentRequired {
-  const fits = documents.find((document) => fitsChallenge(Buffer.byteLength(JSON.stringify(document))));
-  const found = fits ?? documents.at(-1);
-  if (found === undefined) throw new Error('a challenge needs a document');
-  return found;
-}
+/** The order in which parts of a document go. */
+const DROPPED = [
+  ['description', 'its description'],
+  ['signed', 'its signed offer'],
+  ['bazaar', 'its catalogue form'],
+] as const;
 
-/** Whether a document of this length fits into the header of a challenge, also after a refusal. */
-export function fitsChallenge(bytes: number): boolean {
-  return 4 * Math.ceil((bytes + ROOM_BYTES) / 3) <= MAX_CHALLENGE_HEADER_BYTES;
-}
+/** Whether a document of this length fits into the room for a field. */
+export type Fits = (bytes: number) => boolean;
 
-function documentOf(
-  resource: ResourceInfo,
-  accepts: readonly PaymentRequirements[],
-  declared: PaymentRequired['extensions'],
-): PaymentRequired {
-  // The token is last, so that its position is known whatever a description contains.
-  const extensions = { ...declared, [BUYER_TOKEN]: { info: { token: TOKEN_GAP }, schema: { type: 'object' } } };
-  return { x402Version: 2, resource, accepts, extensions };
+/** `refused`: the document says why a proof was refused, beside PAYMENT-RESPONSE. */
+export function fitsInto(room: number, refused: boolean): Fits {
+  const added = PADDING_BYTES + (refused ? REFUSAL_BYTES : 0);
+  const taken = FIELD_BYTES + (refused ? REFUSED_RESPONSE_BYTES : 0);
+  return (bytes) => 4 * Math.ceil((bytes + added) / 3) + taken <= room;
 }
 
 /** The one entry of `accepts` (contract 4.1). An absent `paymentFlow` means the opposite. */

@@ -91,6 +91,16 @@ export function paymentResponseDocument(response: PaymentResponse): PaymentRespo
   };
 }
 
+/**
+ * The header in fewer bytes, for heads with little room: without its signed receipt, then with the
+ * members of the specification and the receipt id alone.
+ */
+export function shorterResponses({ extensions: _signed, ...response }: PaymentResponse): readonly string[] {
+  const { success, transaction, network, payer, receiptId, errorReason } = response;
+  const needed = { success, transaction, network, payer, receiptId, errorReason };
+  return [encodePaymentResponse(response), encodeHeader(needed)];
+}
+
 export function encodePaymentResponse(response: PaymentResponse): string {
   return encodeHeader(paymentResponseDocument(response));
 }

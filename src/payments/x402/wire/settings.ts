@@ -14,7 +14,8 @@ export interface X402Config {
   readonly assetDecimals: number;
   readonly payTo: string;
   readonly maxTimeoutSeconds: number;
-  readonly rpcUrl: string | undefined;
+  /** Nodes of the network in the order in which they are asked; none: no chain is asked. */
+  readonly rpcUrls: readonly string[];
   readonly facilitator: FacilitatorConfig;
   readonly confirm: Confirmation;
   /** Blocks that must hold a payment, its own included. */

@@ -1,0 +1,74 @@
+/**
+ * How large the head of an answer may be: proxies answer 502 in place of one that is larger than
+ * their buffer. What the gateway itself puts there is counted here, each field at its longest.
+ */
+
+import { STATUS_CODES } from 'node:http';
+import type { GatewayConfig } from '../config/document/config.ts';
+import { challengeFor } from '../payments/x402/wire/challenge.ts';
+import { type HeadRoom, requirementsFor, TOKEN_GAP } from '../payments/x402/wire/payment-required.ts';
+import { memberPath } from '../problems/problem.ts';
+import type { Catalogue } from '../resources/catalogue.ts';
+import { fieldsBytes } from '../server/http/head-bytes.ts';
+import { corsFields } from '../server/http/origin.ts';
+import { PAGE_HEADERS } from '../server/http/page.ts';
+import { JSON_HEAD, NO_SNIFFING } from '../server/http/respond.ts';
+import { openSigning } from './open-signing.ts';
+
+const STATUS_LINE = Math.max(...Object.values(STATUS_CODES).map((text) => `HTTP/1.1 000 ${text}\r\n\r\n`.length));
+
+/** What Node and the first middleware put into every head. */
+const ALWAYS = {
+  date: new Date(0).toUTCString(),
+  connection: 'keep-alive',
+  'keep-alive': 'timeout=65',
+  'x-request-id': '_'.repeat(64),
+  'cache-control': 'private, no-store',
+  'content-length': '9'.repeat(15),
+  ...JSON_HEAD,
+  ...NO_SNIFFING,
+};
+
+const NUMBER = '9'.repeat(10);
+const RATE = { 'ratelimit-policy': `"ip";q=${NUMBER};w=${NUMBER}`, ratelimit: `"ip";r=${NUMBER};t=${NUMBER}` };
+
+type HeadSettings = Pick<GatewayConfig, 'server' | 'backend' | 'limits'>;
+
+/** What is left of a head for the fields of payments and of the merchant. */
+export function headRoom({ server, backend, limits }: HeadSettings): HeadRoom {
+  const { allowedOrigins, maxHeadBytes } = server;
+  const longest = allowedOrigins.reduce((most, origin) => (origin.length > most.length ? origin : most), '');
+  const fields = {
+    ...ALWAYS,
+    vary: ['Origin', 'Accept', ...backend.originHeaders].join(', '),
+    ...(longest === '' ? {} : corsFields(longest)),
+    ...(limits.rate === undefined ? {} : RATE),
+  };
+  const plain = maxHeadBytes - STATUS_LINE - fieldsBytes(fields);
+  return { plain, page: plain - fieldsBytes(PAGE_HEADERS) };
+}
+
+type SaleSettings = HeadSettings & Pick<GatewayConfig, 'x402' | 'merchant' | 'resources' | 'signing'>;
+
+/** Names each resource whose 402 lacks something so that its head is small enough. */
+export function headWarnings(config: SaleSettings, { bazaar }: Pick<Catalogue, 'bazaar'>): readonly string[] {
+  const { x402, merchant, resources } = config;
+  if (x402 === undefined) return [];
+  const room = headRoom(config);
+  const signer = openSigning(config, { error: () => undefined })?.offers;
+  return resources.flatMap((resource) => {
+    const { id, pricing, address, exposedVia } = resource;
+    if (pricing.type === 'free') return [];
+    const sold = { ...resource, pricing, bazaar: bazaar.get(id) };
+    const requirements = requirementsFor(sold, x402);
+    const signed = signer?.sign(requirements, merchant.publicBaseUrl, Math.ceil(Date.now() / 1_000));
+    const challenge = challengeFor(sold, x402, merchant.publicBaseUrl, signed, room);
+    const facts = { requestId: '', expiresAt: '', token: TOKEN_GAP };
+    const urls = [...(exposedVia.includes('http') ? [undefined] : []), ...(address === undefined ? [] : [address])];
+    const leftOut = new Set(urls.flatMap((url) => challenge.fresh({ ...facts, url }).leftOut));
+    if (leftOut.size === 0) return [];
+    return [
+      `${memberPath('resources', id)}: its 402 leaves out ${[...leftOut].join(', ')}, so that the head has at most ${config.server.maxHeadBytes} bytes; shorten them, or raise server.maxHeadBytes where the proxy in front takes more`,
+    ];
+  });
+}
