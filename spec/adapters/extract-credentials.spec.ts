@@ -43,7 +43,7 @@ describe('a proof in the header', () => {
     assert.deepEqual(carried({}), { kind: 'none' });
   });
   it('is told apart where it is that of version 1', () =>
-    assert.deepEqual(carried({ 'x-payment': 'def' }), { kind: 'version_1' }));
+    assert.deepEqual(carried({ 'x-payment': 'def' }), { kind: 'version_1', value: 'def' }));
 });
 
 describe('a proof in a member of a message', () => {

@@ -237,7 +237,7 @@ for (const [how, { storage, lose }] of Object.entries(forgetfulStores(redis, fol
           code: 'PAYMENT_INVALID',
           reason: 'invalid_exact_evm_payload_authorization_valid_before',
           message:
-            'The payment proof was refused: invalid_exact_evm_payload_authorization_valid_before (validBefore has passed, or is too far away).',
+            'The payment proof was refused: invalid_exact_evm_payload_authorization_valid_before (validBefore has passed, or is too far away: it must be at least 6 s from now, more where the backend answers first, and at most 600 s beyond maxTimeoutSeconds).',
           retryable: false,
         });
         assert.equal(await income(), before);

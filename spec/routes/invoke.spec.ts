@@ -67,6 +67,16 @@ describe('a call of a resource', () => {
     assert.match(error.message, /x402Version must be 2, over HTTP in the header PAYMENT-SIGNATURE/);
   });
 
+  it('with a proof of version 2 in that header is told the right header', async () => {
+    const buyer = await createBuyer(noToken, 0n);
+    const quote = await invoke('market_report', { city: 'Berlin' }).expect(402);
+    const proof = await buyer.pay(decoded(quote.headers['payment-required']));
+    const { text } = await invoke('market_report', { city: 'Berlin' }, { 'x-payment': proof }).expect(402);
+    const { error } = JSON.parse(text) as { error: { reason: string; message: string } };
+    assert.equal(error.reason, 'invalid_payload');
+    assert.match(error.message, /send it in PAYMENT-SIGNATURE/);
+  });
+
   it('that is free ignores a payment', async () => {
     for (const name of ['payment-signature', 'x-payment']) {
       const { headers } = await invoke('cities', {}, { [name]: 'bm90aGluZw==' }).expect(200);

@@ -22,7 +22,10 @@ const NO_MANDATE: CarriedMandate = { kind: 'none' };
  */
 export function carriedProof(req: IncomingMessage): CarriedProof {
   const header = readHeader(req, PAYMENT_SIGNATURE);
-  if (header.kind === 'absent') return req.headers[X_PAYMENT] === undefined ? NO_PROOF : { kind: 'version_1' };
+  if (header.kind === 'absent') {
+    const old = req.headers[X_PAYMENT];
+    return old === undefined ? NO_PROOF : { kind: 'version_1', value: String(old) };
+  }
   return header.kind === 'single' ? { kind: 'header', value: header.value } : { kind: 'illegible' };
 }
 

@@ -46,9 +46,6 @@ export interface Worthless {
   readonly transaction?: string;
 }
 
-/** Why a settlement that was begun is given up. */
-type WithdrawnFor = 'relayer_unfunded' | 'provider_unavailable';
-
 /**
  * Nothing of this payment is on its way: each node that was asked to send a transaction of it
  * answered readably that it keeps nothing of it, and nothing else was tried. `transaction` is the
@@ -56,7 +53,7 @@ type WithdrawnFor = 'relayer_unfunded' | 'provider_unavailable';
  */
 export interface Withdrawn {
   readonly kind: 'withdrawn';
-  readonly reason: WithdrawnFor;
+  readonly reason: 'relayer_unfunded' | 'provider_unavailable';
   readonly cause: string;
   readonly transaction?: string;
 }

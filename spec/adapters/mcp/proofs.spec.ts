@@ -137,7 +137,10 @@ describe('paying for a tool', () => {
     const input = { ...CITY, _payment: 'bm9uZQ==' };
     const { structuredContent, _meta, isError, content } = await callTool(base, 'market_report', input);
     assert.equal(isError, true);
-    assert.match(content[1]?.text ?? '', /^The payment proof was refused: invalid_payload \(it must be the JSON/);
+    assert.match(
+      content[1]?.text ?? '',
+      /^The payment proof was refused: invalid_payload \(its base64 must hold one JSON object/,
+    );
     assert.equal(structuredContent?.['error'], 'invalid_payload');
     assert.equal(_meta['x402/error']?.['error'], 'invalid_payload');
     const { code, reason } = structuredContent['refusal'] as { code: string; reason: string };

@@ -4,6 +4,7 @@ import type { PaymentRecord } from '../ledger/ledger.ts';
 
 interface Facts {
   readonly reason: string;
+  readonly fault?: string | undefined;
   readonly phase: 'verify' | 'settle';
   readonly transaction: string | undefined;
   readonly recorded: boolean;
@@ -19,6 +20,8 @@ interface Facts {
 export class SafeToRechallenge {
   /** Token of contract 1.3. */
   readonly reason: string;
+  /** What is wrong and what would be right, where the local checks know more than the reason. */
+  readonly fault: string | undefined;
   /** `settle`: a settlement began, and the ledger has its end. */
   readonly phase: 'verify' | 'settle';
   readonly transaction: string | undefined;
@@ -31,6 +34,7 @@ export class SafeToRechallenge {
 
   private constructor(facts: Facts) {
     this.reason = facts.reason;
+    this.fault = facts.fault;
     this.phase = facts.phase;
     this.transaction = facts.transaction;
     this.recorded = facts.recorded;
@@ -38,16 +42,16 @@ export class SafeToRechallenge {
   }
 
   /** Nothing was sent, and no record is left. */
-  static #withoutRecord(reason: string, answerOf: string | undefined): SafeToRechallenge {
-    return new SafeToRechallenge({ reason, phase: 'verify', transaction: undefined, recorded: false, answerOf });
+  static #withoutRecord(reason: string, answerOf: string | undefined, fault?: string): SafeToRechallenge {
+    return new SafeToRechallenge({ reason, fault, phase: 'verify', transaction: undefined, recorded: false, answerOf });
   }
 
   /**
    * The proof never reached the settlement, so it has no record: the local checks refused it.
    * `answerOf`: an earlier payment whose answer waits on, as its token names it.
    */
-  static unreserved(reason: string, answerOf?: string): SafeToRechallenge {
-    return SafeToRechallenge.#withoutRecord(reason, answerOf);
+  static unreserved(reason: string, answerOf?: string, fault?: string): SafeToRechallenge {
+    return SafeToRechallenge.#withoutRecord(reason, answerOf, fault);
   }
 
   /**

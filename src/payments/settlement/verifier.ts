@@ -42,19 +42,24 @@ const NOT_OFFERED = 'invalid_payment_requirements';
 const TOO_OLD = 'invalid_exact_evm_payload_authorization_valid_before';
 /** For clocks that differ, seconds. */
 const CLOCK_MARGIN_SECONDS = 4;
-const ILLEGIBLE: DecodedProof = { kind: 'unreadable', reason: 'invalid_payload' };
+const ILLEGIBLE: DecodedProof = {
+  kind: 'unreadable',
+  reason: 'invalid_payload',
+  fault: 'it must come once, as text or, in a JSON message, as an object',
+};
+const IN_OLD_HEADER = 'it came in X-PAYMENT, the header of version 1; send it in PAYMENT-SIGNATURE';
 
 /**
  * How the caller's protocol carried a payment proof: not at all, once, or in a form that no proof
  * can have. `conflicting`: several that differ, so that the buyer may mean either. `version_1`: in
- * the header of version 1 of x402, which is not served.
+ * the header of version 1 of x402, which is not read for a payment.
  */
 export type CarriedProof =
   | { readonly kind: 'none' }
   | { readonly kind: 'header'; readonly value: string }
   | { readonly kind: 'illegible' }
   | { readonly kind: 'conflicting' }
-  | { readonly kind: 'version_1' };
+  | { readonly kind: 'version_1'; readonly value: string };
 
 /**
  * The verdict on a proof.
@@ -81,6 +86,8 @@ type ProofVerdict =
 interface RefusedProof {
   readonly kind: 'refused';
   readonly reason: string;
+  /** What is wrong and what would be right, where that is known; for the buyer. */
+  readonly fault?: string | undefined;
   /** The payment whose answer its buyer may still buy, where a token of this offer names one. */
   readonly answerOf: string | undefined;
 }
@@ -111,18 +118,19 @@ export function createProofVerifier(
 ): ProofVerifier {
   return {
     async verify(carried, offer, network) {
-      const decoded = carried.kind === 'header' ? decodeProof(carried.value) : ILLEGIBLE;
+      const decoded = 'value' in carried ? decodeProof(carried.value) : ILLEGIBLE;
       const { buyerToken } = decoded;
       const readWith = (terms: Parameters<typeof offeredTerms>[1]): ReadToken | undefined =>
         buyerToken === undefined ? undefined : tokens.read(buyerToken, offeredTerms(offer.resourceUrl, terms));
       // What a refused proof accepts may be what is wrong with it, so its token is also read with
       // the present offer.
-      const refused = (reason: string, token?: ReadToken): RefusedProof => ({
-        ...{ kind: 'refused', reason },
+      const refused = (reason: string, fault?: string, token?: ReadToken): RefusedProof => ({
+        ...{ kind: 'refused', reason, fault },
         answerOf: token?.answerOf ?? readWith(offer.requirements)?.answerOf,
       });
-      if (carried.kind === 'version_1') return refused('invalid_x402_version');
-      if (decoded.kind === 'unreadable') return refused(decoded.reason);
+      if (carried.kind === 'version_1')
+        return decoded.kind === 'decoded' ? refused('invalid_payload', IN_OLD_HEADER) : refused('invalid_x402_version');
+      if (decoded.kind === 'unreadable') return refused(decoded.reason, decoded.fault);
       const nowMs = now();
       const { paymentIdentifier: key } = decoded;
       const { accepted, payload } = decoded.payload;
@@ -131,6 +139,7 @@ export function createProofVerifier(
       const { requirements, resourceUrl, inPlace, leastSeconds } = agreed;
       const examination = examine({ decoded, offer: requirements, resourceUrl, inPlace, leastSeconds, nowMs });
       const refusal = examination.refusal?.reason ?? (over ? NOT_OFFERED : undefined);
+      const fault = examination.refusal?.fault;
       const age = nowMs - Number(payload.authorization.validBefore) * 1_000;
       // Too old to be new, young enough to have paid us before the store lost its data: the
       // settlement asks the chain.
@@ -149,7 +158,7 @@ export function createProofVerifier(
             ? { kind: 'genuine', proof, agreed, refusal, key, token }
             : { kind: 'unavailable', cause: 'a payment of another network or asset, with another signature' };
         }
-        if (!mayBeNew) return refused(refusal, token);
+        if (!mayBeNew) return refused(refusal, fault, token);
       }
       const checked = await examination.checkSignature();
       const signature = checked.kind === 'unproven' ? await unproven.verdictOn(network, checked) : checked;
@@ -163,7 +172,7 @@ export function createProofVerifier(
           return { kind: 'genuine', proof: checked.proof, agreed, refusal: refusal ?? signature.reason, key, token };
       }
       // The first check that failed gives the reason.
-      return refused(refusal ?? signature.reason, token);
+      return refused(refusal ?? signature.reason, fault, token);
     },
   };
 }

@@ -35,7 +35,7 @@ export function verify(
     if (verdict.kind === 'refused') {
       noteProof(req, 'refused');
       if (collecting !== undefined) throw notCollected(res, collecting);
-      const owed = SafeToRechallenge.unreserved(verdict.reason, verdict.answerOf);
+      const owed = SafeToRechallenge.unreserved(verdict.reason, verdict.answerOf, verdict.fault);
       requirePayment(call, selling.offerTo(req, call.resource.id, owed), owed, mandates);
       return;
     }

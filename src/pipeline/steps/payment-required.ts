@@ -11,6 +11,7 @@ import { whatIsBought } from '../../payments/settlement/terms.ts';
 import type { Offer, Offers } from '../../payments/x402/wire/offers.ts';
 import { needsMandate } from '../../payments/x402/wire/payment-required.ts';
 import { refusedResponse } from '../../payments/x402/wire/payment-response.ts';
+import { VALID_BEFORE_EXCESS_SECONDS, VALID_BEFORE_MARGIN_SECONDS } from '../../payments/x402/wire/window.ts';
 import type { PreparedCall, ProvenCall, ResolvedCall } from '../call.ts';
 import { paidPurchase } from './mandate-purchase.ts';
 
@@ -31,7 +32,10 @@ const WORDS: ReadonlyMap<string, string> = new Map([
     'the key of this payer is public, for development on eip155:31337; pay from an account of your own',
   ],
   ['invalid_exact_evm_payload_authorization_valid_after', 'validAfter is still to come'],
-  ['invalid_exact_evm_payload_authorization_valid_before', 'validBefore has passed, or is too far away'],
+  [
+    'invalid_exact_evm_payload_authorization_valid_before',
+    `validBefore has passed, or is too far away: it must be at least ${VALID_BEFORE_MARGIN_SECONDS} s from now, more where the backend answers first, and at most ${VALID_BEFORE_EXCESS_SECONDS} s beyond maxTimeoutSeconds`,
+  ],
   ['invalid_exact_evm_payload_signature', 'the signature is not that of the payer for this authorization'],
   [
     'contract_signature_not_supported',
@@ -49,8 +53,8 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 const MAX_BOUND_BYTES = 16_384;
 
 /** One sentence for the buyer: the reason, and what would be right. */
-export function refusalSentence(reason: string): string {
-  const words = WORDS.get(reason);
+export function refusalSentence(reason: string, fault?: string): string {
+  const words = fault ?? WORDS.get(reason);
   return `The payment proof was refused: ${reason}${words === undefined ? '' : ` (${words})`}.`;
 }
 
@@ -90,9 +94,9 @@ export function requirePayment(
     responseWriter.paymentRequired(offer.challenge.fresh(facts));
     return;
   }
-  const { phase, reason, transaction } = owed;
+  const { phase, reason, fault, transaction } = owed;
   const code = phase === 'settle' ? 'PAYMENT_SETTLEMENT_FAILED' : 'PAYMENT_INVALID';
-  const message = refusalSentence(reason);
+  const message = refusalSentence(reason, fault);
   const refusal = { code, reason, message, retryable: false } as const;
   const challenge = offer.challenge.refused(facts, refusal);
   responseWriter.paymentRequired(

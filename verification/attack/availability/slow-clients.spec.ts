@@ -59,7 +59,7 @@ describe('slow clients', () => {
       const slow: SlowClients[] = [];
       try {
         for (const kind of SLOW_KINDS) slow.push(await startSlow(kind, CONNECTIONS, target.url));
-        // On a busy machine the answers of the backend fill the buffers of slow readers for seconds.
+        // On a busy machine the backend fills the buffers of slow readers for seconds.
         for (let asked = 1; ; asked += 1) {
           const { good, busy, wrong, wrongest } = await ask();
           assert.deepEqual({ busy, wrong, wrongest }, { busy: 0, wrong: 0, wrongest: undefined });

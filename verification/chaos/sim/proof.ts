@@ -116,10 +116,10 @@ export function examine({ decoded, offer, leastSeconds, nowMs }: Candidate): Exa
   const { payload } = decoded;
   const { authorization } = payload.payload;
   const payId = payIdOf(authorization.nonce);
-  const reason = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs, leastSeconds);
+  const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs, leastSeconds);
   return {
     payId,
-    refusal: reason === undefined ? undefined : { step: 'window', reason },
+    refusal: window === undefined ? undefined : { step: 'window', ...window },
     elsewhere: undefined,
     checkSignature: async () => ({ kind: 'genuine', proof: { payId, payload, signedBy: 'account' } }),
   };

@@ -33,7 +33,7 @@ describe('the base64 of a proof', () => {
     it(`${accepted ? 'accepts' : 'refuses'}: ${name}`, () => {
       const decoded = decodeProof(value);
       if (accepted) assert.equal(decoded.kind, 'decoded');
-      else assert.deepEqual(decoded, { kind: 'unreadable', reason: 'invalid_payload' });
+      else assert.partialDeepStrictEqual(decoded, { kind: 'unreadable', reason: 'invalid_payload' });
     });
 });
 
@@ -48,7 +48,10 @@ describe('the size of a proof', () => {
     const largest = ofSize(MAX_PROOF_BYTES);
     assert.equal(largest.length, MAX_PROOF_BYTES);
     assert.equal(decodeProof(largest).kind, 'decoded');
-    assert.deepEqual(decodeProof(ofSize(MAX_PROOF_BYTES + 4)), { kind: 'unreadable', reason: 'invalid_payload' });
+    assert.deepEqual(decodeProof(ofSize(MAX_PROOF_BYTES + 4)), {
+      ...{ kind: 'unreadable', reason: 'invalid_payload' },
+      fault: 'it must have at most 8192 bytes',
+    });
   });
 });
 
@@ -113,8 +116,31 @@ describe('the shape of a proof', () => {
       .map((value) => JSON.stringify(value) ?? 'absent')
       .join(' | ')
       .slice(0, 90)}`, () => {
-      for (const value of values) assert.deepEqual(read(path, value), { kind: 'unreadable', reason });
+      for (const value of values) {
+        const decoded = read(path, value);
+        assert.partialDeepStrictEqual(decoded, { kind: 'unreadable', reason });
+        // The member that is wrong, or one in it.
+        const fault = (decoded.kind === 'unreadable' ? decoded.fault : undefined) ?? '';
+        if (reason === 'invalid_payload') assert.ok(fault.startsWith(path), `${path}: ${fault}`);
+      }
     });
+
+  it('says which member is wrong, and what would be right', () => {
+    const faultOf = (header: string) => {
+      const decoded = decodeProof(header);
+      return decoded.kind === 'unreadable' ? decoded.fault : undefined;
+    };
+    assert.equal(faultOf(JSON.stringify(payload)), 'it must be the base64 of its JSON, not the JSON itself');
+    assert.partialDeepStrictEqual(read('payload.authorization.value', 1), {
+      fault: 'payload.authorization.value must be a decimal string without leading zeros, below 2^256',
+    });
+    assert.partialDeepStrictEqual(read('accepted', undefined), {
+      fault: 'accepted is missing: it must be the entry of accepts that is paid',
+    });
+    assert.partialDeepStrictEqual(read('accepted.maxTimeoutSeconds', undefined), {
+      fault: 'accepted.maxTimeoutSeconds is missing: it must be a number, as in accepts',
+    });
+  });
 
   const right: readonly (readonly [path: string, value: unknown])[] = [
     ['resource', undefined],

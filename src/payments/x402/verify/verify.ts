@@ -17,7 +17,7 @@ import type {
   PaymentRequirements,
   Proof,
 } from '../wire/types.ts';
-import { invalidWindow, type WindowReason } from '../wire/window.ts';
+import { invalidWindow, type WindowFault } from '../wire/window.ts';
 
 /** 132 bits of a digest as base64url: no collisions, and small where thousands are kept. */
 const DIGEST_CHARACTERS = 22;
@@ -61,11 +61,15 @@ export interface Candidate {
   readonly nowMs: number;
 }
 
-/** The first failed cheap check (contract 4.2): step 1 `offer`, step 2 `terms`, step 3 `window`. */
+/**
+ * The first failed cheap check (contract 4.2): step 1 `offer`, step 2 `terms`, step 3 `window`.
+ * `fault`: for the buyer, where more can be said than by the reason alone.
+ */
 type ProofRefusal =
   | {
       readonly step: 'offer';
       readonly reason: 'invalid_network' | 'invalid_payment_requirements';
+      readonly fault?: string;
     }
   | {
       readonly step: 'terms';
@@ -73,8 +77,9 @@ type ProofRefusal =
         | 'invalid_exact_evm_payload_recipient_mismatch'
         | 'invalid_exact_evm_payload_authorization_value_mismatch'
         | 'test_payer_not_allowed';
+      readonly fault?: string;
     }
-  | { readonly step: 'window'; readonly reason: WindowReason };
+  | ({ readonly step: 'window' } & WindowFault);
 
 /**
  * Step 4, as far as this process can decide it alone. A signature that no key made may be that of a
@@ -155,33 +160,39 @@ function firstRefusal(
   chainId: number,
 ): ProofRefusal | undefined {
   const { accepted, resource, payload } = decoded.payload;
-  if (accepted.network !== offer.network) return { step: 'offer', reason: 'invalid_network' };
+  if (accepted.network !== offer.network)
+    return { step: 'offer', reason: 'invalid_network', fault: `accepted.network must be ${offer.network}` };
   const echoed = resource === undefined || resource.url === resourceUrl || inPlace?.test(resource.url) === true;
-  if (!echoed || !equalsOffer(accepted, offer)) return { step: 'offer', reason: 'invalid_payment_requirements' };
+  const other = echoed ? otherThanOffered(accepted, offer) : 'resource.url';
+  if (other !== undefined)
+    return {
+      step: 'offer',
+      reason: 'invalid_payment_requirements',
+      fault: `${other} is not that of the challenge; send it unchanged, from a new one`,
+    };
   const { authorization } = payload;
   const terms = termsMismatch(authorization, offer);
   if (terms !== undefined) return { step: 'terms', reason: terms };
   if (isPublishedAccount(authorization.from, chainId)) return { step: 'terms', reason: 'test_payer_not_allowed' };
   const window = invalidWindow(authorization, offer.maxTimeoutSeconds, nowMs, leastSeconds);
-  return window === undefined ? undefined : { step: 'window', reason: window };
+  return window === undefined ? undefined : { step: 'window', ...window };
 }
 
 /**
- * Addresses in any case, amounts as integers, and at least our own `extra`: a client may add to it,
- * never change it. Leaving it out contradicts nothing: the part of it that concerns money (name and
- * version of the asset) is signed.
+ * The first member of `accepted` that the offer has otherwise: addresses in any case, amounts as
+ * integers, and at least our own `extra`: a client may add to it, never change it. Leaving it out
+ * contradicts nothing: the part of it that concerns money (name and version of the asset) is
+ * signed.
  */
-function equalsOffer(accepted: EchoedRequirements, offer: PaymentRequirements): boolean {
+function otherThanOffered(accepted: EchoedRequirements, offer: PaymentRequirements): string | undefined {
   const { extra } = accepted;
-  return (
-    accepted.scheme === offer.scheme &&
-    accepted.network === offer.network &&
-    BigInt(accepted.amount) === BigInt(offer.amount) &&
-    sameAddress(accepted.asset, offer.asset) &&
-    sameAddress(accepted.payTo, offer.payTo) &&
-    accepted.maxTimeoutSeconds === offer.maxTimeoutSeconds &&
-    (extra === undefined || Object.entries(offer.extra).every(([name, value]) => isDeepStrictEqual(extra[name], value)))
-  );
+  if (BigInt(accepted.amount) !== BigInt(offer.amount)) return 'accepted.amount';
+  if (!sameAddress(accepted.asset, offer.asset)) return 'accepted.asset';
+  if (!sameAddress(accepted.payTo, offer.payTo)) return 'accepted.payTo';
+  if (accepted.maxTimeoutSeconds !== offer.maxTimeoutSeconds) return 'accepted.maxTimeoutSeconds';
+  if (extra === undefined) return undefined;
+  const changed = Object.entries(offer.extra).find(([name, value]) => !isDeepStrictEqual(extra[name], value));
+  return changed && `accepted.extra.${changed[0]}`;
 }
 
 function termsMismatch(

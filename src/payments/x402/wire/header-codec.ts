@@ -34,10 +34,19 @@ export const MAX_PROOF_BYTES = 8_192;
 
 /** Reads a PAYMENT-SIGNATURE: size, strict base64, strict JSON, schema (contract 4.2, step 1). */
 export function decodeProof(header: string): DecodedProof {
+  const unreadable = (fault: string): DecodedProof => ({ kind: 'unreadable', reason: 'invalid_payload', fault });
   // Characters outside base64 are refused below, so characters are bytes here.
-  const bytes = header.length > MAX_PROOF_BYTES ? undefined : decodeHeader(header);
-  const document = bytes === undefined ? undefined : readStrictJson(bytes);
-  return document === undefined ? { kind: 'unreadable', reason: 'invalid_payload' } : readPaymentPayload(document);
+  if (header.length > MAX_PROOF_BYTES) return unreadable(`it must have at most ${MAX_PROOF_BYTES} bytes`);
+  const bytes = decodeHeader(header);
+  if (bytes === undefined)
+    return unreadable(
+      header.trimStart().startsWith('{')
+        ? 'it must be the base64 of its JSON, not the JSON itself'
+        : 'it must be standard base64, with A-Z, a-z, 0-9, + and /',
+    );
+  const document = readStrictJson(bytes);
+  if (document === undefined) return unreadable('its base64 must hold one JSON object, without a name twice');
+  return readPaymentPayload(document);
 }
 
 /** A payload that MCP or A2A carries as an object, as the header that `decodeProof` reads. */

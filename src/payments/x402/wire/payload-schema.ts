@@ -10,15 +10,24 @@ import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, Resource
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
 /** The extension that carries the buyer's secret (contract 4.5). */
 export const BUYER_TOKEN = 'agent-commerce-buyer';
-const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
-const BYTES32 = /^0x[0-9a-fA-F]{64}$/;
+/** What a text of a proof must look like, in words for its buyer. */
+interface Grammar {
+  readonly pattern: RegExp;
+  readonly words: string;
+}
+const ADDRESS: Grammar = { pattern: /^0x[0-9a-fA-F]{40}$/, words: 'an address, 0x and 40 hexadecimal digits' };
+const BYTES32: Grammar = { pattern: /^0x[0-9a-fA-F]{64}$/, words: '32 bytes, 0x and 64 hexadecimal digits' };
 /** Whole bytes, at least one. The header's size bounds the length. */
-const BYTES = /^0x(?:[0-9a-fA-F]{2})+$/;
+const BYTES: Grammar = { pattern: /^0x(?:[0-9a-fA-F]{2})+$/, words: '0x and hexadecimal digits, two a byte' };
 /** An integer without leading zeros; 78 digits hold 2^256 - 1. */
-const INTEGER = /^(?:0|[1-9][0-9]{0,77})$/;
+const INTEGER: Grammar = {
+  pattern: /^(?:0|[1-9][0-9]{0,77})$/,
+  words: 'a decimal string without leading zeros, below 2^256',
+};
 /** The same with leading zeros: amounts of an offer are compared as integers (contract 4.2). */
-const AMOUNT = /^[0-9]{1,78}$/;
-const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
+const AMOUNT: Grammar = { pattern: /^[0-9]{1,78}$/, words: 'a decimal string' };
+const TEXT: Grammar = { pattern: /^/, words: 'a string' };
+const IDENTIFIER: Grammar = { pattern: /^[A-Za-z0-9_-]{16,128}$/, words: '16 to 128 of A-Z, a-z, 0-9, _ and -' };
 const UINT256_LIMIT = 1n << 256n;
 
 /** Tokens of contract 1.3. */
@@ -37,6 +46,8 @@ export type DecodedProof =
   | {
       readonly kind: 'unreadable';
       readonly reason: UnreadableReason;
+      /** What is wrong and what would be right; quotes nothing of the proof. */
+      readonly fault?: string;
       /** The echoed token, where so much can be read. */
       readonly buyerToken?: string;
     };
@@ -49,23 +60,30 @@ export type DecodedProof =
  * case, integers without leading zeros). Regular expressions run before any BigInt.
  */
 export function readPaymentPayload(document: Json): DecodedProof {
-  if (!isObject(document)) return { kind: 'unreadable', reason: 'invalid_payload' };
+  if (!isObject(document)) return { kind: 'unreadable', reason: 'invalid_payload', fault: 'it must be a JSON object' };
   const token = echoedToken(document['extensions']);
-  const unreadable = (reason: UnreadableReason): DecodedProof => ({
+  const unreadable = (reason: UnreadableReason, fault?: string): DecodedProof => ({
     ...{ kind: 'unreadable', reason },
+    ...(fault === undefined ? {} : { fault }),
     ...(token === undefined ? {} : { buyerToken: token }),
   });
   if (document['x402Version'] !== 2) return unreadable('invalid_x402_version');
-  const accepted = document['accepted'];
-  if (!isObject(accepted) || typeof accepted['scheme'] !== 'string') return unreadable('invalid_payload');
-  if (accepted['scheme'] !== 'exact') return unreadable('invalid_scheme');
+  try {
+    const accepted = members(document, 'accepted', 'the entry of accepts that is paid');
+    if (text(accepted, 'accepted.scheme', TEXT) !== 'exact') return unreadable('invalid_scheme');
+    return decodedProof(document, accepted, token);
+  } catch (thrown) {
+    if (thrown instanceof Misfit) return unreadable('invalid_payload', thrown.message);
+    throw thrown;
+  }
+}
 
+/** @throws Misfit */
+function decodedProof(document: JsonObject, accepted: JsonObject, token: string | undefined): DecodedProof {
   const requirements = readRequirements(accepted);
-  const payload = readExactPayload(document['payload']);
-  const resource = readResource(document['resource']);
-  const identified = readExtensions(document['extensions']);
-  if (!requirements || !payload || resource === 'illegible' || !identified) return unreadable('invalid_payload');
-  const { id, asTool } = identified;
+  const payload = readExactPayload(members(document, 'payload', 'an object with signature and authorization'));
+  const resource = readResource(document);
+  const { id, asTool } = readExtensions(document);
   const kept = {
     ...(id === undefined ? {} : { [PAYMENT_IDENTIFIER]: { info: { id } } }),
     ...(asTool ? { [BAZAAR]: TOOL_ECHO } : {}),
@@ -115,54 +133,81 @@ export function replayKeys(
   return isOwn || chainId === undefined ? [keyOf(own)] : [keyOf(own), keyOf({ chainId, asset: accepted.asset })];
 }
 
-function readRequirements(accepted: JsonObject): EchoedRequirements | undefined {
-  const { network, amount, asset, payTo, maxTimeoutSeconds } = accepted;
+/** A member of a proof that is not what it must be. */
+class Misfit extends Error {
+  constructor(path: string, value: Json | undefined, words: string) {
+    super(value === undefined ? `${path} is missing: it must be ${words}` : `${path} must be ${words}`);
+    this.name = 'Misfit';
+  }
+}
+
+/** The last name of a path. */
+function nameIn(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1);
+}
+
+/** @throws Misfit */
+function members(object: JsonObject, path: string, words: string): JsonObject {
+  const value = object[nameIn(path)];
+  if (!isObject(value)) throw new Misfit(path, value, words);
+  return value;
+}
+
+/** @throws Misfit */
+function text(object: JsonObject, path: string, { pattern, words }: Grammar): string {
+  const value = object[nameIn(path)];
+  if (typeof value !== 'string' || !pattern.test(value)) throw new Misfit(path, value, words);
+  return value;
+}
+
+/** @throws Misfit */
+function uint256(object: JsonObject, path: string): string {
+  const value = text(object, path, INTEGER);
+  if (BigInt(value) >= UINT256_LIMIT) throw new Misfit(path, value, INTEGER.words);
+  return value;
+}
+
+function readRequirements(accepted: JsonObject): EchoedRequirements {
+  const { maxTimeoutSeconds } = accepted;
+  if (typeof maxTimeoutSeconds !== 'number')
+    throw new Misfit('accepted.maxTimeoutSeconds', maxTimeoutSeconds, 'a number, as in accepts');
   const extra = accepted['extra'] ?? undefined;
-  if (typeof network !== 'string' || typeof maxTimeoutSeconds !== 'number') return undefined;
-  if (!matches(amount, AMOUNT) || !matches(asset, ADDRESS) || !matches(payTo, ADDRESS)) return undefined;
-  if (extra !== undefined && !isObject(extra)) return undefined;
+  if (extra !== undefined && !isObject(extra)) throw new Misfit('accepted.extra', extra, 'an object, as in accepts');
   return {
     scheme: 'exact',
-    network,
-    amount: BigInt(amount).toString(),
-    asset: asset.toLowerCase(),
-    payTo: payTo.toLowerCase(),
+    network: text(accepted, 'accepted.network', TEXT),
+    amount: BigInt(text(accepted, 'accepted.amount', AMOUNT)).toString(),
+    asset: text(accepted, 'accepted.asset', ADDRESS).toLowerCase(),
+    payTo: text(accepted, 'accepted.payTo', ADDRESS).toLowerCase(),
     maxTimeoutSeconds,
     extra,
   };
 }
 
-function readExactPayload(
-  value: Json | undefined,
-): { readonly signature: string; readonly authorization: Eip3009Authorization } | undefined {
-  if (!isObject(value)) return undefined;
-  const { signature } = value;
-  const authorization = readAuthorization(value['authorization']);
-  if (!matches(signature, BYTES) || authorization === undefined) return undefined;
-  return { signature: signature.toLowerCase(), authorization };
-}
-
-function readAuthorization(value: Json | undefined): Eip3009Authorization | undefined {
-  if (!isObject(value)) return undefined;
-  const { from, to, value: units, validAfter, validBefore, nonce } = value;
-  if (!matches(from, ADDRESS) || !matches(to, ADDRESS) || !matches(nonce, BYTES32)) return undefined;
-  if (!isUint256(units) || !isUint256(validAfter) || !isUint256(validBefore)) return undefined;
+function readExactPayload(payload: JsonObject): {
+  readonly signature: string;
+  readonly authorization: Eip3009Authorization;
+} {
+  const at = 'payload.authorization';
+  const authorization = members(payload, at, 'the authorization that is signed');
   return {
-    from: from.toLowerCase(),
-    to: to.toLowerCase(),
-    value: units,
-    validAfter,
-    validBefore,
-    nonce: nonce.toLowerCase(),
+    signature: text(payload, 'payload.signature', BYTES).toLowerCase(),
+    authorization: {
+      from: text(authorization, `${at}.from`, ADDRESS).toLowerCase(),
+      to: text(authorization, `${at}.to`, ADDRESS).toLowerCase(),
+      value: uint256(authorization, `${at}.value`),
+      validAfter: uint256(authorization, `${at}.validAfter`),
+      validBefore: uint256(authorization, `${at}.validBefore`),
+      nonce: text(authorization, `${at}.nonce`, BYTES32).toLowerCase(),
+    },
   };
 }
 
 /** Only `url` is kept: the rest of the echo repeats the offer. */
-function readResource(value: Json | undefined): ResourceInfo | undefined | 'illegible' {
-  if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) return 'illegible';
-  const { url } = value;
-  return typeof url === 'string' ? { url } : 'illegible';
+function readResource(document: JsonObject): ResourceInfo | undefined {
+  if ((document['resource'] ?? undefined) === undefined) return undefined;
+  const resource = members(document, 'resource', 'that of the challenge, or left out');
+  return { url: text(resource, 'resource.url', TEXT) };
 }
 
 /** What is read of the echoed extensions. `asTool`: the offer described its resource as a tool. */
@@ -173,19 +218,16 @@ interface EchoedExtensions {
 
 /**
  * Clients echo every extension of the offer, and may add their own. Only the payment identifier
- * must be well-formed, because a misspelled name must not become no name; undefined when it is not.
+ * must be well-formed, because a misspelled name must not become no name.
  */
-function readExtensions(value: Json | undefined): EchoedExtensions | undefined {
-  if (value === undefined || value === null) return { id: undefined, asTool: false };
-  if (!isObject(value)) return undefined;
-  const echoed = { id: undefined, asTool: isOfTool(value[BAZAAR]) };
-  const identifier = value[PAYMENT_IDENTIFIER];
-  if (identifier === undefined || identifier === null) return echoed;
-  const info = isObject(identifier) ? identifier['info'] : undefined;
-  if (!isObject(info)) return undefined;
-  const { id } = info;
-  if (id === undefined) return echoed;
-  return matches(id, IDENTIFIER) ? { ...echoed, id } : undefined;
+function readExtensions(document: JsonObject): EchoedExtensions {
+  if ((document['extensions'] ?? undefined) === undefined) return { id: undefined, asTool: false };
+  const extensions = members(document, 'extensions', 'an object, or left out');
+  const echoed = { id: undefined, asTool: isOfTool(extensions[BAZAAR]) };
+  if ((extensions[PAYMENT_IDENTIFIER] ?? undefined) === undefined) return echoed;
+  const at = `extensions.${PAYMENT_IDENTIFIER}`;
+  const info = members(members(extensions, at, 'an object, or left out'), `${at}.info`, 'an object');
+  return info['id'] === undefined ? echoed : { ...echoed, id: text(info, `${at}.info.id`, IDENTIFIER) };
 }
 
 /** Anything but a text is no token and no error: a payment must not fail for it. */
@@ -194,12 +236,4 @@ function echoedToken(extensions: Json | undefined): string | undefined {
   const info = isObject(echoed) ? echoed['info'] : undefined;
   const token = isObject(info) ? info['token'] : undefined;
   return typeof token === 'string' ? token : undefined;
-}
-
-function matches(value: Json | undefined, grammar: RegExp): value is string {
-  return typeof value === 'string' && grammar.test(value);
-}
-
-function isUint256(value: Json | undefined): value is string {
-  return matches(value, INTEGER) && BigInt(value) < UINT256_LIMIT;
 }

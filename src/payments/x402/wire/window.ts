@@ -21,20 +21,35 @@ export function leastSecondsToPay(timeoutMs: number): number {
   return Math.ceil(timeoutMs / 1_000) + SETTLEMENT_SECONDS;
 }
 
+/** A window that is refused: the reason, and the bound in words. */
+export interface WindowFault {
+  readonly reason: WindowReason;
+  readonly fault: string;
+}
+
 /** Why an authorization cannot be used at this time (contract 4.2, step 3), or undefined. */
 export function invalidWindow(
   { validAfter, validBefore }: Pick<Eip3009Authorization, 'validAfter' | 'validBefore'>,
   maxTimeoutSeconds: number,
   nowMs: number,
   leastSeconds: number = VALID_BEFORE_MARGIN_SECONDS,
-): WindowReason | undefined {
+): WindowFault | undefined {
   const now = Math.floor(nowMs / 1_000);
-  if (BigInt(validAfter) > BigInt(now + VALID_AFTER_SKEW_SECONDS))
-    return 'invalid_exact_evm_payload_authorization_valid_after';
+  const begins = now + VALID_AFTER_SKEW_SECONDS;
+  if (BigInt(validAfter) > BigInt(begins))
+    return {
+      reason: 'invalid_exact_evm_payload_authorization_valid_after',
+      fault: `validAfter is still to come: it must be at most ${begins}, ${VALID_AFTER_SKEW_SECONDS} s from now`,
+    };
   const ends = BigInt(validBefore);
+  const mostSeconds = maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS;
   const tooSoon = ends < BigInt(now + leastSeconds);
-  const tooLate = ends > BigInt(now + maxTimeoutSeconds + VALID_BEFORE_EXCESS_SECONDS);
-  return tooSoon || tooLate ? 'invalid_exact_evm_payload_authorization_valid_before' : undefined;
+  if (!tooSoon && ends <= BigInt(now + mostSeconds)) return undefined;
+  const how = ends <= BigInt(now) ? 'has passed' : tooSoon ? 'is too near' : 'is too far away';
+  return {
+    reason: 'invalid_exact_evm_payload_authorization_valid_before',
+    fault: `validBefore ${how}: it must be ${now + leastSeconds} to ${now + mostSeconds}, ${leastSeconds} s to ${mostSeconds} s from now`,
+  };
 }
 
 /**
