@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { failureCode, Undeliverable } from '../../../src/backend/exchange.ts';
 import type { WorkFailure } from '../../../src/payments/settlement/settlement-request.ts';
 import type { ProvenCall } from '../../../src/pipeline/call.ts';
 import { failedUnpaid } from '../../../src/pipeline/steps/backend-failed.ts';
@@ -49,7 +50,9 @@ describe('a call that was not paid, because its backend did not answer first', (
       const { call, types, events } = proven();
       const cause = new Error('why');
       const error = failedUnpaid(call<ProvenCall>(), { ...failure, cause });
-      assert.deepEqual([error.code, error.details, error.retryable, error.cause], [code, details, retryable, cause]);
+      assert.deepEqual([error.code, error.details, error.retryable], [code, details, retryable]);
+      assert.ok(error.cause instanceof Undeliverable && error.cause.cause === cause);
+      assert.equal(error.cause.code, failureCode(failure), 'the log has what the caller is not told');
       assert.match(error.message, /no payment was taken/);
       assert.deepEqual(types(), ['backend.failed']);
       // The event has the status itself, the caller its class.
