@@ -80,6 +80,32 @@ describe('acg inject', () => {
     assert.match(errors, /imag: is no option; did you mean image\?/);
   });
 
+  it('names kinds that it does not know, and injects them where it is told', async () => {
+    const work = await folder();
+    const rollout = readFileSync(SHOP, 'utf8')
+      .split('---\n')
+      .find((text) => /^kind: Deployment$/m.test(text));
+    assert.ok(rollout !== undefined);
+    writeFileSync(
+      join(work, 'rollout.yaml'),
+      rollout
+        .replace(/^kind: Deployment$/m, 'kind: Rollout')
+        .replace(/^apiVersion: .*$/m, 'apiVersion: argoproj.io/v1alpha1'),
+    );
+    const unknown = await acg(work, ['inject', '--check', '-f', 'rollout.yaml']);
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.errors, /^warning: Rollout\/web carries the label/);
+    assert.doesNotMatch(unknown.errors, /no pod is labelled/);
+    const told = ['inject', '--pod-path', 'Rollout=spec.template'];
+    const { code, lines } = await acg(work, [...told, '-f', 'rollout.yaml']);
+    assert.equal(code, 0);
+    writeFileSync(join(work, 'injected.yaml'), `${lines.join('\n')}\n`);
+    assert.equal((await acg(work, [...told, '--check', '-f', 'injected.yaml'])).code, 0);
+    const wrong = await acg(work, ['inject', '--pod-path', 'Rollout', '-f', 'rollout.yaml']);
+    assert.equal(wrong.code, 64);
+    assert.match(wrong.errors, /--pod-path "Rollout" must be a kind and the way to its pod/);
+  });
+
   it('says that nothing asked for the gateway', async () => {
     const where = await folder();
     writeFileSync(join(where, 'a.yaml'), 'kind: Other\n');

@@ -11,10 +11,18 @@ import { OPT_IN_LABEL, OPT_IN_VALUE } from '../sidecar/injection/names.ts';
 import { type InjectionOptions, readOptions, USUAL_OPTIONS } from '../sidecar/injection/options.ts';
 import type { Pod } from '../sidecar/injection/pod.ts';
 import { workloadWarnings } from '../sidecar/injection/workload-warnings.ts';
-import { type Injected, injectObject, objectsIn, titleOf, type Workload } from '../sidecar/injection/workloads.ts';
+import {
+  type Injected,
+  injectObject,
+  objectsIn,
+  type PodPaths,
+  titleOf,
+  type Workload,
+} from '../sidecar/injection/workloads.ts';
 import { UsageError } from './exit-code.ts';
 import { defineCommand } from './program.ts';
 
+const POD_PATH = /^([A-Za-z][A-Za-z0-9]*)=([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)$/;
 const MANIFEST_FILE = /\.(?:ya?ml|json)$/;
 
 interface InjectedPod {
@@ -38,6 +46,11 @@ that makes the same of these workloads.`;
       '--options <file>',
       'image, ConfigMap, Secret, ports and resources, as for acg injector; else the usual ones',
     )
+    .option(
+      '--pod-path <kind=path>',
+      'where a kind of your own keeps its pod, such as Rollout=spec.template; may be repeated',
+      readPodPath,
+    )
     .option('--check', 'compare instead')
     .option('--component <folder>', 'write a kustomize component into it instead')
     .action(async (args) => {
@@ -48,17 +61,19 @@ that makes the same of these workloads.`;
 interface InjectArgs {
   readonly file?: readonly string[];
   readonly options?: string;
+  readonly podPath?: PodPaths;
   readonly check?: boolean;
   readonly component?: string;
 }
 
 /** @throws UsageError */
-async function inject({ file: files = [], options: path, check = false, component }: InjectArgs): Promise<number> {
+async function inject(args: InjectArgs): Promise<number> {
+  const { file: files = [], options: path, podPath: podPaths = {}, check = false, component } = args;
   if (files.length === 0) throw new UsageError('inject needs -f FILE, -f DIRECTORY or -f - for stdin');
   if (check && component !== undefined) throw new UsageError('--check writes nothing: leave --component out');
   const options = path === undefined ? USUAL_OPTIONS : readOptions(readConfigFile(path));
   const documents = (await Promise.all(files.map(readFrom))).flat();
-  const results = documents.map(({ object }) => injectObject(object, options));
+  const results = documents.map(({ object }) => injectObject(object, options, podPaths));
   const injected = report(results, options);
   if (injected === undefined) return 1;
   if (check)
@@ -69,6 +84,16 @@ async function inject({ file: files = [], options: path, check = false, componen
   if (component !== undefined) return writeComponent(component, injected);
   process.stdout.write(documents.map((document, index) => document.write(results[index]?.object)).join('---\n'));
   return 0;
+}
+
+/** @throws UsageError */
+function readPodPath(text: string, all: PodPaths = {}): PodPaths {
+  const [, kind, path] = POD_PATH.exec(text) ?? [];
+  if (kind === undefined || path === undefined)
+    throw new UsageError(
+      `--pod-path ${JSON.stringify(text)} must be a kind and the way to its pod: Rollout=spec.template`,
+    );
+  return { ...all, [kind]: path.split('.') };
 }
 
 /** The documents of a file, of the manifests of a directory, or of stdin. */
@@ -93,7 +118,8 @@ function readDocuments(name: string, text: string): readonly ManifestDocument[] 
 function report(results: readonly Injected[], options: InjectionOptions): readonly InjectedPod[] | undefined {
   const say = (kind: string, text: string): unknown => process.stderr.write(`${kind}: ${text}\n`);
   const objects = results.flatMap(({ object }) => objectsIn(object));
-  for (const doubt of results.flatMap(({ doubts }) => doubts)) say('warning', doubt);
+  const doubts = results.flatMap((result) => result.doubts);
+  for (const doubt of doubts) say('warning', doubt);
   let refused = false;
   const injected = results.flatMap(({ workloads }) =>
     workloads.flatMap(({ injection, ...workload }): readonly InjectedPod[] => {
@@ -108,7 +134,7 @@ function report(results: readonly Injected[], options: InjectionOptions): readon
       return [{ workload, pod: injection.pod, changed: injection.patch.map(({ path }) => path) }];
     }),
   );
-  if (!refused && injected.length === 0)
+  if (!refused && injected.length === 0 && doubts.length === 0)
     say('warning', `no pod is labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}; nothing was injected`);
   return refused ? undefined : injected;
 }

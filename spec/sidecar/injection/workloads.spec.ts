@@ -64,12 +64,6 @@ describe('injection of workloads', () => {
     const others = [
       deployment({}),
       deployment({ 'agent-commerce.dev/inject': 'disabled' }),
-      {
-        apiVersion: 'batch.volcano.sh/v1alpha1',
-        kind: 'Job',
-        metadata: { labels: ENABLED },
-        spec: { template: TEMPLATE },
-      },
       { apiVersion: 'v1', kind: 'Service', metadata: { name: 'shop', labels: ENABLED } },
       'text',
       null,
@@ -87,6 +81,32 @@ describe('injection of workloads', () => {
       'Deployment/shop has the label "agent-commerce.dev/inject": "true"; only agent-commerce.dev/inject: enabled asks for the gateway',
     ]);
     assert.equal(doubtsOf({ 'agent-commerce.dev/injected': 'true' }).length, 1);
+  });
+
+  describe('names a labelled pod of a kind that it does not know', () => {
+    const pod = { metadata: { labels: ENABLED }, spec: { containers: [{ name: 'web', image: 'shop:1' }] } };
+    const ONE = 'carries the label, and its kind is not one that this command changes';
+    for (const [apiVersion, kind, members, path] of [
+      ['argoproj.io/v1alpha1', 'Rollout', { spec: { template: pod } }, 'spec.template'],
+      ['apps.openshift.io/v1', 'DeploymentConfig', { spec: { template: pod } }, 'spec.template'],
+      ['v1', 'ReplicationController', { spec: { template: pod } }, 'spec.template'],
+      ['v1', 'PodTemplate', { template: pod }, 'template'],
+      ['apps.kruise.io/v1alpha1', 'CloneSet', { spec: { template: pod } }, 'spec.template'],
+      ['serving.knative.dev/v1', 'Service', { spec: { template: pod } }, 'spec.template'],
+      ['batch.volcano.sh/v1alpha1', 'Job', { spec: { tasks: [{ template: pod }] } }, undefined],
+    ] as const)
+      it(`${kind} of ${apiVersion}`, () => {
+        const object = { apiVersion, kind, metadata: { name: 'shop' }, ...members };
+        const advice = path === undefined ? '' : `write --pod-path ${kind}=${path}, or `;
+        const doubt = `${kind}/shop ${ONE}: ${advice}use the webhook or the policy`;
+        const passed = injectObject({ kind: 'List', items: [object] }, USUAL_OPTIONS);
+        assert.deepEqual([passed.workloads, passed.doubts], [[], [doubt]]);
+        const quiet = JSON.parse(JSON.stringify(object).replaceAll('"enabled"', '"disabled"')) as unknown;
+        assert.deepEqual(injectObject(quiet, USUAL_OPTIONS).doubts, []);
+        if (path === undefined) return;
+        const [workload] = injectObject(object, USUAL_OPTIONS, { [kind]: path.split('.') }).workloads;
+        assert.equal(workload?.injection.kind, 'injected');
+      });
   });
 
   it('refuses a workload without a pod', () => {

@@ -20,6 +20,9 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   'batch CronJob': ['spec', 'jobTemplate', 'spec', 'template'],
 };
 
+/** Where kinds of others keep their pods, by kind. */
+export type PodPaths = Readonly<Record<string, readonly string[]>>;
+
 /** A workload that asks for the gateway, and its pod. */
 export interface Workload {
   readonly object: Manifest;
@@ -44,19 +47,22 @@ export function titleOf({ kind, name }: { readonly kind: string; readonly name: 
   return `${kind}/${name}`;
 }
 
-/** Injects into every pod of the object that opted in; other objects stay as they are. */
-export function injectObject(object: unknown, options: InjectionOptions): Injected {
+/**
+ * Injects into every pod of the object that opted in; other objects stay as they are. A pod that
+ * opted in within a kind that is not known, by `podPaths` neither, is a doubt.
+ */
+export function injectObject(object: unknown, options: InjectionOptions, podPaths: PodPaths = {}): Injected {
   if (!isMembers(object)) return { object, workloads: [], doubts: [] };
   if (Array.isArray(object['items']) && String(object['kind']).endsWith('List')) {
-    const items = object['items'].map((item: unknown) => injectObject(item, options));
+    const items = object['items'].map((item: unknown) => injectObject(item, options, podPaths));
     return {
       object: { ...object, items: items.map((item) => item.object) },
       workloads: items.flatMap(({ workloads }) => workloads),
       doubts: items.flatMap(({ doubts }) => doubts),
     };
   }
-  const workload = workloadOf(object);
-  if (workload === undefined) return { object, workloads: [], doubts: [] };
+  const workload = workloadOf(object, podPaths);
+  if (workload === undefined) return { object, workloads: [], doubts: doubtOf(object) };
   const asked = optIn(workload);
   if (asked !== 'yes') return { object, workloads: [], doubts: asked === 'no' ? [] : [asked] };
   const injection = injectPod(workload.pod, options);
@@ -72,13 +78,18 @@ export function objectsIn(object: unknown): readonly Manifest[] {
     : [object];
 }
 
-function workloadOf(object: Manifest): Workload | undefined {
-  const { apiVersion, kind, metadata } = object;
+function workloadOf(object: Manifest, podPaths: PodPaths): Workload | undefined {
+  const { apiVersion, kind } = object;
   const [group] = String(apiVersion).split('/');
-  const template = TEMPLATES[`${group} ${kind}`];
+  const template = TEMPLATES[`${group} ${kind}`] ?? podPaths[String(kind)];
   if (template === undefined) return undefined;
-  const { name, generateName, namespace } = isMembers(metadata) ? metadata : {};
   const pod = template.reduce<unknown>((inner, member) => (isMembers(inner) ? inner[member] : undefined), object);
+  return workloadWith(object, template, pod);
+}
+
+function workloadWith(object: Manifest, template: readonly string[], pod: unknown): Workload {
+  const { kind, metadata } = object;
+  const { name, generateName, namespace } = isMembers(metadata) ? metadata : {};
   return {
     object,
     kind: String(kind),
@@ -88,6 +99,30 @@ function workloadOf(object: Manifest): Workload | undefined {
     // Injection refuses whatever has not the shape of a pod.
     pod: pod as Pod,
   };
+}
+
+/** What a kind that is not known says of its pods, once: the first pod that asks, or seems to. */
+function doubtOf(object: Manifest): readonly string[] {
+  for (const workload of podsIn(object)) {
+    const asked = optIn(workload);
+    if (asked === 'no') continue;
+    if (asked !== 'yes') return [asked];
+    const { kind, template } = workload;
+    // A pod in a list has no way of names alone.
+    const path = template.some((name) => /^\d/.test(name)) ? '' : `write --pod-path ${kind}=${template.join('.')}, or `;
+    const why = 'carries the label, and its kind is not one that this command changes';
+    return [`${titleOf(workload)} ${why}: ${path}use the webhook or the policy`];
+  }
+  return [];
+}
+
+/** What has the shape of a pod within an object, wherever it is. */
+function podsIn(object: Manifest, inner: object = object, path: readonly string[] = []): readonly Workload[] {
+  const { spec }: { readonly spec?: unknown } = inner;
+  if (isMembers(spec) && Array.isArray(spec['containers'])) return [workloadWith(object, path, inner)];
+  return Object.entries(inner).flatMap(([name, member]: [string, unknown]) =>
+    typeof member === 'object' && member !== null ? podsIn(object, member, [...path, name]) : [],
+  );
 }
 
 /**
