@@ -239,7 +239,7 @@ function readSettleAnswer(
 
 /** The cause when the facilitator does not serve `exact` on this network. */
 function readSupported({ status, json, location }: JsonAnswer, network: string): string | undefined {
-  if (status !== 200) return `the facilitator answered ${status} to /supported${leadingTo(status, location)}`;
+  if (status !== 200) return `the facilitator answered ${status}${leadingTo(status, location)}`;
   const kinds = isObject(json) ? json['kinds'] : undefined;
   if (!Array.isArray(kinds)) return 'the facilitator does not say what it supports';
   const served = kinds.some(
