@@ -66,9 +66,9 @@ describe('the answer to a repeated checkout call', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     open.backend.misbehave({ kind: 'wait', acts: 'after', until: promise }, { operation: 'completeCheckoutSession' });
     const arrived = open.backend.arrived({ operation: 'completeCheckoutSession' });
-    const first = ask('running', path, PAYMENT);
+    const first = ask('running-key', path, PAYMENT);
     await arrived;
-    const same = await ask('running', path, PAYMENT);
+    const same = await ask('running-key', path, PAYMENT);
     assertAcpError(same, 409, 'idempotency_in_flight');
     const other = await ask('other', path, PAYMENT);
     assertAcpError(other, 409, 'checkout_session_conflict');
@@ -120,7 +120,7 @@ describe('the log and the metrics of a checkout call', () => {
     );
     const metrics = await readMetrics(open.gateway.managementUrl);
     assert.match(metrics, /acg_calls_total\{resource="getCheckoutSession",channel="acp",outcome="delivered"\} [1-9]/);
-    for (const secret of ['cs_', 'access_token', 'running', OTHER_TOKEN])
+    for (const secret of ['cs_', 'access_token', 'running-key', OTHER_TOKEN])
       assert.ok(!open.gateway.logLines.join('').includes(secret) && !metrics.includes(secret), secret);
   });
 

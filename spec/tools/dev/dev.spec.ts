@@ -196,8 +196,9 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
   });
 
   it('runs anew when the file changes; a change that is refused, or does not start, changes nothing and says why', async () => {
+    const backend = await serveHttp(({ response }) => answerJson(response, 200, {}));
     const taken = await serveHttp(({ response }) => answerJson(response, 200, {}));
-    await worlds.acg(['init', '--backend', taken.url, '--out', 'mine.yaml']);
+    await worlds.acg(['init', '--backend', backend.url, '--out', 'mine.yaml']);
     const text = readFileSync(file('mine.yaml'), 'utf8');
     const [agents = 0] = await freePorts(1);
     // The port is the configuration's own, so that a change may move it.
@@ -254,7 +255,7 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
       assert.deepEqual(await ended(world.child), { code: 0, signal: null });
     } finally {
       world.child.kill('SIGKILL');
-      await taken.stop();
+      await Promise.all([backend.stop(), taken.stop()]);
     }
   });
 });
