@@ -55,7 +55,8 @@ export async function startHostileFacilitator(network: string): Promise<HostileF
   const approve = approvals(network);
   let scripts: { readonly verify?: Script; readonly settle?: Script; readonly supported?: Script } = {};
   const server = await serveHttp(async ({ request, response, body }) => {
-    const path = request.url;
+    // Below any path of its own.
+    const path = `/${request.url?.split('/').pop()}`;
     if (path !== '/verify' && path !== '/settle' && path !== '/supported') return void response.writeHead(404).end();
     const text = body.toString();
     const call: FacilitatorCall = {
