@@ -17,7 +17,7 @@ import { openSigning } from './open-signing.ts';
 
 const STATUS_LINE = Math.max(...Object.values(STATUS_CODES).map((text) => `HTTP/1.1 000 ${text}\r\n\r\n`.length));
 
-/** What Node and the first middleware put into every head. */
+/** Fields that Node and the first middleware put into every head. */
 const ALWAYS = {
   date: new Date(0).toUTCString(),
   connection: 'keep-alive',
@@ -34,7 +34,7 @@ const RATE = { 'ratelimit-policy': `"ip";q=${NUMBER};w=${NUMBER}`, ratelimit: `"
 
 type HeadSettings = Pick<GatewayConfig, 'server' | 'backend' | 'limits'>;
 
-/** What is left of a head for the fields of payments and of the merchant. */
+/** The bytes of a head that are left for the fields of payments and of the merchant. */
 export function headRoom({ server, backend, limits }: HeadSettings): HeadRoom {
   const { allowedOrigins, maxHeadBytes } = server;
   const longest = allowedOrigins.reduce((most, origin) => (origin.length > most.length ? origin : most), '');

@@ -143,7 +143,7 @@ function initializeResult(requested: Json | undefined, server: ServerInfo): obje
   };
 }
 
-/** What the name of a tool stands for. */
+/** The resource behind the name of a tool. */
 interface ToolReading {
   readonly id: string;
   /** Gives arguments their true names. */

@@ -20,7 +20,7 @@ interface Facts {
 export class SafeToRechallenge {
   /** Token of contract 1.3. */
   readonly reason: string;
-  /** What is wrong and what would be right, where the local checks know more than the reason. */
+  /** The fault and its remedy, where the local checks know more than the reason. */
   readonly fault: string | undefined;
   /** `settle`: a settlement began, and the ledger has its end. */
   readonly phase: 'verify' | 'settle';

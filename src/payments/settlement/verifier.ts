@@ -86,7 +86,7 @@ type ProofVerdict =
 interface RefusedProof {
   readonly kind: 'refused';
   readonly reason: string;
-  /** What is wrong and what would be right, where that is known; for the buyer. */
+  /** The fault and its remedy for the buyer, where they are known. */
   readonly fault?: string | undefined;
   /** The payment whose answer its buyer may still buy, where a token of this offer names one. */
   readonly answerOf: string | undefined;

@@ -32,7 +32,7 @@ export interface Challenge {
    * and the body has it.
    */
   readonly header: string;
-  /** What the document lacks so that it fits. */
+  /** Parts that the document lacks so that it fits. */
   readonly leftOut: readonly string[];
   /** The x402 v2 PaymentRequired document as JSON, for channels that carry it as an object. */
   readonly document: string;
@@ -142,7 +142,7 @@ function whole([first]: readonly FormOfTerms[]): PaymentRequired {
   return first.required;
 }
 
-/** What a 402 lacks where not even the shortest document fits. */
+/** Parts that a 402 lacks where not even the shortest document fits. */
 const HEADER_GONE = 'the header PAYMENT-REQUIRED (the body has the offer)';
 
 /** The first document that fits, else the last, which then is no header. */

@@ -10,7 +10,7 @@ import type { EchoedRequirements, Eip3009Authorization, PaymentPayload, Resource
 export const PAYMENT_IDENTIFIER = 'payment-identifier';
 /** The extension that carries the buyer's secret (contract 4.5). */
 export const BUYER_TOKEN = 'agent-commerce-buyer';
-/** What a text of a proof must look like, in words for its buyer. */
+/** The form of a text in a proof, with words for its buyer. */
 interface Grammar {
   readonly pattern: RegExp;
   readonly words: string;
@@ -46,7 +46,7 @@ export type DecodedProof =
   | {
       readonly kind: 'unreadable';
       readonly reason: UnreadableReason;
-      /** What is wrong and what would be right; quotes nothing of the proof. */
+      /** The fault and its remedy; quotes nothing of the proof. */
       readonly fault?: string;
       /** The echoed token, where so much can be read. */
       readonly buyerToken?: string;
