@@ -42,14 +42,14 @@ describe('the place of a problem', () => {
   });
 
   it('of what is missing is that of what it is missing in', () => {
-    const [line] = reportOf(`version: 1\nmerchant:\n  id: a\n  name: A\n${TAIL}`);
-    assert.match(line ?? '', /^ {2}line 2, column 1 merchant\.publicBaseUrl: is missing/);
+    const [line] = reportOf(`version: 1\nmerchant:\n  id: a\n${TAIL}`);
+    assert.match(line ?? '', /^ {2}line 2, column 1 merchant\.name: is missing/);
   });
 
   it('of an item of a list is the item', () => {
     const [line, excerpt, caret] = reportOf(`${HEAD}server:\n  allowedHosts:\n    - a.example\n    - "a b"\n${TAIL}`);
     assert.match(line ?? '', /^ {2}line 6, column 7 server\.allowedHosts\[1\]/);
-    assert.deepEqual([excerpt, caret], ['     6 |     - …', '       |       ^']);
+    assert.deepEqual([excerpt, caret], ['     6 |     - "a b"', '       |       ^']);
   });
 
   it('is told as docs/configuration.md shows', () => {

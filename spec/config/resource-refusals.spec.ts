@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { type Changes, load, MAINNET, PAYEE, problems } from './document/document.ts';
 import { type Row, refusalsOf, refuses } from './refusals.ts';
 

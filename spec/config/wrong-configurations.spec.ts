@@ -236,10 +236,10 @@ const MISTAKES: readonly Mistake[] = [
     "30:5 payments.x402.payTo: must not be the token's own address: the money would be lost",
   ],
   [
-    'a network by its name',
+    'a network by a mistyped name',
     'eip155:84532',
-    'base-sepolia',
-    '25:5 payments.x402.network: must be a CAIP-2 id such as eip155:84532',
+    'base-sepolla',
+    '25:5 payments.x402.network: must be a network such as base-sepolia, base or local, or a CAIP-2 id such as eip155:84532; did you mean base-sepolia?',
   ],
   [
     'a network that is not known',

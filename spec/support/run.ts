@@ -4,13 +4,14 @@
  * RPC_PORT (8545), MERCHANT_PORT (any free one), ADMIN_TOKEN (random), DATA_DIR (./data). LOG_LEVEL
  * and OTEL_* go to the gateway.
  */
+
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { LOCAL_PAYEE } from '../../tools/local-world/localized.ts';
 import { type MovedBy, requireFreePort, WORLD_PORTS } from '../../tools/local-world/ports.ts';
 import { runUntilStopped } from '../../tools/local-world/session.ts';
-import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
 import { type LocalWorld, openLocalWorld } from '../../tools/local-world/world.ts';
 import { type CheckoutShowcase, startCheckoutShowcase } from './acp/showcase.ts';
 import { CURRENCY, NO_CHAIN, worldConfig } from './config.ts';

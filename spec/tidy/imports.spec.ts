@@ -64,7 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'mandates/register',
   ],
   'payments/x402/wire': ['crypto', 'errors', 'json', 'payments', 'payments/ledger', 'payments/pricing'],
-  'payments/x402/evm': ['crypto', 'payments/x402/wire'],
+  'payments/x402/evm': ['crypto', 'payments/pricing', 'payments/x402/wire'],
   'payments/x402/chain': [
     'json',
     'part-of',

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { TEST_BUYER } from '../../tools/local-world/test-buyer.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { acg, acgOfCheckout } from '../cli/acg.ts';
 import { bundledGateway, codeBeside } from '../support/bundle.ts';
 

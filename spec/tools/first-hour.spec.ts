@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { answerJson, type HttpServer, serveHttp } from '../support/http-server.ts';
 import { devWorlds } from './dev/dev-world.ts';
 
-/** What a merchant adds to the two examples of `acg init`. */
+/** What a merchant adds to what `acg init` writes. */
 const THIRD_ROUTE = `  order:
     name: Order
     inputSchema:
@@ -28,17 +28,21 @@ describe("a merchant's own service, sold from another folder by init, dev and pa
       if (request.url === '/status') answerJson(response, 200, { open: true });
       else if (request.url?.startsWith('/reports/'))
         answerJson(response, 200, { city: request.url.slice('/reports/'.length) });
+      else if (request.method === 'GET') answerJson(response, 404, {});
       else answerJson(response, 201, { ordered: JSON.parse(body.toString()) });
     });
   });
   after(() => service.stop());
 
   it('all three routes answer, the priced ones after a payment', async () => {
-    assert.equal((await worlds.acg(['init', '--merchant', 'Reports', '--backend', service.url])).code, 0);
+    const sold = ['--sell', 'GET /reports/{city}', '--sell', 'GET /status'];
+    assert.equal((await worlds.acg(['init', '--merchant', 'Reports', '--backend', service.url, ...sold])).code, 0);
     const config = join(worlds.folder, 'config.yaml');
     writeFileSync(config, `${readFileSync(config, 'utf8')}${THIRD_ROUTE}`);
     const { baseUrl, printed } = await worlds.introduced();
     assert.match(printed(), /Reports, in a local world\n/);
+    // Those were looked at, with GET.
+    calls.length = 0;
 
     const bought = async (...args: readonly string[]): Promise<unknown> => {
       const { code, output, errors } = await worlds.acg(['pay', ...args, '--yes']);

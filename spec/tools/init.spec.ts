@@ -4,13 +4,14 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import release from '../../package.json' with { type: 'json' };
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { parseConfig } from '../../src/config/load.ts';
 import { ended } from '../../tools/local-world/child.ts';
 import { acg, acgOfCheckout, TOOLS } from '../cli/acg.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { answerJson, type HttpServer, serveHttp } from '../support/http-server.ts';
 
 const PAYEE = '0x8D170Db9aB247E7013d024566093E13dc7b0f181';
 
@@ -20,16 +21,68 @@ describe('acg init', () => {
   const init = (...args: readonly string[]) => acgOfCheckout(folder, ['init', ...args]);
   const written = (name: string) => readFileSync(join(folder, name), 'utf8');
 
-  it('writes a configuration that is valid at once, with a free and a priced resource, and says how to go on', async () => {
-    const { code, lines, errors } = await init();
+  it('writes a configuration that is valid at once, and says that nothing answers there and how to go on', async () => {
+    const { code, lines, errors } = await init('--backend', 'http://127.0.0.1:1');
     assert.equal(code, 0, errors);
+    assert.match(errors, /^http:\/\/127\.0\.0\.1:1 does not answer: start your service/);
     assert.deepEqual(lines.slice(1), [
       '  npm run -s acg -- dev',
-      '  npm run -s acg -- pay http://127.0.0.1:8402/reports/Berlin',
+      '  npm run -s acg -- pay http://127.0.0.1:8402 --resource home',
     ]);
     const checked = await acg(folder, ['validate']);
     assert.equal(checked.code, 0, checked.errors);
-    assert.match(checked.lines[0] ?? '', /^valid: 2 resources, 1 of them paid; x402 on eip155:31337 \(local\)/);
+    assert.match(checked.lines[0] ?? '', /^valid: 1 resources, 1 of them paid; x402 on eip155:31337 \(local\)/);
+  });
+
+  describe('before a service', () => {
+    const DOCUMENT = {
+      openapi: '3.1.0',
+      info: { title: 'Socks', version: '1' },
+      paths: {
+        '/socks': {
+          get: { operationId: 'list_socks', responses: { '200': { description: 'all' } } },
+          post: { operationId: 'add_sock', responses: { '201': { description: 'added' } } },
+        },
+      },
+    };
+    const PAGE = '<script>SwaggerUIBundle({ url: "/inner/schema.json" })</script>';
+    /** What it serves by path; every other path is 404. */
+    let served: Readonly<Record<string, unknown>> = {};
+    let service: HttpServer;
+    before(async () => {
+      service = await serveHttp(({ request, response }) => {
+        const body = served[request.url ?? ''];
+        if (typeof body === 'string') response.end(body);
+        else answerJson(response, body === undefined ? 404 : 200, body ?? {});
+      });
+    });
+    after(() => service.stop());
+    const pathsOf = (name: string) =>
+      parseConfig(written(name), {}).resources.map(({ backend }) => `${backend.method} ${backend.path}`);
+
+    for (const [title, paths] of [
+      ['/openapi.json', { '/': 'up', '/openapi.json': DOCUMENT }],
+      ['the document that the page /docs names', { '/': 'up', '/docs': PAGE, '/inner/schema.json': DOCUMENT }],
+    ] as const)
+      it(`sells the GET operations of ${title}, and names the others`, async () => {
+        served = paths;
+        const { errors } = await init('--backend', service.url, '--out', 'found.yaml', '--force');
+        assert.match(errors, /\.json: 1 operations with GET are sold \(list_socks\)\.\nIt has 1 others: /);
+        assert.deepEqual(pathsOf('found.yaml'), ['GET /socks']);
+      });
+
+    it('sells what --sell names, and says what answers 404', async () => {
+      served = { '/': 'up', '/search?q=socks': 'found' };
+      const sold = ['--sell', 'GET /search?q=socks', '--sell', '/nothing', '--price', '$0.02'];
+      const { errors } = await init('--backend', service.url, '--out', 'sold.yaml', ...sold);
+      assert.equal(errors, 'GET /nothing of your service answers 404\n');
+      assert.deepEqual(pathsOf('sold.yaml'), ['GET /search', 'GET /nothing']);
+      const [search] = parseConfig(written('sold.yaml'), {}).resources;
+      assert.deepEqual(search?.inputSchema?.['properties'], {
+        q: { type: 'string', maxLength: 256, examples: ['socks'] },
+      });
+      assert.equal(search?.pricing.type === 'fixed' && search.pricing.amount, '0.02');
+    });
   });
 
   it('names the schema of its release, which editors read in any folder; with --schema the file beside it', async () => {
@@ -71,7 +124,7 @@ describe('acg init', () => {
     const text = written('base.yaml').replaceAll('/run/secrets/', `${folder}/`);
     const env = { PUBLIC_URL: 'https://shop.example', RPC_URL: 'https://rpc.example', REDIS_URL: 'redis://127.0.0.1' };
     const { x402, resources } = parseConfig(text, env);
-    assert.deepEqual([x402?.mode, x402?.payTo, resources.length], ['mainnet', PAYEE, 2]);
+    assert.deepEqual([x402?.mode, x402?.payTo, resources.length], ['mainnet', PAYEE, 1]);
   });
 
   it('puts any name and any service into it', async () => {
@@ -104,7 +157,9 @@ describe('acg init', () => {
 
   const REFUSALS: readonly (readonly [args: readonly string[], words: RegExp])[] = [
     [['--network', 'solana'], /Allowed choices are local, base-sepolia, base/],
-    [['--backend', 'shop:3000'], /the URL of your service must be an absolute http/],
+    [['--backend', 'shop:3000'], /must be an absolute http.*; did you mean http:\/\/shop:3000\?/],
+    [['--sell', 'search'], /--sell must be an operation such as 'GET \/search'/],
+    [['--price', 'cheap'], /^--price: /],
     [['--backend', 'http://u:p@shop'], /must not have credentials/],
     [['--pay-to', '0x12'], /must be 0x and 40 hexadecimal digits/],
     [['--merchant', ''], /must have 1 to 200 characters/],
@@ -128,8 +183,10 @@ describe('acg init', () => {
     const answers = [
       ['Network (local, base-sepolia, base) [local]: ', 'base-sepolia'],
       ['Name of the shop [My shop]: ', ''],
-      ['URL of your service [http://127.0.0.1:3000]: ', 'http://127.0.0.1:4000'],
+      ['URL of your service [http://127.0.0.1:3000]: ', '127.0.0.1:1'],
+      ['URL of your service [http://127.0.0.1:1]: ', ''],
       ['Your address for the money', PAYEE],
+      ['Operation to sell, with an example [GET /]: ', 'GET /search'],
     ] as const;
     let shown = '';
     let next = 0;
@@ -145,7 +202,7 @@ describe('acg init', () => {
     const { merchant, backend, x402 } = parseConfig(written('asked.yaml'), { PUBLIC_URL: 'https://shop.example' });
     assert.deepEqual(
       [merchant.name, backend.origin, x402?.network, x402?.payTo],
-      ['My shop', 'http://127.0.0.1:4000', 'eip155:84532', PAYEE],
+      ['My shop', 'http://127.0.0.1:1', 'eip155:84532', PAYEE],
     );
   });
 });

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { getContractAddress } from 'viem';
+import { LOCAL_TOKEN } from '../../src/payments/pricing/local-chain.ts';
 import { findAnvil } from '../../tools/local-world/anvil.ts';
 import { startChain } from '../../tools/local-world/chain.ts';
-import { LOCAL_TOKEN, TOKEN_DEPLOYER } from '../../tools/local-world/token.ts';
+import { TOKEN_DEPLOYER } from '../../tools/local-world/token.ts';
 
 describe('the program of the local chain', () => {
   const folder = mkdtempSync(join(tmpdir(), 'acg-anvil-'));

@@ -53,7 +53,8 @@ export function routeLines(config: RouteSettings, catalogue: Pick<Catalogue, 'by
   ];
 }
 
-function aligned(cells: readonly (readonly string[])[]): readonly string[] {
+/** Cells in columns, as text. */
+export function aligned(cells: readonly (readonly string[])[]): readonly string[] {
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.min(WIDEST, Math.max(...cells.map((row) => row[column]?.length ?? 0))),
   );

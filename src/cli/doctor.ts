@@ -13,6 +13,7 @@ import { checkConfiguration } from './doctor/configuration.ts';
 import { checkFacilitators } from './doctor/facilitators.ts';
 import { runningGateway } from './doctor/running-gateway.ts';
 import { checkSecondNames } from './doctor/second-names.ts';
+import { checkSoldPaths } from './doctor/sold-paths.ts';
 import { type Output, printList, type Shape } from './output.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
@@ -74,7 +75,9 @@ async function partsOf(config: GatewayConfig, catalogue: Catalogue): Promise<rea
   };
   return [
     await store(),
-    { checks: [...checkBackend(backend), ...checkSecondNames(config, catalogue)] },
+    {
+      checks: [...checkBackend(backend), ...checkSoldPaths(config, catalogue), ...checkSecondNames(config, catalogue)],
+    },
     ...(x402 === undefined ? [] : await paymentParts(x402)),
     { checks: [running.check, checkCertificate(merchant.publicBaseUrl)] },
   ];

@@ -72,7 +72,7 @@ export function printList<Row>(
   { rows, document, none }: List<Row>,
   shape: Shape<Row>,
   args: FormatArgs,
-  out: Output = standardOutput(),
+  out: Output = process.stdout,
 ): void {
   const format = formatOf(args, out);
   if (format === 'json') out.write(`${jsonText(document)}\n`);
@@ -85,7 +85,7 @@ export function printList<Row>(
 export function printStream<Row>(
   { table, csv }: Shape<Row>,
   args: FormatArgs,
-  out: Output = standardOutput(),
+  out: Output = process.stdout,
 ): (row: Row) => void {
   const format = formatOf(args, out);
   if (format === 'json') return (row) => out.write(`${inOneLine(row)}\n`);
@@ -100,7 +100,7 @@ export function printStream<Row>(
 }
 
 /** Prints one thing with all its members: a line each on a terminal, else JSON. */
-export function printWhole(document: object, { json }: Pick<FormatArgs, 'json'>, out: Output = standardOutput()): void {
+export function printWhole(document: object, { json }: Pick<FormatArgs, 'json'>, out: Output = process.stdout): void {
   if (json === true || out.isTTY !== true) {
     out.write(`${jsonText(document)}\n`);
     return;
@@ -125,17 +125,6 @@ function styled(style: Style | undefined, text: string, out: Output): string {
 function formatOf({ json, csv }: FormatArgs, { isTTY }: Output): 'table' | 'json' | 'csv' {
   if (csv === true) return 'csv';
   return json === true || isTTY !== true ? 'json' : 'table';
-}
-
-function standardOutput(): Output {
-  process.stdout.off('error', closedPipe).on('error', closedPipe);
-  return process.stdout;
-}
-
-/** A reader that has enough, such as `head`, closes the pipe: that is no failure. */
-function closedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
 }
 
 function jsonText(document: object): string {

@@ -22,6 +22,8 @@ export interface CommandGroup {
 
 /** What runs where no command is named. */
 const DEFAULT_COMMAND = 'serve';
+/** Those that run until they are stopped, and end in order. */
+const RUNNING: ReadonlySet<string> = new Set([DEFAULT_COMMAND, 'dev', 'injector']);
 
 /**
  * Runs the command that `words` begin with. Its action sets `process.exitCode` where it ends with
@@ -41,7 +43,14 @@ export async function runProgram(words: readonly string[], groups: readonly Comm
   if (first === 'help') return runProgram([...words.slice(1), '--help'], groups);
   const isNamed = words.length > 0 && !first.startsWith('-');
   const command = commandOf(isNamed ? first : DEFAULT_COMMAND, groups);
+  if (!RUNNING.has(command.name)) process.stdout.on('error', closedPipe);
   await (await command.load()).parseAsync(isNamed ? words.slice(1) : words, { from: 'user' });
+}
+
+/** A reader that has enough, such as `head`, closes the pipe: that is no failure. */
+function closedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
 }
 
 /** @throws UsageError */

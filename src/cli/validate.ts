@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander';
 import { headWarnings } from '../app/head-room.ts';
-import { routeLines } from '../app/route-table.ts';
+import { aligned, routeLines } from '../app/route-table.ts';
 import { routeWarnings } from '../app/route-warnings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
@@ -15,43 +15,87 @@ import { checkedStart } from './checked-start.ts';
 import { checkBackend } from './doctor/backend.ts';
 import { runChecks } from './doctor/check.ts';
 import { checkSecondNames } from './doctor/second-names.ts';
+import { checkSoldPaths } from './doctor/sold-paths.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
 
 export function validateCommand(): Command {
-  const about =
-    'Checks the configuration as a start does and prints what it means: what is sold, the routes, warnings on stderr.';
+  const about = 'Checks the configuration as a start does and prints what is sold, at which price; warnings on stderr.';
   return defineCommand('validate', about, 'acg validate --config gateway.yaml')
     .option(...CONFIG_OPTION)
+    .option(
+      '--verbose',
+      'also what else it means: mandates, workers, drain, accounts that need gas, the table of routes',
+    )
     .option('--probe', 'also asks the backend, as doctor does; without it nothing is opened')
     .action((args) => validate(args));
 }
 
-async function validate(args: { readonly config?: string; readonly probe?: boolean }): Promise<void> {
+async function validate(args: {
+  readonly config?: string;
+  readonly verbose?: boolean;
+  readonly probe?: boolean;
+}): Promise<void> {
   const source: ConfigSource = { path: args.config, env: process.env };
   const checked = checkedStart(source, compileCatalogue);
-  const { processes: workers, also: catalogue } = checked;
+  const { also: catalogue } = checked;
   const { config } = checked.loaded;
-  const drain = drainSeconds(checked.drain);
   const priced = config.resources.filter((resource) => resource.pricing.type === 'fixed').length;
   const money = config.x402 === undefined ? 'no payments' : `x402 on ${config.x402.network} (${config.x402.mode})`;
-  const { maxPassthrough, maxUpgrades } = config.limits;
-  const relays =
-    config.backend.passthrough === undefined
-      ? ''
-      : `; unread bodies that pass: at most ${memoryOfRelays(maxPassthrough + maxUpgrades)} MB`;
+  const lines = [
+    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; store ${config.storage.engine.kind}`,
+    ...priceList(config),
+    ...(args.verbose === true ? await details(checked) : []),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
   const warnings = [...configWarnings(config), ...routeWarnings(config), ...headWarnings(config, catalogue)];
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-  process.stdout.write(
-    `valid: ${config.resources.length} resources, ${priced} of them paid; ${money}; ${mandatesSummary(config)}; store ${config.storage.engine.kind}; adapters: ${adaptersSummary(config)}; payments that the store loses: ${storeLossSummary(config)}; workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}${relays}; drain: at most ${drain} s, on the pod agent-commerce.dev/drain-seconds: "${drain}"\n`,
-  );
-  for (const line of await relayerLines(config)) process.stdout.write(`${line}\n`);
-  for (const line of routeLines(config, catalogue)) process.stdout.write(`${line}\n`);
   if (args.probe === true) await probe(config, catalogue);
+}
+
+/** What an agent can buy, and where. */
+function priceList({ resources, backend: { pathPrefix } }: GatewayConfig): readonly string[] {
+  if (resources.length === 0) return [];
+  return aligned([
+    ['id', 'method', 'path', 'price', 'channels'],
+    ...resources.map(({ id, backend: { method, path }, pricing, exposedVia }) => [
+      id,
+      method,
+      path.slice(pathPrefix.length),
+      pricing.type === 'free' ? 'free' : `${pricing.amount} ${pricing.currency}`,
+      exposedVia.join(', '),
+    ]),
+  ]);
+}
+
+async function details({
+  loaded: { config },
+  processes: workers,
+  drain,
+  also: catalogue,
+}: ReturnType<typeof checkedStart<Catalogue>>): Promise<readonly string[]> {
+  const { backend, limits } = config;
+  const seconds = drainSeconds(drain);
+  return [
+    mandatesSummary(config),
+    `adapters: ${adaptersSummary(config)}`,
+    `payments that the store loses: ${storeLossSummary(config)}`,
+    `workers: ${workers}${workers === 1 ? '' : `, which take about ${memoryOfWorkers(workers)} MB under load`}`,
+    ...(backend.passthrough === undefined
+      ? []
+      : [`unread bodies that pass: at most ${memoryOfRelays(limits.maxPassthrough + limits.maxUpgrades)} MB`]),
+    `drain: at most ${seconds} s, on the pod agent-commerce.dev/drain-seconds: "${seconds}"`,
+    ...(await relayerLines(config)),
+    ...routeLines(config, catalogue),
+  ];
 }
 
 /** Findings of `acg doctor` at the backend. */
 async function probe(config: GatewayConfig, catalogue: Catalogue): Promise<void> {
-  const checks = [...checkBackend(config.backend), ...checkSecondNames(config, catalogue)];
+  const checks = [
+    ...checkBackend(config.backend),
+    ...checkSoldPaths(config, catalogue),
+    ...checkSecondNames(config, catalogue),
+  ];
   for (const { status, check, message, remedy } of await runChecks(checks, () => undefined)) {
     process.stdout.write(`${status} ${check}: ${remedy === undefined ? message : `${message}; ${remedy}`}\n`);
     if (status === 'FAIL') process.exitCode = 1;

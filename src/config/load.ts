@@ -9,6 +9,7 @@ import { placed } from './document/places.ts';
 import { configPath, type Environment, readConfigFile } from './document/read.ts';
 import { environmentOverrides, expand, type Origins } from './expand.ts';
 import { withAbsolutePaths } from './relative-paths.ts';
+import { longForm } from './sections/short-form.ts';
 import { withBothLines } from './two-lines.ts';
 import { validateDocument } from './validate.ts';
 
@@ -72,7 +73,7 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
   const overrides = environmentOverrides(source.value, env, problems);
   const expansion = expand(source.value, env, overrides.origins, problems);
   const origins: Origins = new Map([...expansion.origins, ...overrides.origins]);
-  const whole = withBothLines(overrides.apply(expansion.value), problems);
+  const whole = longForm(withBothLines(overrides.apply(expansion.value), problems), problems);
   const document = source.file === undefined ? whole : withAbsolutePaths(whole, source.file, problems);
   return withPlaces(
     () => {

@@ -131,7 +131,10 @@ function explain(violation: Violation, { deciding }: Causes): { path: string; me
     case 'type':
       return { path: here, message: wrongType(String(params['type']), data, parent) };
     default:
-      return { path: here, message: `must be ${description}${range(parent)}${whatIsWrong(keyword, params, data)}` };
+      return {
+        path: here,
+        message: `must be ${description}${range(parent)}${whatIsWrong(keyword, params, data, parent)}`,
+      };
   }
 }
 
@@ -139,12 +142,21 @@ function range({ minimum, maximum }: SchemaNode): string {
   return minimum === undefined || maximum === undefined ? '' : ` (${minimum} to ${maximum})`;
 }
 
-function whatIsWrong(keyword: string, params: ErrorObject['params'], data: unknown): string {
+function whatIsWrong(
+  keyword: string,
+  params: ErrorObject['params'],
+  data: unknown,
+  { examples = [] }: SchemaNode,
+): string {
   if (data === null) return '; it has no value';
   switch (keyword) {
     case 'enum': {
       const words = (params['allowedValues'] as readonly unknown[]).filter((word) => typeof word === 'string');
       const near = typeof data === 'string' ? nearest(data, words) : undefined;
+      return near === undefined ? '' : `; did you mean ${near}?`;
+    }
+    case 'pattern': {
+      const near = nearest(String(data), examples);
       return near === undefined ? '' : `; did you mean ${near}?`;
     }
     case 'oneOf':

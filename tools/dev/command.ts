@@ -4,12 +4,14 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
+import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { parseConfigText } from '../../src/config/document/parse.ts';
 import { configPath, readConfigFile } from '../../src/config/document/read.ts';
 import { type ConfigSource, checkLoaded } from '../../src/config/load.ts';
 import { readSources } from '../../src/config/sources.ts';
 import { watchDirectories } from '../../src/config/watch.ts';
+import { soldOperations } from '../init/operation.ts';
 import type { MovedBy } from '../local-world/ports.ts';
 import { runUntilStopped } from '../local-world/session.ts';
 import { type LocalWorld, openLocalWorld } from '../local-world/world.ts';
@@ -19,6 +21,9 @@ import { sampleConfig, startSampleMerchant } from './sample-merchant.ts';
 
 interface DevOptions {
   readonly config?: string;
+  readonly backend?: string;
+  readonly sell?: readonly string[];
+  readonly price: string;
   readonly port?: number;
   readonly managementPort?: number;
   readonly rpcPort?: number;
@@ -35,9 +40,13 @@ const MOVED_BY: MovedBy = {
 export function devCommand(): Command {
   const about = `Runs your configuration in a local world until Ctrl-C: a chain of its own with test money, a funded TEST buyer, the gateway before
 your service. What needs the real world (network, facilitator, store, public address) is replaced; the file is not changed. A change of it
-starts the gateway anew; one that is refused changes nothing. Without a configuration it sells a sample.`;
+starts the gateway anew; one that is refused changes nothing. Without a configuration it sells what --sell names, else a sample.`;
+  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('dev', about, 'acg dev --config config.yaml')
     .option('-c, --config <file>', 'yours; else AGENT_COMMERCE_CONFIG, else config.yaml, else a sample')
+    .option('--backend <url>', 'your service, where there is no configuration')
+    .option('--sell <operation>', "of it, such as 'GET /search?q=socks', with an example; may be repeated", listed)
+    .option('--price <amount>', 'of each, or free', '0.01')
     .option('--port <number>', 'of the gateway; else that of the configuration, else 8402', portNumber)
     .option('--management-port <number>', 'of probes and metrics; else of the configuration, else 8403', portNumber)
     .option('--rpc-port <number>', 'of the chain; else 8545', portNumber)
@@ -55,7 +64,7 @@ function portNumber(text: string): number {
 async function open(options: DevOptions) {
   await using ends = new AsyncDisposableStack();
   const source = sourceOf(options);
-  const document = source === undefined ? await sample(ends) : read(source);
+  const document = source === undefined ? (ofOperations(options) ?? (await sample(ends))) : read(source);
   const isRaw = options.json === true;
   const colour = !isRaw && process.stdout.isTTY;
   let world: LocalWorld | undefined;
@@ -84,7 +93,11 @@ async function open(options: DevOptions) {
 }
 
 /** Undefined where there is none: then a sample is sold. */
-function sourceOf({ config }: DevOptions): ConfigSource | undefined {
+function sourceOf({ config, backend, sell }: DevOptions): ConfigSource | undefined {
+  if (backend !== undefined || sell !== undefined) {
+    if (config === undefined) return undefined;
+    throw new UsageError('--config has what --backend and --sell would say; leave one of them out');
+  }
   const source = { path: config, env: process.env };
   return existsSync(pathOf(source)) || config !== undefined || process.env['AGENT_COMMERCE_CONFIG']
     ? source
@@ -112,6 +125,20 @@ async function placed<Result>(source: ConfigSource | undefined, work: () => Prom
       throw error;
     });
   }
+}
+
+/** A configuration of the operations that the command line names. @throws UsageError */
+function ofOperations({ backend, sell, price }: DevOptions): object | undefined {
+  if (backend === undefined && sell === undefined) return undefined;
+  if (backend === undefined || sell === undefined)
+    throw new UsageError(`--backend and --sell belong together: --backend http://127.0.0.1:3000 --sell 'GET /search'`);
+  return {
+    version: 1,
+    merchant: { name: 'My shop' },
+    backend: { baseUrl: backend },
+    protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
+    resources: soldOperations(sell, price),
+  };
 }
 
 async function sample(ends: AsyncDisposableStack): Promise<object> {

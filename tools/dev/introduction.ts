@@ -2,8 +2,11 @@
 
 import { connect } from 'node:net';
 import { styleText } from 'node:util';
+import { runChecks } from '../../src/cli/doctor/check.ts';
+import { checkSoldPaths } from '../../src/cli/doctor/sold-paths.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
-import { TEST_BUYER } from '../local-world/test-buyer.ts';
+import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { compileCatalogue } from '../../src/resources/catalogue.ts';
 import type { LocalWorld } from '../local-world/world.ts';
 import { PROGRAM } from '../program-name.ts';
 import { sampleInput } from './sample-input.ts';
@@ -22,6 +25,7 @@ export async function introduction(world: LocalWorld, { source, colour }: Introd
   const { baseUrl, adminToken, config } = world.gateway();
   const { chain } = world;
   const isThere = await accepts(config.backend.origin);
+  const warnings = isThere ? await soldPathWarnings(config) : [];
   const money = config.x402 === undefined ? 'nothing has a price' : `prices in ${currencyOf(config)}`;
   const strong = (text: string): string => (colour ? styleText('bold', text, { validateStream: false }) : text);
   return `
@@ -29,7 +33,7 @@ ${strong(`${config.merchant.name}, in a local world`)}
   Gateway        ${baseUrl}
   Console        ${baseUrl}/console   token ${adminToken}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
-  Configuration  ${source ?? `a sample; ${PROGRAM} init writes one of your own`}
+  Configuration  ${source ?? `none; ${PROGRAM} init writes one`}
   Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
   Buyer          ${TEST_BUYER.address}
                  TEST key ${TEST_BUYER.key}, refused on every other chain
@@ -37,8 +41,16 @@ ${strong(`${config.merchant.name}, in a local world`)}
 ${strong('Try, in another terminal:')}
 ${commands(world.gateway()).join('\n')}
 
-Ctrl-C ends everything.
+${warnings.map((warning) => `Warning: ${warning}\n`).join('')}Ctrl-C ends everything.
 `;
+}
+
+/** What the service does not have of what is sold. */
+async function soldPathWarnings(config: GatewayConfig): Promise<readonly string[]> {
+  const findings = await runChecks(checkSoldPaths(config, compileCatalogue(config)), () => undefined);
+  return findings
+    .filter(({ status }) => status === 'WARN' || status === 'FAIL')
+    .map(({ message, remedy }) => (remedy === undefined ? message : `${message}; ${remedy}`));
 }
 
 function currencyOf({ resources }: GatewayConfig): string {

@@ -1,6 +1,6 @@
 /** `acg init`: writes a first configuration, which a developer then makes his own. */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
@@ -10,6 +10,8 @@ import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { readHttpUrl } from '../../src/config/document/endpoints.ts';
 import { PROGRAM } from '../program-name.ts';
+import { findDocument, statusOf } from './look.ts';
+import { soldOperations } from './operation.ts';
 import { type Answers, configText, INIT_NETWORKS, type InitNetwork } from './template.ts';
 
 const SCHEMA_FILE = 'acg-config.schema.json';
@@ -21,15 +23,22 @@ interface InitOptions {
   readonly merchant?: string;
   readonly backend?: string;
   readonly payTo?: string;
+  readonly sell?: readonly string[];
+  readonly price: string;
   readonly out: string;
   readonly schema?: true;
   readonly force?: true;
 }
 
 export function initCommand(): Command {
-  const about = `Writes a commented configuration with one free and one priced resource as examples. On a terminal it asks for what no
-option says. It never overwrites a file without --force.`;
-  return defineCommand('init', about, 'acg init --network local --merchant "My shop" --backend http://127.0.0.1:3000')
+  const about = `Writes a first configuration that sells what your service has: the GET operations of its OpenAPI document, else those of --sell. On
+a terminal it asks for what no option says. It never overwrites a file without --force.`;
+  const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
+  return defineCommand(
+    'init',
+    about,
+    'acg init --merchant "My shop" --backend http://127.0.0.1:3000 --sell "GET /search?q=socks"',
+  )
     .addOption(
       new Option('--network <name>', 'local: money of acg dev; base-sepolia: test money; base: real money').choices(
         INIT_NETWORKS,
@@ -38,6 +47,8 @@ option says. It never overwrites a file without --force.`;
     .option('--merchant <name>', 'the name that agents see')
     .option('--backend <url>', 'your service')
     .option('--pay-to <address>', 'gets the money, 0x…; else a placeholder')
+    .option('--sell <operation>', "such as 'GET /search?q=socks', with an example; may be repeated", listed)
+    .option('--price <amount>', 'of each, in USDC, or free', '0.01')
     .option('--out <file>', 'where to write', 'config.yaml')
     .option('--schema', `write the JSON Schema beside it as ${SCHEMA_FILE}, for editors without a network`)
     .option('--force', 'overwrite what is there')
@@ -46,6 +57,7 @@ option says. It never overwrites a file without --force.`;
 
 async function init(options: InitOptions): Promise<void> {
   const { out, force } = options;
+  if (!force && existsSync(out)) throw thereAlready(out);
   const given = await answers(options);
   write(out, configText({ ...given, schema: options.schema ? `./${SCHEMA_FILE}` : SCHEMA_URL }), force);
   if (options.schema) write(join(dirname(out), SCHEMA_FILE), `${JSON.stringify(schema, null, 2)}\n`, force);
@@ -58,7 +70,8 @@ async function answers(options: InitOptions): Promise<Omit<Answers, 'schema'>> {
   try {
     const network = options.network ?? networkOf(await ask(terminal, `Network (${INIT_NETWORKS.join(', ')})`, 'local'));
     const merchant = options.merchant ?? (await ask(terminal, 'Name of the shop', 'My shop'));
-    const backend = options.backend ?? (await ask(terminal, 'URL of your service', 'http://127.0.0.1:3000'));
+    checkMerchant(merchant);
+    const backend = await backendOf(options, terminal);
     const asked =
       network === 'local'
         ? ''
@@ -68,14 +81,77 @@ async function answers(options: InitOptions): Promise<Omit<Answers, 'schema'>> {
             '',
           );
     const payTo = options.payTo ?? (asked === '' ? undefined : asked);
-    checkMerchant(merchant);
-    checkBackend(backend);
     if (payTo !== undefined && !/^0x[0-9a-f]{40}$/i.test(payTo))
       throw new UsageError(`the address for the money must be 0x and 40 hexadecimal digits, not ${payTo}`);
-    return { network, merchant, backend, payTo };
+    return { network, merchant, backend, payTo, resources: await resourcesOf(backend, options, terminal) };
   } finally {
     terminal?.close();
   }
+}
+
+/** Asks again for what is no URL, with the one that was probably meant. */
+async function backendOf({ backend }: InitOptions, terminal: Interface | undefined): Promise<string> {
+  let usual = 'http://127.0.0.1:3000';
+  for (;;) {
+    const url = (backend ?? (await ask(terminal, 'URL of your service', usual))).replace(/\/+$/, '');
+    const reading = readHttpUrl(url, true);
+    if (reading.ok) return url;
+    const meant = `http://${url.replace(/^[a-z]+:\/+/i, '')}`;
+    const isMeant = readHttpUrl(meant, true).ok;
+    const fault = `the URL of your service ${reading.message}${isMeant ? `; did you mean ${meant}?` : ''}`;
+    if (backend !== undefined || terminal === undefined) throw new UsageError(fault);
+    process.stderr.write(`${fault}\n`);
+    if (isMeant) usual = meant;
+  }
+}
+
+/** What the service has; what it answers to an operation of the command line is said. */
+async function resourcesOf(
+  backend: string,
+  { sell, price }: InitOptions,
+  terminal: Interface | undefined,
+): Promise<Answers['resources']> {
+  const named = soldOperations(sell ?? [], price);
+  const note = (text: string): void => void process.stderr.write(`${text}\n`);
+  const isUp = (await statusOf(backend, '/')) !== undefined;
+  if (!isUp) note(`${backend} does not answer: start your service, or correct the URL; what is sold is not checked.`);
+  const found = sell === undefined && isUp ? await findDocument(backend, price) : undefined;
+  if (found !== undefined) {
+    const names = Object.keys(found.resources);
+    note(
+      `${found.url}: ${names.length} operations with GET are sold (${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}).`,
+    );
+    if (found.more > 0) note(`It has ${found.more} others: ${PROGRAM} import ${found.url} tells of each.`);
+    return found.resources;
+  }
+  const check = async (texts: readonly string[]): Promise<boolean> => {
+    const faults = isUp ? await faultsOf(backend, texts) : [];
+    for (const fault of faults) note(fault);
+    return faults.length === 0;
+  };
+  if (sell !== undefined) {
+    await check(sell);
+    return named;
+  }
+  for (;;) {
+    const texts = [await ask(terminal, 'Operation to sell, with an example', 'GET /')];
+    const resources = soldOperations(texts, price);
+    if ((await check(texts)) || terminal === undefined) return resources;
+  }
+}
+
+/** What a merchant should know of operations with GET before an agent pays for them. */
+async function faultsOf(backend: string, operations: readonly string[]): Promise<readonly string[]> {
+  const asked = operations
+    .map((text) => text.trim().replace(/^GET /i, ''))
+    .filter((target) => target.startsWith('/') && !target.includes('{'));
+  const found = await Promise.all(asked.map(async (target) => ({ target, status: await statusOf(backend, target) })));
+  return found
+    .filter(({ status }) => status === undefined || status >= 400)
+    .map(
+      ({ target, status }) =>
+        `GET ${target} of your service ${status === undefined ? 'does not answer' : `answers ${status}`}`,
+    );
 }
 
 /** The usual answer where there is no terminal, or nothing is typed. */
@@ -96,30 +172,30 @@ function checkMerchant(merchant: string): void {
     throw new UsageError('the name of the shop must have 1 to 200 characters');
 }
 
-function checkBackend(backend: string): void {
-  const reading = readHttpUrl(backend, true);
-  if (!reading.ok) throw new UsageError(`the URL of your service ${reading.message}`);
-}
-
 /** @throws Error where the file is there, and is not to be overwritten */
 function write(file: string, text: string, force = false): void {
   try {
     writeFileSync(file, text, { flag: force ? 'w' : 'wx' });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw new Error(`${file} is there already: --force overwrites it, --out writes elsewhere`);
+    throw thereAlready(file);
   }
 }
 
-function nextSteps(out: string, { network, backend, payTo }: Omit<Answers, 'schema'>): string {
+function thereAlready(file: string): Error {
+  return new Error(`${file} is there already: --force overwrites it, --out writes elsewhere`);
+}
+
+function nextSteps(out: string, { network, payTo, resources }: Omit<Answers, 'schema'>): string {
   const config = out === 'config.yaml' ? '' : ` --config ${out}`;
+  const [first = ''] = Object.keys(resources);
   const variables = ['PUBLIC_URL', ...(payTo === undefined ? ['PAY_TO'] : [])].join(' and ');
   const before = {
     local: '',
     'base-sepolia': `\nacg serve${config} needs ${variables} in the environment; acg dev needs neither.`,
     base: `\nacg serve${config} needs ${variables}, RPC_URL, REDIS_URL and the secrets it names; acg dev needs none of them.`,
   }[network];
-  return `${out} is written: put the operations of ${backend} in the place of its examples, then
+  return `${out} is written. Then, each in a terminal of its own:
   ${PROGRAM} dev${config}
-  ${PROGRAM} pay http://127.0.0.1:8402/reports/Berlin${before}`;
+  ${PROGRAM} pay http://127.0.0.1:8402 --resource ${first}${before}`;
 }

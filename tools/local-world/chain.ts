@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { encodeDeployData, encodeFunctionData, getAddress, type Hex, hexToBigInt, toHex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { LOCAL_CHAIN_ID, LOCAL_TOKEN } from '../../src/payments/pricing/local-chain.ts';
 import { startAnvil } from './anvil.ts';
 import type { Ending } from './child.ts';
 import { CONTRACTS, MULTICALL3_ADDRESS, TOKEN_ABI } from './contracts.ts';
 import { rpc } from './rpc.ts';
-import { LOCAL_TOKEN, TOKEN_DEPLOYER, type Token } from './token.ts';
+import { TOKEN_DEPLOYER, type Token } from './token.ts';
 
 /** What can be done with a running chain, also one of another process. */
 export interface ChainAccess {

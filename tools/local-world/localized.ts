@@ -18,6 +18,9 @@ const REPLACED_VARIABLES = ['ADMIN_TOKEN', 'REDIS_URL', 'AGENT_COMMERCE_CONFIG']
 const KEPT_OF_STORAGE = ['eventsMaxLength', 'receiptsMaxLength', 'receiptsMaxAgeDays'] as const;
 const KEPT_OF_X402 = ['currency', 'maxTimeoutSeconds', 'keepAnswerSeconds', 'payToExclusive', 'onStoreLoss'] as const;
 
+/** What prices with $ are in. */
+const DOLLAR = 'USDC';
+
 type Section = Readonly<Record<string, unknown>>;
 
 /** The parts of the world that a gateway is told of. */
@@ -96,14 +99,14 @@ export function localUrl(port: number): string {
 /** Undefined where nothing has a price. Prices stay in their currency. */
 function localPayments(document: Section, { chain, payTo }: LocalParts): Section | undefined {
   const x402 = section(document['payments'])['x402'];
-  const priced = Object.values(section(document['resources']))
-    .map((resource) => section(section(resource)['pricing']))
-    .find(({ type }) => type === 'fixed');
-  if (!isSection(x402) && priced === undefined) return undefined;
+  const prices = Object.values(section(document['resources'])).map((resource) => section(resource)['pricing']);
+  const priced = prices.find((pricing) => section(pricing)['type'] === 'fixed');
+  const isInDollars = prices.some((pricing) => typeof pricing === 'string' && pricing !== 'free');
+  if (!isSection(x402) && priced === undefined && !isInDollars) return undefined;
   const { token } = chain;
   return {
     x402: {
-      currency: section(x402)['assetName'] ?? priced?.['currency'] ?? LOCAL_CURRENCY,
+      currency: section(x402)['assetName'] ?? section(priced)['currency'] ?? (isInDollars ? DOLLAR : LOCAL_CURRENCY),
       ...picked(x402, KEPT_OF_X402),
       network: `eip155:${chain.chainId}`,
       asset: token.address,

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { LOCAL_RPC_PORT } from '../../src/payments/pricing/local-chain.ts';
 
 /** A port each for agents and operators, for probes and metrics, and for JSON-RPC of the chain. */
 export interface WorldPorts {
@@ -11,7 +12,7 @@ export interface WorldPorts {
 }
 
 /** Unless others are given; clients know 8545 as the port of a local chain. */
-export const WORLD_PORTS: WorldPorts = { agents: 8402, management: 8403, rpc: 8545 };
+export const WORLD_PORTS: WorldPorts = { agents: 8402, management: 8403, rpc: LOCAL_RPC_PORT };
 
 /** How each is moved where it is taken, such as `Use --port for another one.` */
 export type MovedBy = Readonly<Record<keyof WorldPorts, string>>;

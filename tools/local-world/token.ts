@@ -1,4 +1,4 @@
-/** The token of the local chain, which has the same address in every world. */
+/** How the token of the local chain is deployed. */
 
 import type { Address } from 'viem';
 
@@ -12,12 +12,5 @@ export interface Token {
 
 /** Creates nothing but the token, so that its address follows (CREATE with nonce 0). */
 export const TOKEN_DEPLOYER: Address = '0x00000000000000000000000000000000acac0000';
-
-export const LOCAL_TOKEN: Token = {
-  address: '0x87c67AC88760af497D7D4cDf96Bb87AcD68EABD1',
-  name: 'Test USD',
-  version: '2',
-  decimals: 6,
-};
 /** What prices call it. */
 export const LOCAL_CURRENCY = 'TUSD';

@@ -10,7 +10,7 @@ import { processSettings } from '../../src/cli/process-settings.ts';
 import type { GatewayConfig } from '../../src/config/document/config.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { ConfigError } from '../../src/problems/problem.ts';
 import { type Chain, startChain } from './chain.ts';
 import {
@@ -23,8 +23,6 @@ import {
 import { LOCAL_PAYEE, type LocalParts, localEnvironment, localized, localUrl, ownSettings } from './localized.ts';
 import { freePort, type MovedBy, requireFree, WORLD_PORTS, type WorldPorts } from './ports.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
-import { TEST_BUYER } from './test-buyer.ts';
-import { LOCAL_TOKEN } from './token.ts';
 
 /** What the TEST buyer owns, base units: a million of the token. */
 const TEST_FUNDS_UNITS = 1_000_000_000_000n;

@@ -10,6 +10,7 @@ import {
   type Reply,
   settlementOf,
   waitOf,
+  whyOf,
 } from './channel.ts';
 import type { JsonRpcCall } from './json-rpc-call.ts';
 
@@ -55,7 +56,8 @@ function replyOf(text: string, retryAfter: string | undefined): Reply {
     const body = Buffer.from(text);
     const status = String(answer['code'] ?? members(answer['error'])['code'] ?? 'no task');
     const againInMs = waitOf(answer, retryAfter);
-    return { ok: false, status, contentType: undefined, body, challenge: undefined, settlement: undefined, againInMs };
+    const nothing = { contentType: undefined, challenge: undefined, settlement: undefined };
+    return { ok: false, status, why: whyOf(answer), body, ...nothing, againInMs };
   }
   const [artifact] = task.artifacts ?? [];
   const data = artifact?.parts?.[0]?.data;
@@ -63,6 +65,7 @@ function replyOf(text: string, retryAfter: string | undefined): Reply {
   return {
     ok,
     status: task.status?.state ?? 'no state',
+    why: whyOf(data),
     ...contentOf(data, ok),
     challenge: challengeOf(members(task.status?.message?.metadata)[PAYMENT_REQUIRED], data),
     settlement: settlementOf(members(artifact?.metadata)[PAYMENT_RESPONSE]),

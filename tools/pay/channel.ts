@@ -22,6 +22,8 @@ export interface Reply {
   readonly ok: boolean;
   /** Such as `200` or `TASK_STATE_COMPLETED`. */
   readonly status: string;
+  /** Why nothing was delivered, in one line; undefined where the answer does not say. */
+  readonly why: string | undefined;
   readonly contentType: string | undefined;
   readonly body: Uint8Array;
   /** What is asked for; undefined where nothing is. */
@@ -50,6 +52,8 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** Retry after this long where an answer names no time, milliseconds. */
 const USUAL_WAIT_MS = 1_000;
+/** Answers of a backend that pass: late, too early, too many. */
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** Empty for what is no object. */
 export function members(value: unknown): Members {
@@ -96,10 +100,24 @@ export function settlementOf(value: unknown): Settlement | undefined {
   };
 }
 
-/** The gateway says of each failure whether the same call may come to something. */
+/** What the gateway says of a failure, and what the merchant's backend answered. */
+export function whyOf(envelope: unknown): string | undefined {
+  const { message, details } = members(envelope);
+  const { status } = members(details);
+  const answered = typeof status === 'number' ? [`The backend answered ${status}.`] : [];
+  const said = [...answered, ...(typeof message === 'string' ? [message] : [])].join(' ');
+  return said === '' ? undefined : said;
+}
+
+/**
+ * The gateway says of each failure whether the same call may come to something. What the backend
+ * refuses as wrong it refuses again.
+ */
 export function waitOf(envelope: unknown, retryAfter: string | undefined): number | undefined {
-  const { retryable } = members(envelope);
-  if (retryable !== true) return undefined;
+  const { retryable, details } = members(envelope);
+  const { status } = members(details);
+  const isRefused = typeof status === 'number' && status >= 400 && status < 500 && !PASSING.has(status);
+  if (retryable !== true || isRefused) return undefined;
   const seconds = Number(retryAfter);
   return seconds > 0 ? seconds * 1_000 : USUAL_WAIT_MS;
 }

@@ -3,12 +3,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { UnavailableError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
-import { LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { LOCAL_CHAIN_ID } from '../../src/payments/pricing/local-chain.ts';
 import { agreed } from './agreed.ts';
 import type { Challenge, Channel, Reply, SignedPayment } from './channel.ts';
 import { keepPayment, keptPayment, saveLost } from './kept-payment.ts';
 import { isAbove, networkName, type Offer, payableOffer, plain, priceOf } from './offer.ts';
-import { reasonOf, sendUntilAnswered } from './send.ts';
+import { answerLine, reasonOf, sendUntilAnswered } from './send.ts';
 import { openChannel, type TargetOptions } from './target.ts';
 import { openWallet } from './wallet.ts';
 
@@ -59,7 +59,11 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
   const { challenge } = asked;
   if (challenge === undefined) {
     if (asked.status === '402') throw new Error('402 without an offer of x402 version 2: nothing that acg pay can pay');
-    note(asked.ok ? 'nothing was asked for, so nothing was paid' : `not delivered: ${asked.status}; nothing was paid`);
+    note(
+      asked.ok
+        ? 'nothing was asked for, so nothing was paid'
+        : `not delivered, and nothing was paid: ${answerLine(asked)}`,
+    );
     return print(asked, undefined, options);
   }
   if (challenge.needsMandate && options.mandate === undefined)
@@ -110,7 +114,7 @@ async function redeem(
     note(`transaction ${plain(settlement.transaction)}`);
     if (settlement.receiptId !== undefined) note(`receipt ${plain(settlement.receiptId)}`);
   } else note('the answer names no settlement');
-  if (!reply.ok) note(`not delivered: ${plain(reply.status)}`);
+  if (!reply.ok) note(`not delivered: ${answerLine(reply)}`);
   print(reply, offer, options);
 }
 

@@ -9,6 +9,7 @@ import {
   type Reply,
   settlementOf,
   waitOf,
+  whyOf,
 } from './channel.ts';
 
 /** A settlement may take a minute, milliseconds. */
@@ -48,6 +49,7 @@ function replyOf({ ok, status, headers }: Response, body: Uint8Array): Reply {
   return {
     ok,
     status: String(status),
+    why: whyOf(envelope),
     contentType: headers.get('content-type') ?? undefined,
     body,
     // Some servers have it in the body alone.

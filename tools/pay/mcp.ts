@@ -10,6 +10,7 @@ import {
   type Reply,
   settlementOf,
   waitOf,
+  whyOf,
 } from './channel.ts';
 import type { JsonRpcCall } from './json-rpc-call.ts';
 
@@ -47,6 +48,7 @@ function replyOf({ isError = false, content, structuredContent, _meta }: Answer)
   return {
     ok: !isError,
     status: isError ? String(members(envelope)['code'] ?? 'error') : 'delivered',
+    why: whyOf(envelope),
     contentType,
     body,
     challenge: challengeOf(envelope, envelope),
@@ -56,7 +58,13 @@ function replyOf({ isError = false, content, structuredContent, _meta }: Answer)
 }
 
 function refusedCall({ code, message }: ProtocolError): Reply {
-  const nothing = { contentType: undefined, challenge: undefined, settlement: undefined, againInMs: undefined };
+  const nothing = {
+    why: undefined,
+    contentType: undefined,
+    challenge: undefined,
+    settlement: undefined,
+    againInMs: undefined,
+  };
   return { ok: false, status: `${code} ${message}`, body: new Uint8Array(), ...nothing };
 }
 

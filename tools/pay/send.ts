@@ -2,9 +2,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Channel, Reply, SignedPayment } from './channel.ts';
+import { plain } from './offer.ts';
 
-/** Between two tries where no answer came, milliseconds. */
-const LOST_WAIT_MS = 1_000;
+/** Between the first two tries, and the longest time between two, milliseconds. */
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 15_000;
 
 /** The last answer, if one came; `isOpen`: the same call may still come to something. */
 interface Sent {
@@ -24,12 +26,13 @@ export async function sendUntilAnswered(
   note: (text: string) => void,
 ): Promise<Sent> {
   const deadline = Date.now() + patienceMs;
-  for (;;) {
+  for (let least = FIRST_WAIT_MS; ; least = Math.min(2 * least, LONGEST_WAIT_MS)) {
     const { reply, why } = await attempt(channel, payment);
-    const wait = reply === undefined ? LOST_WAIT_MS : reply.againInMs;
-    if (wait === undefined) return { reply, why, isOpen: false };
+    const said = reply === undefined ? 0 : reply.againInMs;
+    if (said === undefined) return { reply, why, isOpen: false };
+    const wait = Math.max(said, least);
     if (Date.now() + wait > deadline) return { reply, why, isOpen: true };
-    note(`${why}: the same payment is sent again`);
+    note(`${why}: the same payment is sent again in ${Math.ceil(wait / 1_000)} s`);
     await delay(wait);
   }
 }
@@ -37,10 +40,15 @@ export async function sendUntilAnswered(
 async function attempt(channel: Channel, payment: SignedPayment) {
   try {
     const reply = await channel.send(payment);
-    return { reply, why: `the answer was ${reply.status}` };
+    return { reply, why: answerLine(reply) };
   } catch (error) {
     return { reply: undefined, why: reasonOf(error) };
   }
+}
+
+/** The status of an answer and what it says, such as `502 The backend answered 500. …`. */
+export function answerLine({ status, why }: Reply): string {
+  return plain(why === undefined ? status : `${status} ${why}`);
 }
 
 /** One line; of a failed connection the cause. */

@@ -8,9 +8,9 @@ import { x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import type { Environment } from '../../src/config/document/read.ts';
-import { isPublishedKey, LOCAL_CHAIN_ID } from '../../src/payments/x402/evm/published-keys.ts';
+import { LOCAL_CHAIN_ID, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
+import { isPublishedKey } from '../../src/payments/x402/evm/published-keys.ts';
 import { isPrivateKey } from '../../src/payments/x402/evm/relayer-keys.ts';
-import { TEST_BUYER } from '../local-world/test-buyer.ts';
 import type { Challenge, SignedPayment } from './channel.ts';
 import type { Offer } from './offer.ts';
 

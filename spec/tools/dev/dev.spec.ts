@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
 import { ended } from '../../../tools/local-world/child.ts';
-import { TEST_BUYER } from '../../../tools/local-world/test-buyer.ts';
 import { TOOLS } from '../../cli/acg.ts';
 import { answerJson, serveHttp } from '../../support/http-server.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -167,13 +167,14 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
     assert.equal(code, 78);
     for (const place of ['2:13 merchant.id', '3:1 resource', '1:1 backend'])
       assert.match(errors, new RegExp(`^ +wrong\\.yaml:${place}: `, 'm'));
-    assert.match(errors, /^ +2 \| merchant: \{ id: … \}$/m);
+    assert.match(errors, /^ +2 \| merchant: \{ id: "no id" \}$/m);
   });
 
   it('one of real money runs as it is, without any of its secrets; a merchant who is away is told in one line', async () => {
     const [merchant = 0] = await freePorts(1);
     const { code } = await worlds.acg([
       ...['init', '--network', 'base', '--out', 'base.yaml', '--backend', `http://127.0.0.1:${merchant}`],
+      ...['--sell', 'GET /reports/Berlin'],
     ]);
     assert.equal(code, 0);
     const world = await worlds.introduced(['--config', 'base.yaml'], { REDIS_URL: 'redis://127.0.0.1:1' });
@@ -185,7 +186,7 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
     assert.deepEqual([payment.network, payment.currency], ['eip155:31337', 'USDC']);
     const away = await worlds.acg(['pay', `${world.baseUrl}/reports/Berlin`, '--yes', '--wait', '0']);
     assert.equal(away.code, 1);
-    assert.match(away.errors, /not delivered: 503/);
+    assert.match(away.errors, /not delivered.*: 503/);
     const service = await serveHttp(({ response }) => answerJson(response, 200, { open: true }), merchant);
     try {
       const bought = await worlds.acg(['pay', `${world.baseUrl}/reports/Berlin`, '--yes']);
@@ -198,11 +199,11 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
   it('runs anew when the file changes; a change that is refused, or does not start, changes nothing and says why', async () => {
     const backend = await serveHttp(({ response }) => answerJson(response, 200, {}));
     const taken = await serveHttp(({ response }) => answerJson(response, 200, {}));
-    await worlds.acg(['init', '--backend', backend.url, '--out', 'mine.yaml']);
+    await worlds.acg(['init', '--backend', backend.url, '--sell', 'GET /reports/Berlin', '--out', 'mine.yaml']);
     const text = readFileSync(file('mine.yaml'), 'utf8');
     const [agents = 0] = await freePorts(1);
     // The port is the configuration's own, so that a change may move it.
-    const moved = (port: number | string) => text.replace('\nserver:', `\nserver:\n  port: ${port}`);
+    const moved = (port: number | string) => text.replace('\nserver: {', `\nserver: { port: ${port},`);
     writeFileSync(file('mine.yaml'), moved(agents));
     const [management = 0, rpc = 0] = await freePorts(2);
     const ports = ['--management-port', management, '--rpc-port', rpc].map(String);
@@ -231,14 +232,14 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
         await until(words, () => world.printed().slice(before).includes(words));
       };
       await told('mine.yaml has changed: the gateway runs with it', () =>
-        writeFileSync(file('mine.yaml'), moved(agents).replace('"0.01"', '"0.02"')),
+        writeFileSync(file('mine.yaml'), moved(agents).replace('$0.01', '$$0.02')),
       );
       assert.equal(await priceAt(agents), '0.02');
       const again = await worlds.acg(['pay', `http://127.0.0.1:${agents}/reports/Berlin`, '--proof', 'first']);
       assert.equal(again.code, 0, 'what was paid before the change stays paid');
 
-      await told('resources.report.pricing.amount: ', () =>
-        writeFileSync(file('mine.yaml'), moved(agents).replace('"0.01"', '"much"')),
+      await told('resources.berlin.pricing: ', () =>
+        writeFileSync(file('mine.yaml'), moved(agents).replace('$0.01', 'much')),
       );
       assert.equal(await priceAt(agents), '0.02');
       await told(`Port ${new URL(taken.url).port} is taken.`, () =>

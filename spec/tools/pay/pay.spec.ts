@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
+import { TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
 import { ended } from '../../../tools/local-world/child.ts';
-import { TEST_BUYER } from '../../../tools/local-world/test-buyer.ts';
 import { acgOfCheckout, type CommandRun, TOOLS } from '../../cli/acg.ts';
 import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { ARCHIVE } from '../../support/sample-backend.ts';
@@ -232,7 +232,7 @@ describe('acg pay', () => {
       await lost;
       assert.equal(code, 0, errors);
       assert.equal(output.toString(), REPORT);
-      assert.match(errors, /: the same payment is sent again\npaid 0\.01 TUSD\n/);
+      assert.match(errors, /: the same payment is sent again in 1 s\npaid 0\.01 TUSD\n/);
     });
     assert.equal(earned, PRICE_UNITS);
     assert.equal(testbed.backend.requests.length, calls + 1);

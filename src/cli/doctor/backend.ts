@@ -14,7 +14,7 @@ const WAIT_MS = 3_000;
 const SERVER_ERROR = 500;
 const START = 'start it, or correct backend.baseUrl';
 
-/** Nothing of it is sold: at most the path of `backend.probe` is requested. */
+/** At most the path of `backend.probe` is requested. */
 export function checkBackend({ origin, probePath, headers }: GatewayConfig['backend']): readonly Check[] {
   return [
     {

@@ -3,13 +3,11 @@
 import { hash } from 'node:crypto';
 import { samplePath } from '../../app/addresses.ts';
 import { openRoutes, operationsOf, type RouteSettings } from '../../app/open-routes.ts';
-import { isObject } from '../../json/types.ts';
 import type { Catalogue } from '../../resources/catalogue.ts';
-import { exampleInput } from '../../resources/example-input.ts';
-import type { ResourceConfig } from '../../resources/settings.ts';
 import { templatePath } from '../../resources/url-template.ts';
 import { bodyText, httpGet } from '../http-get.ts';
 import { type Check, type Finding, failed, passed, skipped } from './check.ts';
+import { exampleRequest } from './sold-paths.ts';
 
 /** Most requests of one check. */
 const MOST_ASKED = 500;
@@ -77,19 +75,6 @@ function leak(setting: string, name: string): Finding {
     `${setting} is also served at ${name}, which passes without payment or mandate`,
     'remove what lets it pass from backend.passthrough.allow or include, add it to exclude, or sell it',
   );
-}
-
-/** A request of a valid input; undefined where the configuration has none. */
-function exampleRequest({ id, bazaar, inputSchema = {} }: ResourceConfig, { byId }: Catalogue) {
-  const { properties } = inputSchema;
-  const valued = Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) => [
-    name,
-    isObject(schema) && Array.isArray(schema['enum']) ? { examples: schema['enum'], ...schema } : schema,
-  ]);
-  const compiled = byId.get(id);
-  const input = bazaar?.example ?? exampleInput({ ...inputSchema, properties: Object.fromEntries(valued) }, compiled);
-  const prepared = input === undefined ? undefined : compiled?.prepare(input, undefined);
-  return prepared?.ok === true ? prepared.request : undefined;
 }
 
 /** Known second names of a target, and the entries of the configuration as such names. */

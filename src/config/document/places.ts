@@ -168,13 +168,15 @@ function cut(shown: string, caret: number): Excerpt {
 const HIDDEN = '…';
 /** One or more placeholders and nothing else. */
 const PLACEHOLDERS = /^(["']?)(?:\$\{[A-Za-z_][\w]*(?::-[^}]*)?\}|\$\{file:[^}]*\})+\1$/;
+/** A run that is long enough for a key or a token, a login in a URL, or its query. */
+const SECRET_LIKE = /(?=[A-Za-z_+=-]*\d)[\w+=-]{12}|[\w+=-]{24}|@|\?/;
 /** Too short for a key or a token. */
 const SHORT_NUMBER = /^(["']?)-?[\d.]{1,9}\1$/;
 const CONSTANT = /^(?:true|false|null|~)$/;
 
 /**
- * A key or a value as it may be shown. Of values these: placeholders, and what is no secret by its
- * form and stands where none belongs. Any other one may be a secret in the wrong place.
+ * A key or a value as it may be shown. Of values these: placeholders, and where no secret belongs
+ * what does not look like one. Any other one may be a secret in the wrong place.
  */
 function shownToken({ kind, at, start, end, bare }: Token, text: string): string {
   if (end - start > EXCERPT_LENGTH * 2) return HIDDEN;
@@ -184,8 +186,8 @@ function shownToken({ kind, at, start, end, bare }: Token, text: string): string
     return isTold(String(at?.key), bare === true || standsForSecret(steps.slice(0, -1))) ? source : HIDDEN;
   if (PLACEHOLDERS.test(source)) return source.replaceAll(/:-[^}]+/g, `:-${HIDDEN}`);
   if (mayBeSecret(steps)) return HIDDEN;
-  const isWord = WORDS.has(source.replaceAll(/["']/g, ''));
-  return isWord || SHORT_NUMBER.test(source) || CONSTANT.test(source) ? source : HIDDEN;
+  const isPlain = SHORT_NUMBER.test(source) || CONSTANT.test(source) || WORDS.has(source.replaceAll(/["']/g, ''));
+  return isPlain || (schemaAt(steps)?.type !== undefined && !SECRET_LIKE.test(source)) ? source : HIDDEN;
 }
 
 function isTold(name: string, bare: boolean): boolean {

@@ -9,6 +9,7 @@ export interface SchemaNode {
   readonly type?: string | readonly string[];
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
+  readonly examples?: readonly string[];
   readonly default?: unknown;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -47,7 +48,9 @@ export const NAMES: ReadonlySet<string> = new Set(
   nodesOf(ROOT).flatMap(({ properties }) => Object.keys(properties ?? {})),
 );
 export const WORDS: ReadonlySet<string> = new Set(
-  nodesOf(ROOT).flatMap((node) => (node.enum ?? []).filter((word) => typeof word === 'string')),
+  nodesOf(ROOT).flatMap((node) =>
+    [...(node.enum ?? []), ...(node.examples ?? [])].filter((word) => typeof word === 'string'),
+  ),
 );
 
 function below(parent: SchemaNode, step: Member['key']): SchemaNode | undefined {

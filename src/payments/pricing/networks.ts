@@ -4,6 +4,8 @@
  * table. Addresses in EIP-55 form.
  */
 
+import { LOCAL_CHAIN_ID } from './local-chain.ts';
+
 /** A token with EIP-3009, as its EIP-712 domain has it. */
 interface KnownAsset {
   readonly address: string;
@@ -40,7 +42,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Chain ids that development chains use by default (anvil and hardhat, ganache and geth --dev). */
-const DEVELOPMENT_CHAINS: readonly number[] = [31337, 1337];
+const DEVELOPMENT_CHAINS: readonly number[] = [LOCAL_CHAIN_ID, 1337];
 const CAIP2_EIP155 = /^eip155:([1-9]\d{0,14})$/;
 
 /** Known networks by CAIP-2 id. */
@@ -53,6 +55,12 @@ export const KNOWN_NETWORKS: ReadonlyMap<string, KnownNetwork> = new Map<string,
     `eip155:${chainId}`,
     { mode, title, chainId, usdc: { address, name, version: '2', decimals: 6 } },
   ]),
+]);
+
+/** CAIP-2 ids by the names that a configuration may have for them, such as `base-sepolia`. */
+export const NETWORK_NAMES: ReadonlyMap<string, string> = new Map([
+  ...ROWS.map(([chainId, title]) => [title.toLowerCase().replaceAll(' ', '-'), `eip155:${chainId}`] as const),
+  ['local', `eip155:${LOCAL_CHAIN_ID}`],
 ]);
 
 /** The chain id of a CAIP-2 id of namespace eip155; undefined for every other text. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { toHex } from 'viem';
 import { generatePrivateKey, mnemonicToAccount, privateKeyToAddress } from 'viem/accounts';
+import { TEST_BUYER } from '../../../../src/payments/pricing/local-chain.ts';
 import { isPublishedAccount, isPublishedKey } from '../../../../src/payments/x402/evm/published-keys.ts';
-import { TEST_BUYER } from '../../../../tools/local-world/test-buyer.ts';
 
 /** The accounts that hardhat opens; the first ten are those of anvil. */
 const DEVELOPMENT_ACCOUNTS = Array.from({ length: 20 }, (_, addressIndex) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hashTypedData } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { TEST_BUYER } from '../../../../src/payments/pricing/local-chain.ts';
 import type { RailVerdict } from '../../../../src/payments/rail.ts';
 import type { WalletSignatures, WalletVerdict } from '../../../../src/payments/x402/chain/wallet-signature.ts';
 import { prepareRecovery } from '../../../../src/payments/x402/evm/signature.ts';
@@ -13,7 +14,6 @@ import type {
   PaymentPayload,
   PaymentRequirements,
 } from '../../../../src/payments/x402/wire/types.ts';
-import { TEST_BUYER } from '../../../../tools/local-world/test-buyer.ts';
 import {
   bareV,
   CHECKED_HERE,

@@ -1,0 +1,178 @@
+/** The short form of the configuration: what follows from what is written need not be written. */
+
+import schema from '../../../schemas/config.schema.json' with { type: 'json' };
+import { LOCAL_CHAIN_ID, LOCAL_RPC_PORT, LOCAL_TOKEN, TEST_BUYER } from '../../payments/pricing/local-chain.ts';
+import { KNOWN_NETWORKS, NETWORK_NAMES } from '../../payments/pricing/networks.ts';
+import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import { schemaAt } from '../document/schema-at.ts';
+
+type Section = Readonly<Record<string, unknown>>;
+
+/** What a section of `payments.x402` has once its network gave what it knows. */
+const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
+const USUAL_PORT = schema.properties.server.properties.port.default;
+const LAST_PORT = schema.properties.server.properties.port.maximum;
+const LOCAL_NETWORK = `eip155:${LOCAL_CHAIN_ID}`;
+/** What prices call the asset of a known network. */
+const CURRENCY = 'USDC';
+/** Facilitators without a login; on a mainnet the merchant chooses who moves the money. */
+const FACILITATORS: ReadonlyMap<unknown, object> = new Map<unknown, object>([
+  ['eip155:84532', { mode: 'remote', url: 'https://www.x402.org/facilitator' }],
+  [LOCAL_NETWORK, { mode: 'local', privateKey: TEST_BUYER.key }],
+]);
+const X402 = 'payments.x402';
+const NO_FACILITATOR =
+  'is missing: choose who settles real money, such as { mode: remote, url: https://api.cdp.coinbase.com/platform/v2/x402, auth: { type: cdp, keyId: …, keySecret: … } }';
+const DOLLARS = /^\$(\d+(?:\.\d+)?)$/;
+
+/**
+ * The document in its long form. What is written stays as it is, and so does what is no mapping or
+ * no text, for the schema to refuse; what does not follow from anything is a problem.
+ */
+export function longForm(document: unknown, problems: ProblemList): unknown {
+  if (!isSection(document)) return document;
+  const merchant = merchantOf(document, problems);
+  const payments = paymentsOf(document['payments'], problems);
+  return {
+    ...document,
+    ...(merchant === undefined ? {} : { merchant }),
+    ...storageOf(document['storage'], merchant?.['id']),
+    ...(payments === undefined ? {} : { payments }),
+    ...(isSection(document['resources'])
+      ? { resources: resourcesOf(document['resources'], payments?.['x402'], problems) }
+      : {}),
+  };
+}
+
+/** A legal id out of a name, such as `sock-shop`; empty where none follows. */
+export function idOf(name: string): string {
+  return name
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 64)
+    .replaceAll(/^-+|-+$/g, '');
+}
+
+function merchantOf({ merchant, server }: Section, problems: ProblemList): Section | undefined {
+  if (!isSection(merchant)) return undefined;
+  const { name, id, publicBaseUrl } = merchant;
+  const port = isSection(server) && server['port'] !== undefined ? Number(server['port']) : USUAL_PORT;
+  const derived = typeof name === 'string' ? idOf(name) : '';
+  const isServed = port > 0 && port <= LAST_PORT;
+  if (id === undefined && derived === '' && name !== undefined) missing('merchant', 'id', problems);
+  if (publicBaseUrl === undefined && port === 0) missing('merchant', 'publicBaseUrl', problems);
+  // The port is the mistake, which the schema tells.
+  if (publicBaseUrl === undefined && !isServed) problems.doubt('merchant.publicBaseUrl');
+  return {
+    ...(derived === '' ? {} : { id: derived }),
+    ...(isServed ? { publicBaseUrl: `http://127.0.0.1:${port}` } : {}),
+    ...merchant,
+  };
+}
+
+/** SQLite beside the configuration. */
+function storageOf(storage: unknown, id: unknown): Section {
+  return storage === undefined
+    ? { storage: { sqlite: { path: `${typeof id === 'string' ? idOf(id) : 'gateway'}.db` } } }
+    : {};
+}
+
+function paymentsOf(payments: unknown, problems: ProblemList): Section | undefined {
+  if (!isSection(payments) || !isSection(payments['x402'])) return undefined;
+  const { network: named, ...given } = payments['x402'];
+  const network = typeof named === 'string' ? (NETWORK_NAMES.get(named) ?? named) : named;
+  const facilitator = FACILITATORS.get(network);
+  const x402: Section = {
+    network,
+    ...assetOf(network, given['asset']),
+    ...(network === LOCAL_NETWORK && given['rpcUrls'] === undefined
+      ? { rpcUrl: `http://127.0.0.1:${LOCAL_RPC_PORT}` }
+      : {}),
+    ...(facilitator === undefined ? {} : { facilitator }),
+    ...given,
+  };
+  checkNeeded(x402, problems);
+  return { ...payments, x402 };
+}
+
+/** Refuses what no network gave. */
+function checkNeeded(x402: Section, problems: ProblemList): void {
+  const { network } = x402;
+  const known = KNOWN_NETWORKS.get(String(network));
+  const absent = NEEDED_OF_X402.filter((name) => x402[name] === undefined);
+  if (known === undefined && absent.includes('asset')) {
+    const list = [...NETWORK_NAMES.keys()].join(', ');
+    // What is no name and no CAIP-2 id is told by the schema.
+    if (typeof network === 'string' && network.includes(':'))
+      problems.add(`${X402}.network`, `is unknown; known: ${list}; on another one name ${absent.join(', ')}`);
+    for (const name of absent) problems.doubt(`${X402}.${name}`);
+    return;
+  }
+  for (const name of absent)
+    if (name === 'facilitator' && known?.mode === 'mainnet') problems.add(`${X402}.facilitator`, NO_FACILITATOR);
+    else missing(X402, name, problems);
+}
+
+/** What the table of networks has of an asset; nothing where another one is sold for. */
+function assetOf(network: unknown, asset: unknown): Section {
+  const token = network === LOCAL_NETWORK ? LOCAL_TOKEN : KNOWN_NETWORKS.get(String(network))?.usdc;
+  if (token === undefined || (asset !== undefined && !isSame(asset, token.address))) return {};
+  return {
+    asset: token.address,
+    assetName: token.name,
+    assetVersion: token.version,
+    assetDecimals: token.decimals,
+    ...(token.name === CURRENCY ? {} : { currency: CURRENCY }),
+  };
+}
+
+function isSame(asset: unknown, address: string): boolean {
+  return typeof asset === 'string' && asset.toLowerCase() === address.toLowerCase();
+}
+
+function resourcesOf(resources: Section, x402: unknown, problems: ProblemList): Section {
+  return Object.fromEntries(
+    Object.entries(resources).map(([id, resource]) => {
+      if (!isSection(resource)) return [id, resource];
+      const pricing = pricingOf(resource['pricing'], x402, `${memberPath('resources', id)}.pricing`, problems);
+      return [id, { name: nameOf(id), ...resource, ...(pricing === undefined ? {} : { pricing }) }];
+    }),
+  );
+}
+
+/** `stock-quote` is called Stock quote. */
+function nameOf(id: string): string {
+  const words = id.replaceAll(/[-_.]+/g, ' ').trim();
+  return words === '' ? id : words[0]?.toUpperCase() + words.slice(1);
+}
+
+/** `free`, and `$0.01` of a token that is a dollar. */
+function pricingOf(pricing: unknown, x402: unknown, path: string, problems: ProblemList): unknown {
+  if (pricing === 'free') return { type: 'free' };
+  const amount = typeof pricing === 'string' ? DOLLARS.exec(pricing)?.[1] : undefined;
+  if (amount === undefined) return pricing;
+  const { network, asset, assetName, currency = assetName } = isSection(x402) ? x402 : {};
+  if (asset !== undefined && !isDollar(network, asset))
+    problems.add(
+      path,
+      `must be { type: fixed, amount: "${amount}", currency: … }: $ stands for USDC, and payments.x402.asset is another token`,
+    );
+  return { type: 'fixed', amount, currency: currency ?? CURRENCY };
+}
+
+/** On a chain for development every token is. */
+function isDollar(network: unknown, asset: unknown): boolean {
+  const known = KNOWN_NETWORKS.get(String(network));
+  return known?.mode === 'local' || (known?.usdc !== undefined && isSame(asset, known.usdc.address));
+}
+
+function missing(section: string, name: string, problems: ProblemList): void {
+  const wanted = schemaAt([...section.split('.'), name])?.description;
+  problems.add(`${section}.${name}`, `is missing: ${wanted}`);
+}
+
+function isSection(value: unknown): value is Section {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}

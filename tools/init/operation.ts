@@ -1,0 +1,64 @@
+/** A resource of an operation as the command line has it, such as `GET /reports/{city}`. */
+
+import { UsageError } from '../../src/cli/exit-code.ts';
+import { idOf } from '../../src/config/sections/short-form.ts';
+import type { JsonObject } from '../../src/json/types.ts';
+import { amountFault } from '../import/prices.ts';
+
+/** A resource in the short form of the configuration. */
+export interface SoldOperation {
+  readonly backend: { readonly method: string; readonly path: string };
+  readonly inputSchema?: JsonObject;
+  readonly pricing: string;
+  readonly expose: readonly string[];
+}
+
+const OPERATION = /^(?:(GET|POST|PUT|PATCH|DELETE) )?(\/[^\s?#]*)(?:\?([^\s#]*))?$/i;
+
+/** By id. Parameters of the query are examples of its input. @throws UsageError */
+export function soldOperations(texts: readonly string[], price: string): Readonly<Record<string, SoldOperation>> {
+  const pricing = priceOf(price);
+  const sold: Record<string, SoldOperation> = {};
+  for (const text of texts) {
+    const { id, operation } = operationOf(text, pricing);
+    let free = id;
+    for (let next = 2; free in sold; next += 1) free = `${id}-${next}`;
+    sold[free] = operation;
+  }
+  return sold;
+}
+
+/** `free`, or `0.01` with or without its `$`. */
+function priceOf(price: string): string {
+  const amount = price.replace(/^\$/, '');
+  const fault = price === 'free' ? undefined : amountFault(amount);
+  if (fault !== undefined) throw new UsageError(`--price: ${fault}`);
+  return price === 'free' ? price : `$${amount}`;
+}
+
+function operationOf(text: string, pricing: string): { readonly id: string; readonly operation: SoldOperation } {
+  const [, method = 'GET', path, query = ''] = OPERATION.exec(text.trim()) ?? [];
+  if (path === undefined) throw new UsageError(`--sell must be an operation such as 'GET /search', not ${text}`);
+  const names = [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
+  const properties = Object.fromEntries([
+    ...names.map((name) => [name, { type: 'string', minLength: 1, maxLength: 64 }]),
+    ...[...new URLSearchParams(query)].map(([name, value]) => [
+      name,
+      { type: 'string', maxLength: 256, examples: [value] },
+    ]),
+  ]);
+  const inputSchema =
+    Object.keys(properties).length === 0
+      ? undefined
+      : { type: 'object', properties, ...(names.length === 0 ? {} : { required: names }) };
+  const words = path.split('/').filter((segment) => segment !== '' && !segment.includes('{'));
+  return {
+    id: idOf(words.at(-1) ?? '') || 'home',
+    operation: {
+      backend: { method: method.toUpperCase(), path },
+      ...(inputSchema === undefined ? {} : { inputSchema }),
+      // The gateway answers / itself.
+      ...{ pricing, expose: ['http', 'mcp', 'a2a', ...(path === '/' ? [] : ['origin'])] },
+    },
+  };
+}
