@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type AddressedOperation, compileRoutes, type RequestLine, type Route } from '../../src/passthrough/route.ts';
+import { createSecondNames } from '../../src/passthrough/second-names.ts';
 import { reverseTemplate } from '../../src/resources/reverse-template.ts';
 
 type Parts = Parameters<typeof compileRoutes>[0];
@@ -410,4 +411,12 @@ describe('a path of two operations of which one is not sold in place', () => {
     assert.equal(at('GET /checkout%73/c1'), '404');
   });
   it('leaves the other one its own paths', () => assert.equal(at('GET /news/1'), 'call any'));
+});
+
+describe('the start of a sold path', () => {
+  const secondName = createSecondNames({ sold: ['/orders/{id}/confirm'], excluded: [] }, '');
+  const PATHS = ['/orders/%2f42/confirm::$DATA', '/orders/a%252fb/confirm-all', '/orders/a%5Cb/confirmed'];
+  for (const path of PATHS)
+    it(`is found in ${path}, whatever the server decodes`, () => assert.equal(secondName(path, ''), 'path'));
+  it('is not found behind another one', () => assert.equal(secondName('/carts/%2f42/confirmed', ''), undefined));
 });

@@ -46,6 +46,9 @@ const UNSAFE = /[/\\.%;?#\p{Cc}]/u;
 /** A dot segment for servers that trim it first. */
 const PADDED_DOTS = /\/\.{1,2}\s+(?:\/|$)/;
 const ESCAPE = /%[0-9a-f]{2}/gi;
+/** A slash or a backslash, encoded once or more. */
+const SEPARATOR_ESCAPE = /%(?:25)*(?:2f|5c)/i;
+const SEPARATOR_ESCAPES = new RegExp(SEPARATOR_ESCAPE, 'gi');
 /** What folding may change. */
 const UNFOLDED = /[A-Z\u0080-\uffff]/;
 /** How Windows escapes what one byte cannot hold. */
@@ -135,6 +138,17 @@ export function decodeAll(path: string): string {
   if (!text.includes('%')) return fold(text).replaceAll('\\', '/');
   for (let round = 0; round < DECODINGS; round += 1) text = decode(text).normalize('NFKC');
   return fold(text).replaceAll('\\', '/');
+}
+
+/** The same for each number of decodings: what is a separator after them stays within its segment. */
+export function readings(path: string): readonly string[] {
+  const found = [decodeAll(path)];
+  let text = path;
+  for (let round = 0; round < DECODINGS && SEPARATOR_ESCAPE.test(text); round += 1) {
+    found.push(decodeAll(text.replaceAll(SEPARATOR_ESCAPES, '-')));
+    text = decode(text).normalize('NFKC');
+  }
+  return found;
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 
 import { createLiteralOrder } from './literal-order.ts';
-import { decodeAll, foldedSegments } from './path-guard.ts';
+import { decodeAll, foldedSegments, readings } from './path-guard.ts';
 import { createPathTrie } from './path-trie.ts';
 
 /** Where a second name stands in a target. */
@@ -43,7 +43,7 @@ export function createSecondNames(
   const isName = (text: string): boolean => inOrder(text) || startingWith(text).length > 0;
   return function secondName(path, query) {
     if (known.length === 0) return undefined;
-    if (isName(decodeAll(path))) return 'path';
+    if (readings(path).some(isName)) return 'path';
     if (!NAMING_QUERY.test(query)) return undefined;
     return query.split('&').some((pair) => pathsIn(pair).some((text) => isName(`${pathPrefix}/${text}`)))
       ? 'query'
