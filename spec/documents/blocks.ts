@@ -9,6 +9,18 @@ export const DOCUMENTS: readonly string[] = globSync(['README.md', 'docs/**/*.md
 const KINDS = ['run', 'validated', 'illustrative'] as const;
 type Kind = (typeof KINDS)[number];
 
+/** The tags of README.md, which readers of other sites see as it stands, in the order of its blocks. */
+const README_TAGS: readonly string[] = [
+  'text illustrative="a figure"',
+  'yaml run="shop.yaml"',
+  'sh validated="it would run this test"',
+  'sh validated="it installs for all users"',
+  'sh run',
+  'sh run',
+  'ts run',
+  'sh run',
+];
+
 /** One fenced block. */
 export interface Block {
   readonly document: string;
@@ -40,7 +52,8 @@ export function blocksOf(document: string): readonly Block[] {
     if (open === undefined) {
       if (text.startsWith('## ')) section = text.slice(3);
       if (info === undefined) continue;
-      const tag = tagOf(info, `${document}:${index + 1}`);
+      const where = `${document}:${index + 1}`;
+      const tag = tagOf(document === 'README.md' ? listedTag(info, blocks.length, where) : info, where);
       open = { document, line: index + 1, section, ...tag, indent: indent.length, lines: [] };
     } else if (info === undefined) open.lines.push(text.slice(open.indent));
     else {
@@ -51,6 +64,13 @@ export function blocksOf(document: string): readonly Block[] {
   }
   if (open !== undefined) throw new Error(`${document}:${open.line}: the block has no end`);
   return blocks;
+}
+
+/** @throws Error that names the line of a block of another language than the list has */
+function listedTag(language: string, index: number, where: string): string {
+  const listed = README_TAGS[index] ?? '';
+  if (!listed.startsWith(`${language} `)) throw new Error(`${where}: the list of tags has '${listed}' for this block`);
+  return listed;
 }
 
 function tagOf(info: string, where: string): Pick<Block, 'language' | 'kind' | 'detail'> {

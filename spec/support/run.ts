@@ -6,7 +6,7 @@
  */
 
 import { createWriteStream, type WriteStream } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
 import { LOCAL_PAYEE } from '../../tools/local-world/localized.ts';
@@ -47,6 +47,7 @@ const PORTS = {
 };
 // Files for each port: a second world beside the first must not take them away.
 const LOG_PATH = join(DIRECTORY, `gateway-${PORTS.agents}.log`);
+const TRY_PATH = join(DIRECTORY, `try-${PORTS.agents}.txt`);
 /** Only the gateway of this world trusts these keys, so they may stay. */
 const KEYS_FOLDER = join(DIRECTORY, `mandate-keys-${PORTS.agents}`);
 
@@ -95,7 +96,10 @@ async function open() {
     }),
     ({ stop }) => stop(),
   );
-  console.log(introduce({ world, merchantUrl: merchant.url, checkout }));
+  const stage = { world, merchantUrl: merchant.url, checkout };
+  // It has the operator's token.
+  await writeFile(TRY_PATH, commandsToTry(stage), { mode: 0o600 });
+  console.log(introduction(stage));
   const opened = ends.move();
   return { failed: Promise.race([world.failed, log.failed]), stop: () => opened.disposeAsync() };
 }
@@ -134,45 +138,54 @@ function deal(token: string): string {
   });
 }
 
+const PAY = 'npm run -s acg -- pay --yes';
+const BERLIN = `'{"city":"Berlin"}'`;
+
+/** What a first purchase needs. */
+function introduction({ world }: Stage): string {
+  const { baseUrl, adminToken, configPath } = world.gateway();
+  return `
+Gateway        ${baseUrl}
+Console        ${baseUrl.replace('127.0.0.1', 'localhost')}/console
+Operator       ${adminToken}
+Configuration  ${configPath}
+Log            ${LOG_PATH}
+More to try    ${TRY_PATH}
+
+Buy a report with test money, in another terminal:
+  ${PAY} '${baseUrl}/api/resources/market_report/invoke' ${BERLIN}
+
+Ctrl-C ends everything.
+`;
+}
+
 /**
  * Each command stands alone on its line, its URLs in quotes: some shells read a `?` and even a
  * comment as part of the command.
  */
-function introduce({ world, merchantUrl, checkout }: Stage): string {
+function commandsToTry({ world, merchantUrl, checkout }: Stage): string {
   const { chain } = world;
-  const { baseUrl, managementUrl, adminToken, configPath } = world.gateway();
+  const { baseUrl, managementUrl, adminToken } = world.gateway();
   const invoke = (id: string) => `'${baseUrl}/api/resources/${id}/invoke'`;
   const post = "-H 'content-type: application/json' -d";
-  const pay = 'npm run -s acg -- pay --yes';
   const atShop = (path: string) => `'${baseUrl}${path}'`;
-  const [city, challenge, made] = [
-    `'{"city":"Berlin"}'`,
-    `'${join(DIRECTORY, '402.json')}'`,
-    `'${join(DIRECTORY, 'mandate')}'`,
-  ];
+  const [challenge, made] = [`'${join(DIRECTORY, '402.json')}'`, `'${join(DIRECTORY, 'mandate')}'`];
   const keys = `'${KEYS_FOLDER}'`;
   const operator = `-H 'Authorization: Bearer ${adminToken}'`;
-  return `
-Gateway        ${baseUrl}
-Console        ${baseUrl.replace('127.0.0.1', 'localhost')}/console
-Management     ${managementUrl}
+  return `Management     ${managementUrl}
 Merchant       ${merchantUrl}, and ${checkout.url} for checkouts
 Chain          ${chain.rpcUrl}  (chain ${chain.chainId}, token ${chain.token.address})
 Buyer          ${TEST_BUYER.address}  (TEST key ${TEST_BUYER.key}, refused on every other chain)
 Payee          ${LOCAL_PAYEE}
-Operator       ${adminToken}
-Configuration  ${configPath}
-Log            ${LOG_PATH}
 
-Try, in another terminal:
   What is for sale
     curl -s '${baseUrl}/api/resources'
   A free call
     curl -s ${invoke('cities')} ${post} '{}'
   A paid one without payment: 402, the challenge
-    curl -si ${invoke('market_report')} ${post} ${city}
+    curl -si ${invoke('market_report')} ${post} ${BERLIN}
   Paid by the buyer of this world; with --mcp or --a2a behind it, over that protocol
-    ${pay} ${invoke('market_report')} ${city}
+    ${PAY} ${invoke('market_report')} ${BERLIN}
   Ten of the token for an agent of your own: put its address in the place of ADDRESS
     curl -s '${chain.rpcUrl}' ${post} '${deal(chain.token.address)}'
   The merchant's own site behind the same door: a page for people, free data, a WebSocket that echoes
@@ -181,13 +194,13 @@ Try, in another terminal:
     npm run -s echo -- ${atShop('/chat')} hello
   And a priced address of it: 402, then bought there
     curl -si ${atShop('/reports/Berlin')}
-    ${pay} ${atShop('/reports/Berlin')}
+    ${PAY} ${atShop('/reports/Berlin')}
   Paid, and with a mandate that the TEST keys of this world make: ask, make one, buy
-    curl -s ${invoke('members_report')} ${post} ${city} > ${challenge}
+    curl -s ${invoke('members_report')} ${post} ${BERLIN} > ${challenge}
     npm run -s acg -- mandate direct --keys ${keys} --challenge ${challenge} > ${made}
-    ${pay} ${invoke('members_report')} ${city} --mcp --mandate ${made}
+    ${PAY} ${invoke('members_report')} ${BERLIN} --mcp --mandate ${made}
   The merchant fails, a thousand times: paid and not delivered, the first of these receipts
-    ${pay} ${invoke('flaky')} '{"failures":1000}' --wait 0
+    ${PAY} ${invoke('flaky')} '{"failures":1000}' --wait 0
     curl -s ${operator} '${baseUrl}/api/receipts?delivered=false'
   The same resources over MCP
     curl -s '${baseUrl}/mcp' ${post} '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
@@ -202,7 +215,6 @@ ${indented(checkout.commands(baseUrl))}
     curl -s ${operator} '${baseUrl}/api/receipts?limit=10'
 
 GATEWAY_PORT, MANAGEMENT_PORT, RPC_PORT, MERCHANT_PORT, ADMIN_TOKEN, DATA_DIR, LOG_LEVEL and OTEL_* in the environment change this world.
-Ctrl-C ends everything.
 `;
 }
 

@@ -39,7 +39,10 @@ describe('make run', { timeout: 240_000 }, () => {
       assert.equal(started.child.exitCode, null, started.errors());
       return started.printed().includes('Ctrl-C ends everything');
     });
-    return started;
+    const [, path = ''] = /^More to try +(\S+)$/m.exec(started.printed()) ?? [];
+    assert.ok(started.printed().trim().split('\n').length <= 15);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    return { ...started, printed: () => `${started.printed()}${readFileSync(path, 'utf8')}` };
   };
   const named = ({ printed }: Program, name: string): string =>
     new RegExp(`^${name} +(\\S+)`, 'm').exec(printed())?.[1] ?? `no ${name}`;
@@ -153,7 +156,7 @@ function threeCommands(started: Program, heading: string): Promise<Printed> {
   return commands(started, heading, 3);
 }
 
-/** Runs the commands that are printed under a heading. */
+/** Runs the commands under a heading. */
 async function commands(
   { printed }: Program,
   heading: string,

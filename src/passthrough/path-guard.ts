@@ -140,7 +140,7 @@ export function decodeAll(path: string): string {
   return fold(text).replaceAll('\\', '/');
 }
 
-/** The same for each number of decodings: what is a separator after them stays within its segment. */
+/** The same for each number of decodings: separators that are left stay in their segments. */
 export function readings(path: string): readonly string[] {
   const found = [decodeAll(path)];
   let text = path;

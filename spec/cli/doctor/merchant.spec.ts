@@ -24,11 +24,11 @@ const but = (changed: Readonly<Record<string, string>>) => ({ ...healthy, ...cha
 describe('the checks of the merchant', () => {
   it('one that is down fails, and its exposure cannot be looked at', async () => {
     const { statuses, text } = await world.examined({ backend: { baseUrl: 'http://127.0.0.1:1' } });
-    assert.deepEqual(statuses, but({ backend: 'FAIL', 'backend exposure': 'SKIP' }));
+    assert.deepEqual(statuses, but({ backend: 'FAIL', 'backend exposure': 'SKIP', 'sold paths': 'SKIP' }));
     assert.match(text, /^FAIL backend: http:\/\/127\.0\.0\.1:1 does not answer: nothing listens there; start it/m);
   });
 
-  it('its probe alone is requested, with the configured headers', async () => {
+  it('its probe is requested, with the configured headers', async () => {
     const asked: string[] = [];
     let status = 404;
     const merchant = ends.adopt(
@@ -40,13 +40,29 @@ describe('the checks of the merchant', () => {
     );
     const backend = { baseUrl: `${merchant.url}/shop`, probe: { path: '/alive' }, headers: { 'x-internal': 'yes' } };
     const answering = await world.examined({ backend });
-    assert.deepEqual(answering.statuses, healthy);
+    assert.deepEqual(answering.statuses, but({ 'sold paths': 'WARN' }));
     assert.match(answering.text, /^PASS backend: answers \/shop\/alive with 404/m);
-    assert.deepEqual(asked, ['GET /shop/alive yes']);
+    assert.deepEqual(asked.toSorted(), ['GET /shop/alive yes', 'GET /shop/cities yes']);
     status = 503;
     const broken = await world.examined({ backend });
-    assert.deepEqual(broken.statuses, but({ backend: 'WARN' }));
+    assert.deepEqual(broken.statuses, but({ backend: 'WARN', 'sold paths': 'WARN' }));
     assert.match(broken.text, /answers its probe \/shop\/alive with 503; look at the service/);
+  });
+
+  it('a sold path that it does not have is named, with what it answers', async () => {
+    let status = 404;
+    const merchant = ends.adopt(await serveHttp(({ response }) => answerJson(response, status, {})), ({ stop }) =>
+      stop(),
+    );
+    const examined = () => world.examined({ backend: { baseUrl: merchant.url } });
+    const absent = await examined();
+    assert.equal(absent.statuses['sold paths'], 'WARN');
+    assert.match(
+      absent.text,
+      /^WARN sold paths: GET \/cities of your service answers 404; correct resources\.cities, or its example input$/m,
+    );
+    status = 200;
+    assert.deepEqual((await examined()).statuses, healthy);
   });
 
   it('second names are looked at where something passes', async () => {

@@ -16,9 +16,8 @@ const LOCAL_NETWORK = `eip155:${LOCAL_CHAIN_ID}`;
 /** What prices call the asset of a known network. */
 const CURRENCY = 'USDC';
 /** Facilitators without a login; on a mainnet the merchant chooses who moves the money. */
-const FACILITATORS: ReadonlyMap<unknown, object> = new Map<unknown, object>([
+const FACILITATORS: ReadonlyMap<unknown, object> = new Map([
   ['eip155:84532', { mode: 'remote', url: 'https://www.x402.org/facilitator' }],
-  [LOCAL_NETWORK, { mode: 'local', privateKey: TEST_BUYER.key }],
 ]);
 const X402 = 'payments.x402';
 const NO_FACILITATOR =
@@ -87,14 +86,21 @@ function paymentsOf(payments: unknown, problems: ProblemList): Section | undefin
   const x402: Section = {
     network,
     ...assetOf(network, given['asset']),
-    ...(network === LOCAL_NETWORK && given['rpcUrls'] === undefined
-      ? { rpcUrl: `http://127.0.0.1:${LOCAL_RPC_PORT}` }
-      : {}),
     ...(facilitator === undefined ? {} : { facilitator }),
+    // By its name alone: others have nodes of their own on this chain, or none.
+    ...(named === 'local' ? localSettlement(given) : {}),
     ...given,
   };
   checkNeeded(x402, problems);
   return { ...payments, x402 };
+}
+
+/** The node and the relayer of `acg dev`. */
+function localSettlement({ rpcUrls }: Section): Section {
+  return {
+    ...(rpcUrls === undefined ? { rpcUrl: `http://127.0.0.1:${LOCAL_RPC_PORT}` } : {}),
+    facilitator: { mode: 'local', privateKey: TEST_BUYER.key },
+  };
 }
 
 /** Refuses what no network gave. */
