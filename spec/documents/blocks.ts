@@ -9,7 +9,7 @@ export const DOCUMENTS: readonly string[] = globSync(['README.md', 'docs/**/*.md
 const KINDS = ['run', 'validated', 'illustrative'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** The tags of README.md, which readers of other sites see as it stands, in the order of its blocks. */
+/** The tags of README.md in the order of its blocks: there they would be read. */
 const README_TAGS: readonly string[] = [
   'text illustrative="a figure"',
   'yaml run="shop.yaml"',
