@@ -30,8 +30,7 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     try {
       const answer = await send(requestToBackend(call, paid?.record), limits);
       void call.authorization?.finish?.('commit');
-      const relayed = paid === undefined ? relayStatuses : [];
-      const outcome = classify(answer.status, relayed, conditionsOf(call, paid?.record) !== undefined);
+      const outcome = classify(answer.status, relayStatuses.sold, conditionsOf(call, paid?.record) !== undefined);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
