@@ -1,10 +1,10 @@
 /**
  * The closed list of failures that a caller can get (contract 1.1 and 1.2), and the envelope that
- * carries them. Nothing else leaves the process: no framework page, no thrown message, no backend
- * text.
+ * carries them. Nothing else leaves the process: no framework page, no thrown message, and of the
+ * backend only what `details.backend` may hold.
  */
 
-import type { JsonObject } from './json/types.ts';
+import type { Json, JsonObject } from './json/types.ts';
 
 interface ErrorRule {
   readonly status: number;
@@ -77,6 +77,14 @@ export interface PaymentDetails {
   readonly payer: string;
 }
 
+/** The merchant's own words for a failed call. */
+export interface ToldByBackend {
+  readonly status: number;
+  /** Those that answers relay, beside the ones of the body; absent where there is none. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: Json;
+}
+
 /** The non-secret facts of an error (contract 1.1, `details`). */
 export interface ErrorDetails {
   readonly errors?: readonly InputProblem[];
@@ -85,6 +93,8 @@ export interface ErrorDetails {
   readonly reason?: string;
   /** The backend's HTTP status. */
   readonly status?: number;
+  /** What the backend says of its failure, in JSON of at most 4 KiB. */
+  readonly backend?: ToldByBackend;
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly required?: readonly string[];

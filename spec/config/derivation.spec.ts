@@ -71,7 +71,7 @@ const RICH = changed({
   'resources.report.backend.inputBindings': { path: ['city'], query: [] },
   'resources.report.backend.headers': { a: 'b' },
   'resources.report.pricing.settle': 'after',
-  'resources.report.backend.relayStatuses': [404],
+  'resources.report.backend.relayStatuses': { sold: [404], unpaid: [409] },
   'resources.report.outputSchema': { type: 'object', properties: { a: { type: 'string' } } },
   publish: ['index'],
   limits: { rate: { perSecond: 1 }, unpaidWork: { perResource: 1 } },

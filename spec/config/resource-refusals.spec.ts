@@ -68,7 +68,36 @@ const MONEY: readonly Row[] = [
     `${R}.backend.relayStatuses`,
     /402/,
   ],
-  ['relayed statuses on a paid resource', `${R}.backend.relayStatuses`, [404], /free resources only/],
+  [
+    '402 sold as an answer of the merchant',
+    { [`${R}.backend.relayStatuses`]: { sold: [404, 402] } },
+    `${R}.backend.relayStatuses.sold`,
+    /402/,
+  ],
+  [
+    'a status relayed unpaid of a call that is paid before',
+    { [`${R}.backend.relayStatuses`]: { unpaid: [409] } },
+    `${R}.backend.relayStatuses.unpaid`,
+    /^needs pricing\.settle: after: the payment is settled before the backend answers; set that, or move these statuses to sold$/,
+  ],
+  [
+    'a status below 400 that is sold',
+    { [`${R}.backend.relayStatuses`]: { sold: [302] } },
+    `${R}.backend.relayStatuses.sold[0]`,
+    /400/,
+  ],
+  [
+    'an unknown kind of relayed statuses',
+    { [`${R}.backend.relayStatuses`]: { free: [404] } },
+    `${R}.backend.relayStatuses.free`,
+    /./,
+  ],
+  [
+    'sold statuses of a free resource',
+    { [`${R}.pricing`]: { type: 'free' }, [`${R}.backend.relayStatuses`]: { sold: [404], unpaid: [409] } },
+    `${R}.backend.relayStatuses`,
+    /^must be a list for a free resource: \[404,409\]$/,
+  ],
 ];
 
 /** Each on top of a resource that is settled after the call, and complete. */
@@ -78,6 +107,12 @@ const SETTLED_AFTER: Changes = {
 };
 const posting = (more: Changes = {}): Changes => ({ ...plain, [`${R}.backend.method`]: 'POST', ...more });
 const SETTLED_AFTER_ROWS: readonly Row[] = [
+  [
+    'a status that is both paid for and not',
+    { [`${R}.backend.relayStatuses`]: { sold: [404, 410], unpaid: [409, 410] } },
+    `${R}.backend.relayStatuses`,
+    /^must not have 410 in both sold and unpaid; keep one$/,
+  ],
   [
     'a POST that may do something for nothing',
     posting(),

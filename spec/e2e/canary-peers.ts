@@ -52,7 +52,9 @@ export function startLeakyBackend(secrets: {
   return startSampleBackend({
     routes: [
       route('GET|POST', '/fail/.*', (_, response) => {
-        response.writeHead(500, secrets.body, headers).end(JSON.stringify({ error: secrets.body }));
+        // JSON alone is told to the caller; a page of a framework is not.
+        response.writeHead(500, secrets.body, { ...headers, 'content-type': 'text/html' });
+        response.end(`<pre>${JSON.stringify({ error: secrets.body })}</pre>`);
       }),
       route('GET', '/redirect', (_, response) => {
         response.writeHead(302, { location: `http://127.0.0.1:1/${secrets.location}` }).end();

@@ -26,7 +26,7 @@ function operation(
         timeoutMs: 1,
         maxResponseBytes: 1,
       },
-      ...{ idempotent: false, relayStatuses: [], strictQuery: false },
+      ...{ idempotent: false, relayStatuses: { sold: [], unpaid: [] }, strictQuery: false },
     },
     inputSchema: { type: 'object', properties },
   });

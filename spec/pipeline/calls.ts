@@ -95,7 +95,7 @@ const BACKEND = {
   idempotent: false,
   timeoutMs: 1_000,
   maxResponseBytes: 1_000,
-  relayStatuses: [],
+  relayStatuses: { sold: [], unpaid: [] },
   headers: {},
 };
 export const RESOURCE = {

@@ -17,7 +17,7 @@ function backendOf(path: string, method: 'GET' | 'POST' = 'GET'): ResourceConfig
     timeoutMs: 1_000,
     maxResponseBytes: 1_000,
     idempotent: true,
-    relayStatuses: [],
+    relayStatuses: { sold: [], unpaid: [] },
     strictQuery: false,
   };
 }

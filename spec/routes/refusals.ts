@@ -227,7 +227,10 @@ export const ROWS: readonly Row[] = [
     body: json({ status: 500 }),
     status: 502,
     code: 'BACKEND_ERROR',
-    details: { status: 500 },
+    details: {
+      status: 500,
+      backend: { status: 500, body: { error: 'the merchant says no', secret: 'internal-detail' } },
+    },
   },
   {
     rule: 'a backend that is silent',

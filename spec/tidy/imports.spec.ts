@@ -306,6 +306,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'pipeline',
     'receipts',
     'resources',
+    'server/http',
     'store/port',
     'time',
   ],

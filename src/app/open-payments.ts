@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RequestHandler } from 'express';
 import type { WatchedBackend } from '../backend/backend-connection.ts';
-import { type BackendRequest, TOO_LARGE } from '../backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED, TOO_LARGE } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { USUAL_LIMITS } from '../config/sections/resources.ts';
 import { protocolOf } from '../events/event.ts';
@@ -321,11 +321,11 @@ function journalOf({ requestId, callId, resourceId, channel }: PaymentRecord, ev
 /** How what was bought is delivered of a resource that is in the configuration no more. */
 function removedDeliverable(method: BackendRequest['method'] | undefined, removed: RemovedBackend): Deliverable {
   return method === undefined
-    ? { ...removed, path: '', repeatable: false }
+    ? { ...removed, path: '', repeatable: false, relayStatuses: NONE_RELAYED }
     : deliverable({ backend: backendOfRemoved(method, removed) });
 }
 
 function deliverable({ backend }: Pick<Resource | ResourceConfig, 'backend'>): Deliverable {
-  const { path, timeoutMs, maxResponseBytes, headers } = backend;
-  return { path, repeatable: isRepeatable(backend), timeoutMs, maxResponseBytes, headers };
+  const { path, timeoutMs, maxResponseBytes, relayStatuses, headers } = backend;
+  return { path, repeatable: isRepeatable(backend), timeoutMs, maxResponseBytes, relayStatuses, headers };
 }

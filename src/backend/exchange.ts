@@ -106,13 +106,23 @@ export class BackendError extends Error {
   }
 }
 
+/** 4xx statuses of a resource whose answers reach the agent as they are. */
+export interface RelayStatuses {
+  /** Delivered: where there is a price, they are paid for. */
+  readonly sold: readonly number[];
+  /** Of a call that is settled after its answer: relayed, and no payment is taken. */
+  readonly unpaid: readonly number[];
+}
+
+export const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
+
 /** What a final status of the backend means for the caller. */
 type StatusOutcome =
   /** The answer is what was bought or asked for. */
   | { readonly kind: 'deliver' }
   /** Never followed and never relayed: its Location can name an internal host. */
   | { readonly kind: 'redirect' }
-  /** The backend did not deliver; the caller learns the status, nothing else. */
+  /** The backend did not deliver. */
   | { readonly kind: 'fail' };
 
 /** Why no answer came to a call: a status, a reason of the exchange, or a redirect. */
@@ -143,14 +153,14 @@ export function statusClass(status: number): string {
 const CONDITIONAL_STATUSES: ReadonlySet<number> = new Set([304, 412, 416]);
 
 /**
- * Classifies a status (contract 1.2). `relayStatuses`: 4xx statuses the resource delivers as they
- * are; pass an empty list for a paid call. 402 is never among them: only the gateway may ask for
- * money. `conditional`: the request had preconditions or a range, so their outcomes are answers.
+ * Classifies a status (contract 1.2). `delivered`: 4xx statuses that the resource delivers as they
+ * are. 402 is never among them: only the gateway may ask for money. `conditional`: the request had
+ * preconditions or a range, so their outcomes are answers.
  */
-export function classify(status: number, relayStatuses: readonly number[], conditional = false): StatusOutcome {
+export function classify(status: number, delivered: readonly number[], conditional = false): StatusOutcome {
   if (status >= 200 && status <= 299) return { kind: 'deliver' };
   if (conditional && CONDITIONAL_STATUSES.has(status)) return { kind: 'deliver' };
   if (status >= 300 && status <= 399) return { kind: 'redirect' };
-  const relayed = status >= 400 && status <= 499 && status !== 402 && relayStatuses.includes(status);
+  const relayed = status >= 400 && status <= 499 && status !== 402 && delivered.includes(status);
   return { kind: relayed ? 'deliver' : 'fail' };
 }

@@ -1,6 +1,6 @@
 /** The settings of resources and of the published documents, as the configuration derives them. */
 
-import type { BackendRequest } from '../backend/exchange.ts';
+import type { BackendRequest, RelayStatuses } from '../backend/exchange.ts';
 import type { Channel } from '../events/event.ts';
 import type { Json, JsonObject } from '../json/types.ts';
 import type { Pricing } from '../payments/pricing/amount.ts';
@@ -62,7 +62,7 @@ export interface ResourceConfig {
     readonly timeoutMs: number;
     readonly maxResponseBytes: number;
     readonly idempotent: boolean;
-    readonly relayStatuses: readonly number[];
+    readonly relayStatuses: RelayStatuses;
     /** Whether a query name that is no input is refused at the backend's own address. */
     readonly strictQuery: boolean;
   };

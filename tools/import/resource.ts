@@ -1,6 +1,6 @@
 /** Makes the resource of one operation: its input, and how the input becomes the request. */
 
-import type { BackendRequest } from '../../src/backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED } from '../../src/backend/exchange.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { lowerHeaders } from '../../src/config/sections/backend.ts';
 import { isObject, type Json, type JsonObject } from '../../src/json/types.ts';
@@ -238,7 +238,7 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
         body: bindings.body ?? [],
         styles: new Map(Object.entries(bindings.styles ?? {})),
       },
-      ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: [], strictQuery: false },
+      ...{ timeoutMs: 1, maxResponseBytes: 1, idempotent: false, relayStatuses: NONE_RELAYED, strictQuery: false },
     },
     pricing:
       pricing.type === 'free'

@@ -46,15 +46,18 @@ function replyOf({ ok, status, headers }: Response, body: Uint8Array): Reply {
   const envelope = ok ? undefined : jsonOf(Buffer.from(body).toString());
   const asked = headers.get('payment-required');
   const saysItself = members(envelope)['retryable'] !== undefined;
+  const settlement = settlementOf(base64JsonOf(headers.get('payment-response') ?? ''));
+  // A merchant may sell a 4xx; then the gateway has a receipt and says nothing of a failure.
+  const isSold = settlement?.success === true && settlement.receiptId !== undefined && !saysItself;
   return {
-    ok,
+    ok: ok || isSold,
     status: String(status),
     why: whyOf(envelope),
     contentType: headers.get('content-type') ?? undefined,
     body,
     // Some servers have it in the body alone.
     challenge: status === 402 ? challengeOf(asked === null ? envelope : base64JsonOf(asked), envelope) : undefined,
-    settlement: settlementOf(base64JsonOf(headers.get('payment-response') ?? '')),
+    settlement,
     againInMs: waitOf(saysItself ? envelope : { retryable: BUSY.has(status) }, headers.get('retry-after') ?? undefined),
   };
 }

@@ -82,7 +82,12 @@ describe('the answer of the backend, as a tool result', () => {
         assert.equal(structuredContent['resourceId'], tool);
         assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structuredContent);
         assert.equal(_meta['agent-commerce/requestId'] as unknown, structuredContent['requestId']);
-        assert.ok(!content[0]?.text?.includes('internal-detail'), 'no text of the backend is shown');
+        const { backend } = (structuredContent['details'] ?? {}) as { backend?: { status: number } };
+        assert.equal(
+          backend?.status,
+          tool === 'free_failing' ? 500 : undefined,
+          'what the backend says in JSON is shown',
+        );
       }
     });
 

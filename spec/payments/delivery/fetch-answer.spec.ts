@@ -8,7 +8,7 @@ import { type HttpExchange, type HttpServer, serveHttp } from '../../support/htt
 
 type Answers = (exchange: HttpExchange) => void;
 
-const LIMITS = { timeoutMs: 10_000, maxResponseBytes: 10_485_760 };
+const LIMITS = { timeoutMs: 10_000, maxResponseBytes: 10_485_760, relayStatuses: { sold: [404], unpaid: [409] } };
 /** Above the 64 KiB that an answer may have as a whole. */
 const LARGE = 100_000;
 
@@ -78,13 +78,27 @@ describe('the whole answer of a backend', () => {
     const answering = (status: number): Answers => {
       return ({ response }) => void response.writeHead(status, { location: '/elsewhere' }).end('no');
     };
-    for (const status of [402, 404, 500])
+    for (const status of [402, 410, 500])
       assert.deepEqual(await failureOf(answering(status)), { status, requestWritten: true });
     assert.deepEqual(await failureOf(answering(307)), {
       status: 307,
       reason: 'redirect_not_followed',
       requestWritten: true,
     });
+  });
+
+  it('of a status that is sold is kept like any other', async () => {
+    const worked = await fetched(({ response }) => void response.writeHead(404).end('none'));
+    assert.ok(worked.kind === 'answer');
+    assert.deepEqual([worked.answer.status, Buffer.from(worked.answer.body).toString()], [404, 'none']);
+  });
+
+  it('of a status that is relayed unpaid is a failure that has the whole answer', async () => {
+    const worked = await fetched(({ response }) => void response.writeHead(409).end('taken'));
+    assert.ok(worked.kind === 'failed');
+    const { relayed, ...failure } = worked.failure;
+    assert.deepEqual(failure, { status: 409, requestWritten: true });
+    assert.deepEqual([relayed?.status, Buffer.from(relayed?.body ?? []).toString()], [409, 'taken']);
   });
 
   it('that breaks off is a failure, however much of it came', async () => {

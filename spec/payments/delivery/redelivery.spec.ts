@@ -14,6 +14,7 @@ const RESOURCE: Deliverable = {
   repeatable: true,
   timeoutMs: 2_000,
   maxResponseBytes: 10_485_760,
+  relayStatuses: { sold: [404], unpaid: [409] },
   headers: { 'x-api-key': 'configured now' },
 };
 
@@ -52,6 +53,16 @@ describe('a call that is finished without its buyer', () => {
     const [receipt] = await receipts();
     return { state, reason, metadata: receipt?.metadata, status: receipt?.backendStatus };
   };
+
+  it('a status that is sold is kept, one that is not or that is relayed unpaid is a failure', async () => {
+    await fetchIt(await bought('/fail/404'));
+    assert.equal((await world.ledger.kept(world.terms.payId))?.status, 404);
+    for (const status of [409, 410]) {
+      await fetchIt(await bought(`/fail/${status}`));
+      assert.equal(await world.ledger.kept(world.terms.payId), undefined);
+      assert.equal((await record())?.state, 'undelivered');
+    }
+  });
 
   it('the answer is kept byte for byte with the headers that may be relayed', async () => {
     await fetchIt(await bought('/noisy'));

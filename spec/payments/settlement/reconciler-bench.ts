@@ -66,6 +66,7 @@ export function reconcilerBench(world: ReturnType<typeof worldOfEachTest>): Benc
             repeatable: bench.repeatable,
             timeoutMs: 1_000,
             maxResponseBytes: 1_000,
+            relayStatuses: { sold: [], unpaid: [] },
             headers: {},
           };
           await fetchForBuyer(paid, resource, journal, exchange, world.recorder(through));

@@ -91,6 +91,21 @@ describe('acg pay before a strange seller', () => {
     assert.match(String([...keys][0]), /^[0-9a-f-]{36}$/);
   });
 
+  it('takes a 404 with receipt and payment for what was bought, and the envelope of a failure not', async () => {
+    const settled = { success: true, transaction: '0x1', network: 'eip155:31337', receiptId: 'receipt_1' };
+    for (const [body, expected] of [
+      [{ error: 'no such city' }, 0],
+      [{ status: 'error', code: 'BACKEND_ERROR', message: 'not delivered', retryable: false }, 1],
+    ] as const) {
+      const { code, output } = await before((exchange, got) => {
+        if (got.length === 0) return challenged(asking())(exchange);
+        exchange.response.setHeader('payment-response', Buffer.from(JSON.stringify(settled)).toString('base64'));
+        answerJson(exchange.response, 404, body);
+      });
+      assert.deepEqual([code, JSON.parse(output.toString())], [expected, body]);
+    }
+  });
+
   it('follows no redirect with a proof', async () => {
     const { code, proofs, errors } = await before((exchange, got) => {
       if (got.length === 0) challenged(asking())(exchange);

@@ -44,7 +44,7 @@ async function soldPaths(
         const answer = await httpGet(origin + request.path, { headers: request.headers, signal, silentMs: SILENT_MS });
         answer.destroy();
         const { statusCode: status = 0 } = answer;
-        if (status < FIRST_ERROR || resource.backend.relayStatuses.includes(status)) return undefined;
+        if (status < FIRST_ERROR || resource.backend.relayStatuses.sold.includes(status)) return undefined;
         return warned(`${asked} of your service answers ${status}`, `correct ${at}, or its example input`);
       } catch {
         return warned(`${asked} of your service does not answer`, `look at the service, or correct ${at}`);

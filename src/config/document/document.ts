@@ -3,7 +3,7 @@
  * authoritative; these types repeat it.
  */
 
-import type { BackendRequest } from '../../backend/exchange.ts';
+import type { BackendRequest, RelayStatuses } from '../../backend/exchange.ts';
 import type { Operation } from '../../checkouts/operations.ts';
 import type { AcpDiscoverySettings, IdempotencySettings } from '../../checkouts/settings.ts';
 import type { Json, JsonObject } from '../../json/types.ts';
@@ -210,7 +210,7 @@ export interface ResourceDocument {
     readonly maxResponseBytes?: number;
     readonly idempotent?: boolean;
     readonly safeUnpaid?: boolean;
-    readonly relayStatuses?: readonly number[];
+    readonly relayStatuses?: readonly number[] | { readonly [Kind in keyof RelayStatuses]?: readonly number[] };
     readonly strictQuery?: boolean;
   };
   readonly pricing:

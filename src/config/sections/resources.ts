@@ -26,6 +26,8 @@ export const USUAL_LIMITS = {
 
 /** Never relayed: it would make agents pay again. */
 const PAYMENT_REQUIRED_STATUS = 402;
+type RelayStatuses = ResourceConfig['backend']['relayStatuses'];
+const NONE_RELAYED: RelayStatuses = { sold: [], unpaid: [] };
 /** For the buyer, between a 402 and the proof that answers it. */
 const SIGNING_SECONDS = 10;
 /** Allowed by the grammar, but a URL parser removes them as path segments. */
@@ -67,7 +69,10 @@ export function deriveResource(
   if (DOT_SEGMENTS.has(id)) problems.add(path, 'must not be named . or ..');
   const pricing = accepted('pricing') ? derivePricing(document.pricing, asset, path, problems) : undefined;
   const free = accepted('pricing.type') ? document.pricing.type === 'free' : undefined;
-  if (accepted('backend.relayStatuses')) checkRelayed(document.backend, free, path, problems);
+  const settled = pricing?.type === 'fixed' ? (pricing.settle ?? 'before') : undefined;
+  const relayStatuses = accepted('backend.relayStatuses')
+    ? deriveRelayed(document.backend, free ? 'free' : settled, `${path}.backend.relayStatuses`, problems)
+    : NONE_RELAYED;
   const headers = accepted('backend.headers') ? ownHeaders(document, path, problems) : {};
   const exposedVia = accepted('expose') ? mounted(document.expose, enabled, path, problems) : [];
   if (pricing?.type === 'fixed' && pricing.settle === 'after' && accepted('backend'))
@@ -85,7 +90,10 @@ export function deriveResource(
   if (!accepted('backend.method', 'backend.inputBindings', 'backend.contentType', 'inputSchema', 'expose'))
     return undefined;
   const operation = {
-    backend: operationOf(document.backend, { ...backend, headers: { ...backend.headers, ...headers } }),
+    backend: {
+      ...operationOf(document.backend, { ...backend, headers: { ...backend.headers, ...headers } }),
+      relayStatuses,
+    },
     inputSchema: document.inputSchema,
     address: exposedVia.includes('origin') ? publicBaseUrl + document.backend.path.replace(/\?.*/, '') : undefined,
   };
@@ -115,16 +123,34 @@ function refuse(faults: readonly ResourceFault[], path: string, problems: Proble
   for (const fault of faults) problems.add(`${path}.${fault.path}`, fault.message);
 }
 
-function checkRelayed(
-  { relayStatuses = [] }: ResourceDocument['backend'],
-  free: boolean | undefined,
+/**
+ * A list takes no more money than the order of payment and call does by itself: a payment that is
+ * settled before has moved, one that is settled after is not taken. `settled`: undefined where the
+ * price was refused.
+ */
+function deriveRelayed(
+  { relayStatuses: listed = [] }: ResourceDocument['backend'],
+  settled: 'free' | 'before' | 'after' | undefined,
   path: string,
   problems: ProblemList,
-): void {
-  if (relayStatuses.includes(PAYMENT_REQUIRED_STATUS))
-    problems.add(`${path}.backend.relayStatuses`, 'must not have 402: agents would pay for it');
-  if (relayStatuses.length > 0 && free === false)
-    problems.add(`${path}.backend.relayStatuses`, 'is for free resources only; remove it');
+): RelayStatuses {
+  const isList = 'length' in listed;
+  const ofList = isList ? { [settled === 'after' ? 'unpaid' : 'sold']: listed } : listed;
+  const relayed = { ...NONE_RELAYED, ...ofList };
+  const { sold, unpaid } = relayed;
+  for (const [kind, statuses] of Object.entries(relayed))
+    if (statuses.includes(PAYMENT_REQUIRED_STATUS))
+      problems.add(isList ? path : `${path}.${kind}`, 'must not have 402: agents would pay for it');
+  const twice = sold.find((status) => unpaid.includes(status));
+  if (twice !== undefined) problems.add(path, `must not have ${twice} in both sold and unpaid; keep one`);
+  if (settled === 'free' && !isList)
+    problems.add(path, `must be a list for a free resource: ${JSON.stringify([...sold, ...unpaid])}`);
+  if (settled === 'before' && unpaid.length > 0)
+    problems.add(
+      `${path}.unpaid`,
+      'needs pricing.settle: after: the payment is settled before the backend answers; set that, or move these statuses to sold',
+    );
+  return relayed;
 }
 
 /**
@@ -165,7 +191,7 @@ function ownHeaders({ backend }: ResourceDocument, path: string, problems: Probl
 function operationOf(
   operation: ResourceDocument['backend'],
   { pathPrefix, headers }: BackendBase,
-): ResourceConfig['backend'] {
+): Omit<ResourceConfig['backend'], 'relayStatuses'> {
   const bindings = operation.inputBindings;
   return {
     method: operation.method,
@@ -181,7 +207,6 @@ function operationOf(
     timeoutMs: operation.timeoutMs ?? BACKEND.timeoutMs.default,
     maxResponseBytes: operation.maxResponseBytes ?? BACKEND.maxResponseBytes.default,
     idempotent: operation.idempotent ?? BACKEND.idempotent.default,
-    relayStatuses: operation.relayStatuses ?? [],
     strictQuery: operation.strictQuery ?? BACKEND.strictQuery.default,
   };
 }

@@ -6,6 +6,7 @@ import {
   type BackendRequest,
   classify,
   type Exchange,
+  type RelayStatuses,
   type Sale,
 } from '../../backend/exchange.ts';
 import { relayedHeaders } from '../../backend/header-policy.ts';
@@ -19,18 +20,25 @@ import type { Worked } from '../settlement/settlement-request.ts';
 export async function fetchAnswer(
   exchange: Exchange,
   request: BackendRequest,
-  { timeoutMs, maxResponseBytes }: { readonly timeoutMs: number; readonly maxResponseBytes: number },
+  {
+    timeoutMs,
+    maxResponseBytes,
+    relayStatuses,
+  }: { readonly timeoutMs: number; readonly maxResponseBytes: number; readonly relayStatuses: RelayStatuses },
   sale?: Sale,
 ): Promise<Worked> {
   try {
     const most = Math.min(maxResponseBytes, MAX_KEPT_BYTES);
     const limits = { timeoutMs, maxResponseBytes: most, ...(sale === undefined ? {} : { sale }) };
     const answer = await exchange(request, limits);
-    const outcome = classify(answer.status, []);
+    const { status } = answer;
+    const outcome = classify(status, relayStatuses.sold);
     if (outcome.kind === 'deliver') return { kind: 'answer', answer: await wholeAnswer(answer) };
+    if (relayStatuses.unpaid.includes(status))
+      return { kind: 'failed', failure: { status, requestWritten: true, relayed: await wholeAnswer(answer) } };
     answer.body.destroy();
     const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
-    return { kind: 'failed', failure: { status: answer.status, ...reason, requestWritten: true } };
+    return { kind: 'failed', failure: { status, ...reason, requestWritten: true } };
   } catch (thrown) {
     if (!(thrown instanceof BackendError)) throw thrown;
     const { requestWritten, reason } = thrown;

@@ -3,7 +3,7 @@
  * request to the backend and the answer is kept.
  */
 
-import { type Exchange, failureCode, TOO_LARGE, wireReason } from '../../backend/exchange.ts';
+import { type Exchange, failureCode, type RelayStatuses, TOO_LARGE, wireReason } from '../../backend/exchange.ts';
 import { backendHeaders } from '../../backend/header-policy.ts';
 import { isSealed } from '../../crypto/seal.ts';
 import { protocolOf } from '../../events/event.ts';
@@ -28,6 +28,7 @@ export interface Deliverable {
   readonly repeatable: boolean;
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
+  readonly relayStatuses: RelayStatuses;
   readonly headers: Readonly<Record<string, string>>;
 }
 

@@ -61,6 +61,8 @@ export interface WorkFailure {
   readonly status: number;
   readonly reason?: string;
   readonly requestWritten: boolean;
+  /** The whole answer, where the resource relays it unpaid. */
+  readonly relayed?: KeptAnswer;
   readonly cause?: unknown;
 }
 

@@ -7,6 +7,7 @@ import { passed } from '../../payments/steps.ts';
 import { advanceCall, callAt, type FundedCall } from '../call.ts';
 import { backendFailed } from '../steps/backend-failed.ts';
 import { conditionsOf, requestToBackend } from '../steps/backend-request.ts';
+import { toldByBackend } from '../steps/told-by-backend.ts';
 
 /** A free call ends with its caller; a paid one runs to its end. */
 export function forward(exchange: Exchange, deliveries: DeliveryRecorder): RequestHandler {
@@ -29,17 +30,16 @@ export function forward(exchange: Exchange, deliveries: DeliveryRecorder): Reque
     try {
       const answer = await send(requestToBackend(call, paid?.record), limits);
       void call.authorization?.finish?.('commit');
-      const relayed = paid === undefined ? relayStatuses : [];
-      const outcome = classify(answer.status, relayed, conditionsOf(call, paid?.record) !== undefined);
+      const outcome = classify(answer.status, relayStatuses.sold, conditionsOf(call, paid?.record) !== undefined);
       if (outcome.kind === 'deliver') {
         advanceCall(res, { ...call, stage: 'answered', answer, keptBefore: false });
         next();
         return;
       }
-      // Nothing reads this answer: its socket goes back at once.
-      answer.body.destroy();
+      const { status } = answer;
       const reason = outcome.kind === 'redirect' ? { reason: 'redirect_not_followed' } : {};
-      throw await backendFailed(call, deliveries, { ...reason, status: answer.status, requestWritten: true });
+      const told = await toldByBackend(answer);
+      throw await backendFailed(call, deliveries, { ...reason, status, requestWritten: true, told });
     } catch (thrown) {
       if (!(thrown instanceof BackendError)) throw thrown;
       const { reason, requestWritten } = thrown;

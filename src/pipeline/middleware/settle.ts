@@ -10,7 +10,7 @@ import type { Journal } from '../../events/journal.ts';
 import type { MandateService } from '../../mandates/mandate-service.ts';
 import { fetchAnswer } from '../../payments/delivery/fetch-answer.ts';
 import type { PurchaseSigner } from '../../payments/delivery/purchase-signer.ts';
-import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
+import type { KeptAnswer, PaymentRecord } from '../../payments/ledger/ledger.ts';
 import type { Settler } from '../../payments/settlement/settle.ts';
 import type {
   Paid,
@@ -27,7 +27,7 @@ import { isRepeatable } from '../../resources/repeatable.ts';
 import type { NoteProof } from '../../server/load-shedding/proof-standing.ts';
 import type { ClientOf } from '../../server/rate-limit/client-address.ts';
 import { elapsedMs } from '../../time/time.ts';
-import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall } from '../call.ts';
+import { advanceCall, callAt, type PaymentAnnotations, type ProvenCall, type Relayed } from '../call.ts';
 import { failedUnpaid, undeliveredError } from '../steps/backend-failed.ts';
 import { requestToBackend } from '../steps/backend-request.ts';
 import { asAnswer } from '../steps/capture-answer.ts';
@@ -90,9 +90,11 @@ export function settle(
       const offer = selling.offerTo(req, call.resource.id, result.owed);
       requirePayment({ ...call, journal }, offer, result.owed, mandates);
     } else if (result.kind === 'replayed') await replay(purchase, result, signer);
-    else if (result.kind === 'unworked')
-      throw failedUnpaid({ ...call, journal: purchase.request.journal }, result.failure);
-    else {
+    else if (result.kind === 'unworked') {
+      const { relayed } = result.failure;
+      if (relayed === undefined) throw failedUnpaid({ ...call, journal: purchase.request.journal }, result.failure);
+      await relayUnpaid(purchase, relayed);
+    } else {
       const annotations = annotationsOfFailure(purchase, result);
       if (annotations !== undefined) advanceCall(res, { ...call, annotations });
       throw unsettled(result);
@@ -156,8 +158,9 @@ function workFirst(
     answerOf: call.token?.answerOf,
     async call(record, held) {
       const worked = await fetchAnswer(held.exchange, requestToBackend(call, record), backend);
-      if (worked.kind === 'failed') return worked;
-      const data = { status: worked.answer.status };
+      const answer = worked.kind === 'answer' ? worked.answer : worked.failure.relayed;
+      if (answer === undefined) return worked;
+      const data = { status: answer.status };
       journal.record('backend.called', { status: 'ok', durationMs: elapsedMs(call), data });
       return worked;
     },
@@ -230,7 +233,18 @@ async function replay(
   const annotations = annotationsOfSettled(purchase, record, record.requestId);
   const answer = asAnswer(kept);
   const signed = signer && signDelivery(signer, record, annotations.payment, input, answer);
-  await responseWriter.relay(answer, { ...annotations, ...signed?.annotations, replayed: !joined });
+  const options = { ...annotations, ...signed?.annotations, replayed: !joined };
+  unlessBusy(await responseWriter.relay(answer, options));
+}
+
+/** The backend's answer to a call that the merchant takes no payment for. */
+async function relayUnpaid({ call, request }: PaidPurchase, relayed: KeptAnswer): Promise<void> {
+  request.journal.flush();
+  unlessBusy(await call.responseWriter.relay(asAnswer(relayed), {}));
+}
+
+function unlessBusy({ kind }: Relayed): void {
+  if (kind === 'busy') throw new GatewayError('GATEWAY_BUSY');
 }
 
 /** What a failure states after money moved, or may have moved. */
@@ -254,7 +268,7 @@ const SPENT = {
   delivered:
     'This payment proof has bought its answer, which was delivered. To buy again, call without a proof and pay anew.',
   undelivered:
-    'This payment was taken and its answer not delivered as a whole. The operation is not run again for it: it cannot be repeated safely, or was sent in part too often.',
+    'This payment was taken and its answer not delivered as a whole. The operation is not run again for it, because it cannot be repeated safely or was sent in part too often: the merchant refunds it.',
   refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
   refunding: 'This payment was taken and its answer not delivered in time; the merchant is sending it back.',
   refunded: 'This payment was taken, its answer not delivered in time, and the merchant has sent it back.',

@@ -4,7 +4,7 @@
  */
 
 import { failureCode, statusClass, TOO_LARGE, Undeliverable, wireReason } from '../../backend/exchange.ts';
-import { type ErrorDetails, GatewayError } from '../../errors.ts';
+import { type ErrorDetails, GatewayError, type ToldByBackend } from '../../errors.ts';
 import type { DeliveryRecorder, Undelivered } from '../../payments/delivery/delivery-recorder.ts';
 import type { PaymentRecord } from '../../payments/ledger/ledger.ts';
 import { RETRY_WINDOW_MS } from '../../payments/ledger/transitions.ts';
@@ -19,11 +19,15 @@ import type { FundedCall, ProvenCall } from '../call.ts';
 export const MANDATE_USED =
   'The answer of the merchant backend was not delivered, and the mandate of this call is used. Try again with another mandate.';
 
-const TOO_LARGE_ANYWHERE = { why: 'its answer is too large to be sent, so ask the merchant.' };
+const REFUNDED = 'What stays undelivered is refunded by the merchant.';
+const TOO_LARGE_ANYWHERE = { why: 'its answer is too large to be sent, so the merchant refunds it.' };
 const TOO_LARGE_HERE = {
-  why: 'its answer is too large for this protocol. Send the same call with the same payment over HTTP, or ask the merchant.',
+  why: `its answer is too large for this protocol. Send the same call with the same payment over HTTP. ${REFUNDED}`,
 };
-const NOT_REPEATED = 'this operation cannot be repeated safely, so ask the merchant.';
+const NOT_REPEATED = 'this operation cannot be repeated safely, so the merchant refunds it.';
+
+/** Client errors that another call may not meet: too slow, too early, too many. */
+const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /**
  * Records the failure and returns the error for the caller. After a settlement it is always
@@ -32,12 +36,13 @@ const NOT_REPEATED = 'this operation cannot be repeated safely, so ask the merch
 export async function backendFailed(
   call: FundedCall,
   deliveries: DeliveryRecorder,
-  failed: WorkFailure & Pick<Undelivered, 'sent'>,
+  failed: WorkFailure & Pick<Undelivered, 'sent'> & { readonly told?: ToldByBackend | undefined },
 ): Promise<GatewayError> {
   const { journal, resource, funding } = call;
-  const { requestWritten, sent } = failed;
+  const { requestWritten, sent, told } = failed;
   const paid = funding.kind === 'paid';
-  const { code, details, durationMs, cause } = recordFailure(call, failed, paid);
+  const { code, details: why, durationMs, cause } = recordFailure(call, failed, paid);
+  const details = told === undefined ? why : { ...why, backend: told };
   if (!paid) {
     journal.flush();
     // The backend may have done the work, so the mandate is used, and the same request would be
@@ -65,8 +70,8 @@ export async function backendFailed(
     sent,
   });
   const elsewhere = call.responseWriter.maxAnswerBytes < resource.backend.maxResponseBytes;
-  const why = tooLarge ? (elsewhere ? TOO_LARGE_HERE : TOO_LARGE_ANYWHERE) : {};
-  return undeliveredError(record, { retryable: repeatable || !requestWritten, ...why, details, cause });
+  const notAgain = tooLarge ? (elsewhere ? TOO_LARGE_HERE : TOO_LARGE_ANYWHERE) : {};
+  return undeliveredError(record, { retryable: repeatable || !requestWritten, ...notAgain, details, cause });
 }
 
 /**
@@ -123,9 +128,14 @@ export function undeliveredError(
 ): GatewayError {
   // ISO 8601: until then the same proof can collect what it paid for.
   const until = new Date((record.settledAt ?? record.changedAt) + RETRY_WINDOW_MS).toISOString();
-  const what = 'You have paid, and the merchant backend did not deliver. Do not sign a new payment:';
+  const { status = 0 } = details;
+  const stays = status >= 300 && status <= 499 && !PASSING_STATUSES.has(status);
+  const what = `You have paid, and the merchant backend ${stays ? `answered ${status}` : 'did not deliver'}.`;
+  const again = stays
+    ? `${what} Another call may not change that. Do not sign a new payment: the same one collects until ${until}. ${REFUNDED}`
+    : `${what} Do not sign a new payment: send the same call with the same payment until ${until}.`;
   return new GatewayError('BACKEND_ERROR', {
-    message: retryable ? `${what} send the same call with the same payment until ${until}.` : `${what} ${why}`,
+    message: retryable ? again : `${what} Do not sign a new payment: ${why}`,
     retryable,
     details: {
       ...details,

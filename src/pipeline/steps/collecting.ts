@@ -5,7 +5,7 @@
  */
 
 import type { NextFunction, Response } from 'express';
-import type { BackendRequest } from '../../backend/exchange.ts';
+import { type BackendRequest, NONE_RELAYED } from '../../backend/exchange.ts';
 import type { GatewayError } from '../../errors.ts';
 import { type Channel, protocolOf } from '../../events/event.ts';
 import { type EventSink, openJournal } from '../../events/journal.ts';
@@ -39,7 +39,7 @@ export type RemovedBackend = Pick<Resource['backend'], 'timeoutMs' | 'maxRespons
 
 /** How the backend is called for what was bought of a removed or changed resource. */
 export function backendOfRemoved(method: BackendRequest['method'], removed: RemovedBackend): Resource['backend'] {
-  return { ...removed, method, path: '', idempotent: false, relayStatuses: [] };
+  return { ...removed, method, path: '', idempotent: false, relayStatuses: NONE_RELAYED };
 }
 
 /** For a gateway where nothing can be paid: nothing can be collected either. */

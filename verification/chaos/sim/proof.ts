@@ -139,7 +139,7 @@ export function resourceOf({ method, backendTimeoutMs, mandated }: Setting): Res
       timeoutMs: backendTimeoutMs,
       maxResponseBytes: 1_000_000,
       idempotent: false,
-      relayStatuses: [],
+      relayStatuses: { sold: [], unpaid: [] },
     },
     compile: () => false,
     prepare: () => ({ ok: false, problems: [] }),
