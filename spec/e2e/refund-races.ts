@@ -37,7 +37,7 @@ export interface RefundRaces {
   readonly violations: readonly string[];
 }
 
-/** Each race is a paid, undelivered call of its own; the gateway and the operator share the store. */
+/** Each race is a paid, undelivered call of its own. */
 export async function raceRefunds(races: number, store: 'sqlite' | 'redis'): Promise<RefundRaces> {
   await using ends = new AsyncDisposableStack();
   const storage =

@@ -36,10 +36,10 @@ export interface PayeeSigner {
   sign(authorization: Eip3009Authorization): Promise<string>;
 }
 
-export type RefundLedger = Pick<PaymentLedger, 'read' | 'reserve' | 'note' | 'advance'>;
+type RefundLedger = Pick<PaymentLedger, 'read' | 'reserve' | 'note' | 'advance'>;
 
 /** What an operator says of a refund. */
-export interface RefundChoice {
+interface RefundChoice {
   /** The payer says that an answer which may have arrived did not. */
   readonly confirmed: boolean;
   /** The buyer need not collect any more, also within the window. */
