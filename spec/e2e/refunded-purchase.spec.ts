@@ -61,7 +61,10 @@ describe('a purchase that the merchant sends back', () => {
     assert.ok(x402 !== undefined);
     const { ledger } = shop.gateway.store;
     const [signer, sender] = [keySigner(payee, x402), createRefundSender(rpc, x402, gas)];
-    return payRefund({ ledger, chain: createChain(rpc), terms: x402, signer, sender }, bought.payId, false);
+    return payRefund({ ledger, chain: createChain(rpc), terms: x402, signer, sender }, bought.payId, {
+      confirmed: false,
+      now: false,
+    });
   };
 
   it('is stated to its buyer as due, as being sent and as sent back', async () => {

@@ -43,7 +43,7 @@ export async function runProgram(words: readonly string[], groups: readonly Comm
   if (first === 'help') return runProgram([...words.slice(1), '--help'], groups);
   const isNamed = words.length > 0 && !first.startsWith('-');
   const command = commandOf(isNamed ? first : DEFAULT_COMMAND, groups);
-  if (!RUNNING.has(command.name)) process.stdout.on('error', closedPipe);
+  if (!RUNNING.has(command.name)) process.stdout.off('error', closedPipe).on('error', closedPipe);
   await (await command.load()).parseAsync(isNamed ? words.slice(1) : words, { from: 'user' });
 }
 

@@ -24,7 +24,7 @@ export interface ReceiptPayment {
   readonly settledAt: string;
 }
 
-/** The money that goes back to the payer of a call that was not delivered in time. */
+/** The money that goes back to the payer of a call that was not delivered. */
 interface ReceiptRefund {
   /** `refunding`: an operator sends it. `refunded`: the chain shows that it arrived. */
   readonly status: 'refunding' | 'refunded';

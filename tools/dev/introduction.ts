@@ -22,7 +22,7 @@ interface Introduced {
 
 /** Each command stands alone on its line, its texts in quotes, so that any shell takes a copy. */
 export async function introduction(world: LocalWorld, { source, colour }: Introduced): Promise<string> {
-  const { baseUrl, adminToken, config } = world.gateway();
+  const { baseUrl, adminToken, config, configPath } = world.gateway();
   const { chain } = world;
   const isThere = await accepts(config.backend.origin);
   const warnings = isThere ? await soldPathWarnings(config) : [];
@@ -34,6 +34,7 @@ ${strong(`${config.merchant.name}, in a local world`)}
   Console        ${baseUrl}/console   token ${adminToken}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
   Configuration  ${source ?? `none; ${PROGRAM} init writes one`}
+                 as it runs here: --config ${configPath}
   Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
   Buyer          ${TEST_BUYER.address}
                  TEST key ${TEST_BUYER.key}, refused on every other chain

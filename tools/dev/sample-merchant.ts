@@ -1,4 +1,4 @@
-/** The merchant of `acg dev` where a developer brings none: three routes, and how they are sold. */
+/** The merchant of `acg dev` where a developer brings none: four routes, and how they are sold. */
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -16,8 +16,9 @@ export async function startSampleMerchant(): Promise<SampleMerchant> {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://merchant');
     const answer = request.method === 'GET' ? answerTo(pathname) : undefined;
-    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(answer ?? { error: 'no such path' }));
+    const isBroken = request.method === 'POST' && pathname === '/broken';
+    response.writeHead(isBroken ? 500 : answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer ?? { error: isBroken ? 'always fails' : 'no such path' }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -42,7 +43,10 @@ function answerTo(pathname: string): object | undefined {
   return place === 'weather' ? { city, sky: 'clear' } : { city, currency: 'EUR', price: '12.50', volume: 340 };
 }
 
-/** A configuration that sells its routes: one free, two priced, one of these at its own address. */
+/**
+ * A configuration that sells its routes: one free, two priced, one of these at its own address, and
+ * one that fails, whose purchases are owed back.
+ */
 export function sampleConfig(backendUrl: string): object {
   const city = { type: 'string', minLength: 1, maxLength: 64, examples: ['Berlin'] };
   const inputSchema = { type: 'object', properties: { city }, required: ['city'] };
@@ -75,6 +79,12 @@ export function sampleConfig(backendUrl: string): object {
         backend: { method: 'GET', path: '/weather/{city}' },
         pricing: priced('0.001'),
         expose: ['http', 'mcp', 'a2a'],
+      },
+      broken_report: {
+        name: 'Broken report',
+        description: 'Always fails after it is paid: a purchase to send back',
+        backend: { method: 'POST', path: '/broken' },
+        pricing: priced('0.01'),
       },
     },
   };

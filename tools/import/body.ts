@@ -40,7 +40,7 @@ export function bodyOf(
   try {
     if (!carries) {
       required ||= stated !== false && needsContent(readBody(request, false, reader).schema);
-      throw new Inexpressible(`no resource of ${method} has`);
+      throw new Inexpressible(`no resource of ${method} has: use POST, or leave requestBody out`);
     }
     const body = readBody(request, required, reader);
     return { body, leftOut: body.leftOut };
@@ -71,7 +71,8 @@ function readBody(
   const { schema, leftOut } = reader.read({ file, value: (isObject(entry) ? entry['schema'] : undefined) ?? true });
   const contentType = isJson(media) && essenceOf(media).includes('*') ? JSON_TYPE : essenceOf(media);
   if (contentType !== FORM_TYPE) return { contentType, schema, required, styles: new Map(), leftOut };
-  if (!mayBe(schema, 'object')) throw new Inexpressible('is a form without fields');
+  if (!mayBe(schema, 'object'))
+    throw new Inexpressible('is a form without fields: give its schema type: object and properties');
   const styles = fieldStyles(schema, isObject(entry) ? entry['encoding'] : undefined);
   return { contentType, schema: sentAsFields(schema, styles), required, leftOut, styles };
 }
@@ -99,9 +100,11 @@ function chosenMedia(types: readonly string[]): string {
     return essence === FORM_TYPE ? 4 : 5;
   };
   const [best] = types.toSorted((a, b) => rank(a) - rank(b));
-  if (best === undefined) throw new Inexpressible('has no media type');
+  if (best === undefined) throw new Inexpressible('has no media type: name application/json under content');
   if (rank(best) === 5)
-    throw new Inexpressible(`is ${types.map(essenceOf).join(' or ')}: JSON and URL-encoded forms are sent`);
+    throw new Inexpressible(
+      `is ${types.map(essenceOf).join(' or ')}: JSON and URL-encoded forms are sent, so add one of them under content`,
+    );
   return best;
 }
 

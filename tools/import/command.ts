@@ -1,5 +1,6 @@
 /** `acg import SOURCE`: resources of an OpenAPI document; the report goes to standard error. */
 
+import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
@@ -7,15 +8,17 @@ import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
 import { importOpenApi } from './import.ts';
 import { type Existing, existing, writeInto, writeNew, yamlSection } from './output.ts';
 import { amountFault } from './prices.ts';
-import { jsonReport, textReport } from './report.ts';
+import { jsonReport, resourceTable, textReport } from './report.ts';
 import type { ResourceOptions } from './resource.ts';
 import { readDocuments } from './source.ts';
 
 export interface ImportArguments {
   /** The document: a path, an https URL, or an http URL on loopback. */
   readonly source: string;
-  /** Price of operations without `x-price`, in display units; default: free. */
+  /** Price of operations without `x-price`, in display units. */
   readonly price?: string | undefined;
+  /** Whether operations without `x-price` are given away. Where it is written, this or a price. */
+  readonly free?: boolean | undefined;
   /** What prices are in; default: that of the configuration of `into`, else USDC. */
   readonly currency?: string | undefined;
   readonly tags?: readonly string[] | undefined;
@@ -24,6 +27,7 @@ export interface ImportArguments {
   readonly ignoreSecurity?: boolean | undefined;
   /** Instead of the path of the document's server. */
   readonly basePath?: string | undefined;
+  /** Else where the resources of `into` are sold. */
   readonly expose?: readonly string[] | undefined;
   /** A new file for the section. */
   readonly out?: string | undefined;
@@ -34,11 +38,21 @@ export interface ImportArguments {
   readonly json?: boolean | undefined;
 }
 
-/** Where a command writes: the process. */
-interface Streams {
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number };
+interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
 }
+
+/** Where a command writes, and whom it asks: the process. */
+interface Streams {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  /** Resolves to what a person typed; undefined without a terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
+}
+
+type Ask = NonNullable<Streams['ask']>;
 
 const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
 const USUAL_CURRENCY = 'USDC';
@@ -50,16 +64,21 @@ type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
 };
 
 export function importCommand(): Command {
-  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints them, or writes them; stderr
-tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
+  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints them, or writes them; shows
+what is sold at which price, and on stderr what was skipped, and why. Ends with 1 when nothing became a resource.`;
   const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('import', about, 'acg import openapi.yaml --tag reports --price 0.01 --into config.yaml')
     .argument('<source>')
-    .option('--price <amount>', 'of operations without x-price; else they are free')
+    .option('--price <amount>', 'of operations without x-price')
+    .option('--free', 'operations without x-price are given away')
     .option('--currency <code>', `else that of the configuration of --into, or ${USUAL_CURRENCY}`)
     .option('--tag <name>', 'operations with this tag; may be repeated', listed)
     .option('--operation <id>', 'this operationId, or "GET /path"; may be repeated', listed)
-    .option('--expose <channel>', `${CHANNELS.join(', ')}; may be repeated; else http`, listed)
+    .option(
+      '--expose <channel>',
+      `${CHANNELS.join(', ')}; may be repeated; else as in the file of --into, or http`,
+      listed,
+    )
     .option('--ignore-security', 'also operations that want a login: backend.headers has it')
     .option('--base-path <path>', "in place of the path of the document's server")
     .option('--out <file>', 'write a new file')
@@ -75,29 +94,80 @@ tells what was skipped, and why. Ends with 1 when nothing became a resource.`;
  * Exit code 0 when anything became a resource, 1 when nothing did.
  * @throws UsageError; Error of one line for a document that cannot be read
  */
-export async function runImport(args: ImportArguments, { stdout, stderr }: Streams = process): Promise<number> {
+export async function runImport(args: ImportArguments, streams: Streams = terminal()): Promise<number> {
   const { source, out, into, force = false, json = false } = args;
+  const { stdout, stderr, ask } = streams;
   if (out !== undefined && into !== undefined) throw new UsageError('--out and --into exclude each other');
+  if (args.price !== undefined && args.free === true) throw new UsageError('--price and --free exclude each other');
   const before = into === undefined ? undefined : existing(into);
   const options = resourceOptions(args, before);
   const documents = await readDocuments(source);
-  const made = importOpenApi(documents, {
-    ...options,
-    choice: { tags: args.tags ?? [], operations: args.operations ?? [] },
-  });
+  const choice = { tags: args.tags ?? [], operations: args.operations ?? [] };
+  const writes = out !== undefined || into !== undefined;
+  let made = importOpenApi(documents, { ...options, choice });
+  if (writes && args.price === undefined && args.free !== true && made.unpriced > 0) {
+    const price = await priceFor(made.unpriced, options.currency, ask);
+    if (price !== undefined) made = importOpenApi(documents, { ...options, price, choice });
+  }
   const count = Object.keys(made.resources).length;
   if (count > 0) {
     if (out !== undefined) writeNew(out, made.resources, force);
-    else if (into !== undefined) writeInto(into, made.resources, force);
-    else {
+    else if (into !== undefined) {
+      const others = (before?.ids ?? []).filter((id) => !(force && id in made.resources));
+      writeInto(into, made.resources, force, await removedOf(others, ask));
+    } else {
       const text = yamlSection(made.resources);
       stdout.write(text);
       if (Buffer.byteLength(text) > MAX_YAML_BYTES)
         stderr.write(`a configuration in YAML has at most ${MAX_YAML_BYTES} bytes: use --out resources.json\n`);
     }
   }
-  stderr.write(json ? jsonReport(made) : textReport(made, stderr.isTTY === true ? stderr.columns : undefined));
+  const tables = writes ? stdout : stderr;
+  if (count > 0 && !json) tables.write(`${resourceTable(made, columnsOf(tables))}\n`);
+  stderr.write(json ? jsonReport(made) : textReport(made, columnsOf(stderr)));
   return count > 0 ? 0 : 1;
+}
+
+function terminal(): Streams {
+  const { stdin, stdout, stderr } = process;
+  if (!stdin.isTTY) return { stdout, stderr };
+  const ask = async (question: string): Promise<string> => {
+    const questions = createInterface({ input: stdin, output: stderr });
+    try {
+      return (await questions.question(question)).trim();
+    } finally {
+      questions.close();
+    }
+  };
+  return { stdout, stderr, ask };
+}
+
+function columnsOf({ isTTY, columns }: Output): number | undefined {
+  return isTTY === true ? columns : undefined;
+}
+
+/**
+ * Undefined: they are given away, which is said and never assumed.
+ * @throws UsageError where there is no terminal to ask on
+ */
+async function priceFor(count: number, currency: string, ask: Ask | undefined): Promise<string | undefined> {
+  const what = `${count === 1 ? '1 operation has' : `${count} operations have`} no x-price`;
+  if (ask === undefined) throw new UsageError(`${what}: name its price with --price, or give it away with --free`);
+  for (let fault = ''; ; ) {
+    const typed = await ask(`${fault}${what}. Price of each in ${currency}, or free: `);
+    if (typed === 'free') return undefined;
+    const wrong = amountFault(typed);
+    if (wrong === undefined) return typed;
+    fault = `${wrong}\n`;
+  }
+}
+
+/** Resources of the file that a person does not want, such as first examples. */
+async function removedOf(ids: readonly string[], ask: Ask | undefined): Promise<readonly string[]> {
+  if (ids.length === 0 || ask === undefined) return [];
+  const listed = `${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}`;
+  const typed = await ask(`Remove ${listed} (the resources that the file has)? [y/N] `);
+  return /^y(?:es)?$/i.test(typed) ? ids : [];
 }
 
 /** @throws UsageError */
@@ -112,8 +182,10 @@ function resourceOptions(args: ImportArguments, before: Existing | undefined): R
     if (channel === undefined) throw new UsageError(`--expose ${name}: there are ${CHANNELS.join(', ')}`);
     return channel;
   });
+  const usual = CHANNELS.filter((channel) => before?.channels.includes(channel));
+  const isUsual = usual.length === 1 && usual[0] === 'http';
   return {
-    ...{ price, basePath, expose: channels },
+    ...{ price, basePath, expose: expose.length > 0 || isUsual ? channels : usual },
     currency: args.currency ?? before?.currency ?? USUAL_CURRENCY,
     ignoreSecurity: args.ignoreSecurity ?? false,
     headers: before?.headers,

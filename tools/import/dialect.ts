@@ -30,7 +30,7 @@ const LONGEST_VALUE = 100;
 
 /** @throws Inexpressible for what the gateway cannot enforce */
 export function inDialect(source: JsonObject): JsonObject {
-  if (source['$dynamicRef'] !== undefined) throw new Inexpressible('has a $dynamicRef');
+  if (source['$dynamicRef'] !== undefined) throw new Inexpressible('has a $dynamicRef: write $ref');
   const types = typesOf(source);
   const rules = { ...plainKeywords(source), ...bounds(source, types), ...textRules(source, types) };
   const known = types ?? impliedTypes(rules);
@@ -49,7 +49,8 @@ function typesOf({ type, nullable }: JsonObject): readonly string[] | undefined 
   if (type === undefined) return undefined;
   const types = [type].flat() as readonly Json[];
   const wrong = types.find((name) => !TYPES.has(name));
-  if (wrong !== undefined || types.length === 0) throw new Inexpressible(`has the type ${JSON.stringify(wrong)}`);
+  if (wrong !== undefined || types.length === 0)
+    throw new Inexpressible(`has the type ${JSON.stringify(wrong)}: use another, such as string`);
   const named = [...new Set(types as readonly string[])];
   return nullable === true && !named.includes('null') ? [...named, 'null'] : named;
 }
@@ -85,7 +86,10 @@ function textRules({ format, pattern }: JsonObject, types: readonly string[] | u
   if (isText && typeof format === 'string' && KNOWN_FORMATS.includes(format)) found['format'] = format;
   if (isText && typeof pattern === 'string') {
     const fault = patternFault(pattern);
-    if (fault !== undefined) throw new Inexpressible(`has the pattern ${JSON.stringify(pattern)}, which ${fault}`);
+    if (fault !== undefined)
+      throw new Inexpressible(
+        `has the pattern ${JSON.stringify(pattern)}, which ${fault}: write it otherwise, or leave it out`,
+      );
     found['pattern'] = withoutNeedlessEscapes(pattern);
   }
   return found;
@@ -111,7 +115,7 @@ function impliedTypes(rules: JsonObject): readonly string[] | undefined {
   const classes = CLASSES.filter((type) =>
     Object.keys(rules).some((keyword) => !COMBINING.includes(keyword) && KEYWORDS.get(keyword)?.types?.includes(type)),
   );
-  if (classes.length > 1) throw new Inexpressible(`has no type, and rules for ${classes.join(' and ')}`);
+  if (classes.length > 1) throw new Inexpressible(`has no type, and rules for ${classes.join(' and ')}: name its type`);
   return classes.length === 0 ? undefined : classes;
 }
 
@@ -138,7 +142,7 @@ function isShort(value: Json | undefined): value is Json {
 /** `enum` without repetitions, and with the null that 3.0 lets `nullable` add. */
 function allowedValues({ enum: values }: JsonObject, types: readonly string[] | undefined): JsonObject {
   if (!Array.isArray(values)) return {};
-  if (values.length === 0) throw new Inexpressible('has an empty enum');
+  if (values.length === 0) throw new Inexpressible('has an empty enum: list its values, or leave it out');
   const listed: readonly Json[] =
     types?.includes('null') === true && !values.includes(null) ? [...values, null] : values;
   return { enum: [...new Map(listed.map((value) => [JSON.stringify(value), value])).values()] };

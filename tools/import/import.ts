@@ -18,6 +18,8 @@ export interface Import {
   readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
   /** What the resources do not take although the document has it. */
   readonly narrowed: readonly ({ readonly resource: string } & LeftOut)[];
+  /** Resources whose operation has no `x-price`. */
+  readonly unpriced: number;
   /** Operations of the document that were not chosen. */
   readonly notChosen: number;
 }
@@ -34,16 +36,19 @@ export function importOpenApi(documents: Documents, options: ImportOptions): Imp
   const resources: [string, ResourceDocument][] = [];
   const skipped = isAll ? unreadable.map(({ label, reason }) => ({ operation: label, reason })) : [];
   const narrowed: ({ readonly resource: string } & LeftOut)[] = [];
+  let unpriced = 0;
   for (const operation of wanted) {
     try {
       const { resource, leftOut } = makeResource(operation);
       const id = nextId(operation);
       resources.push([id, resource]);
+      if (operation.place.value['x-price'] === undefined) unpriced += 1;
       narrowed.push(...leftOut.map((one) => ({ resource: id, ...one })));
     } catch (error) {
       if (!(error instanceof Inexpressible)) throw error;
       skipped.push({ operation: operation.label, reason: error.message });
     }
   }
-  return { resources: Object.fromEntries(resources), skipped, narrowed, notChosen: operations.length - wanted.length };
+  const notChosen = operations.length - wanted.length;
+  return { resources: Object.fromEntries(resources), skipped, narrowed, unpriced, notChosen };
 }

@@ -57,7 +57,7 @@ export function operationsOf(documents: Documents): Found {
         if (operation === undefined) continue;
         const label = `${method.toUpperCase()} ${path}`;
         if (isObject(operation)) operations.push(operationOf(label, path, item, operation));
-        else unreadable.push({ label, reason: 'is no object' });
+        else unreadable.push({ label, reason: 'is no object: write one, such as { responses: { 200: … } }' });
       }
     } catch (error) {
       if (!(error instanceof Inexpressible)) throw error;

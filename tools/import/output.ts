@@ -17,6 +17,8 @@ export interface Existing {
   readonly currency: string | undefined;
   /** Names of the headers that it sends to the backend. */
   readonly headers: readonly string[];
+  /** Where its resources are sold, each channel once; empty without a resource. */
+  readonly channels: readonly string[];
 }
 
 /** The section `resources` as YAML. Aliases are no part of a configuration. */
@@ -33,11 +35,18 @@ export function existing(path: string): Existing {
   const { currency, assetName } = isObject(payments['x402']) ? payments['x402'] : {};
   const named = currency ?? assetName;
   const { headers } = isObject(content['backend']) ? content['backend'] : {};
+  const resources = isObject(content['resources']) ? content['resources'] : {};
   return {
-    ids: Object.keys(isObject(content['resources']) ? content['resources'] : {}),
+    ids: Object.keys(resources),
+    channels: [...new Set(Object.values(resources).flatMap((one) => channelsOf(isObject(one) ? one : {})))],
     currency: typeof named === 'string' ? named : undefined,
     headers: Object.keys(isObject(headers) ? headers : {}),
   };
+}
+
+/** Where a resource is sold; one that does not say so, over HTTP. */
+export function channelsOf({ expose }: { readonly expose?: unknown }): readonly string[] {
+  return Array.isArray(expose) ? expose.map(String) : ['http'];
 }
 
 /** A new file, JSON when its name says so. @throws UsageError when it exists and is not forced */
@@ -48,23 +57,26 @@ export function writeNew(path: string, resources: Resources, force: boolean): vo
 
 /**
  * Adds resources to a configuration, whose comments stay.
+ * @param removed ids of its resources that go
  * @throws UsageError when it has one of the ids and is not forced
  */
-export function writeInto(path: string, resources: Resources, force: boolean): void {
+export function writeInto(path: string, resources: Resources, force: boolean, removed: readonly string[] = []): void {
   const { ids } = existing(path);
-  const twice = Object.keys(resources).filter((id) => ids.includes(id));
+  const twice = Object.keys(resources).filter((id) => ids.includes(id) && !removed.includes(id));
   if (!force && twice.length > 0)
     throw new UsageError(
       `${path} has ${twice.slice(0, 5).join(', ')}${twice.length > 5 ? ' …' : ''} already; --force replaces them`,
     );
   if (isJson(path)) {
     const content = jsonConfiguration(path);
-    const before = isObject(content['resources']) ? content['resources'] : {};
-    write(path, `${JSON.stringify({ ...content, resources: { ...before, ...resources } }, null, 2)}\n`);
+    const before = Object.entries(isObject(content['resources']) ? content['resources'] : {});
+    const kept = Object.fromEntries(before.filter(([id]) => !removed.includes(id)));
+    write(path, `${JSON.stringify({ ...content, resources: { ...kept, ...resources } }, null, 2)}\n`);
     return;
   }
   const document = yamlConfiguration(path);
   if (!isMap(document.get('resources'))) document.set('resources', document.createNode({}));
+  for (const id of removed) document.deleteIn(['resources', id]);
   for (const [id, resource] of Object.entries(resources))
     document.setIn(['resources', id], document.createNode(resource, { aliasDuplicateObjects: false }));
   write(path, document.toString(YAML));

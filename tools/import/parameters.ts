@@ -70,16 +70,17 @@ export function parametersOf(
   const leftOut: LeftOut[] = [];
   for (const { file, value } of byPlace.values()) {
     const { name, in: where } = value;
-    if (typeof name !== 'string') throw new Inexpressible('has a parameter without a name');
+    if (typeof name !== 'string') throw new Inexpressible('has a parameter without a name: each needs name and in');
     const required = value['required'] === true || where === 'path';
     try {
       if (where === 'header') headers.push(...headerOf(name, required, value, sending));
       else if (where === 'query' || where === 'path') {
-        if (where === 'query' && inPath.includes(name)) throw new Inexpressible('has the name of a path parameter');
+        if (where === 'query' && inPath.includes(name))
+          throw new Inexpressible('has the name of a path parameter: rename one');
         const { parameter, leftOut: within } = inputOf(name, where, { file, value }, reader);
         inputs.push(parameter);
         leftOut.push(...within);
-      } else throw new Inexpressible(`goes into the ${where === 'cookie' ? 'cookie' : String(where)}`);
+      } else throw new Inexpressible(`goes into the ${String(where)}: declare it in: query`);
     } catch (error) {
       if (!(error instanceof Inexpressible)) throw error;
       if (required) throw new Inexpressible(`needs the ${String(where)} parameter ${name}, which ${error.message}`);
@@ -102,7 +103,10 @@ function headerOf(
   const header = name.toLowerCase();
   if (IGNORED_HEADERS.has(header) || headers.has(header)) return [];
   if (header === 'authorization' && (ignoreSecurity || !required)) return [];
-  if (header === 'authorization') throw new Inexpressible('holds credentials of the caller (see --ignore-security)');
+  if (header === 'authorization')
+    throw new Inexpressible(
+      'holds credentials of the caller: put Authorization under backend.headers of the configuration',
+    );
   const { enum: values, const: only } = isObject(schema) ? schema : {};
   const value = only ?? (Array.isArray(values) && values.length === 1 ? values[0] : undefined);
   if (required && typeof value === 'string' && /^[\x20-\x7e]{1,4096}$/.test(value) && /^[A-Za-z0-9-]{1,64}$/.test(name))
@@ -112,7 +116,8 @@ function headerOf(
     if (isPriced) return [];
     throw new Inexpressible('is sent with priced calls alone: give the operation a price (--price, x-price)');
   }
-  if (OFTEN_SENT.has(header)) throw new Inexpressible('is a header that is sent where the caller has it');
+  if (OFTEN_SENT.has(header))
+    throw new Inexpressible('is a header that is sent where the caller has it: make it optional');
   throw new Inexpressible(
     required ? `is a header: put ${name} under backend.headers of the configuration` : 'is a header',
   );
@@ -127,7 +132,8 @@ function inputOf(
   const fault = nameFault(name);
   if (fault !== undefined) throw new Inexpressible(fault);
   const [media, content] = Object.entries(isObject(value['content']) ? value['content'] : {})[0] ?? [];
-  if (media !== undefined && (where === 'path' || !isJson(media))) throw new Inexpressible(`is written as ${media}`);
+  if (media !== undefined && (where === 'path' || !isJson(media)))
+    throw new Inexpressible(`is written as ${media}: give it a schema in place of content`);
   const source = (isObject(content) ? content['schema'] : value['schema']) ?? true;
   const { schema, leftOut } = reader.read({ file, value: source });
   const style = media === undefined ? styleOf(where, value, schema) : 'json';
@@ -149,20 +155,20 @@ function styleOf(where: 'path' | 'query', parameter: JsonObject, schema: JsonObj
   const explode = parameter['explode'] ?? style === 'form';
   const written = `is written in the style ${String(style)}`;
   if (where === 'path') {
-    if (style !== 'simple') throw new Inexpressible(written);
+    if (style !== 'simple') throw new Inexpressible(`${written}: use simple`);
     if (mayBe(schema, 'array') || mayBe(schema, 'object'))
-      throw new Inexpressible('is a list or an object in the path');
+      throw new Inexpressible('is a list or an object in the path: give it type: string');
     return undefined;
   }
   if (style === 'deepObject') return mayBe(schema, 'array') || mayBe(schema, 'object') ? 'deepObject' : undefined;
-  if (mayBe(schema, 'object')) throw new Inexpressible(`${written}, an object`);
+  if (mayBe(schema, 'object')) throw new Inexpressible(`${written}, an object: use deepObject`);
   if (!mayBe(schema, 'array')) return undefined;
   if (itemsOf(schema).some((items) => mayBe(items, 'object') || mayBe(items, 'array')))
-    throw new Inexpressible(`${written}, a list of lists or objects`);
+    throw new Inexpressible(`${written}, a list of lists or objects: use content: application/json`);
   if (style === 'form') return explode === true ? undefined : 'comma';
   if (style === 'spaceDelimited') return explode === true ? undefined : 'space';
   if (style === 'pipeDelimited') return explode === true ? undefined : 'pipe';
-  throw new Inexpressible(written);
+  throw new Inexpressible(`${written}: use form`);
 }
 
 /** Whether a value of the schema may be of this type; one that says no type is read as a scalar. */

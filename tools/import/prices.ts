@@ -22,7 +22,7 @@ export function priceOf(own: Json | undefined, amount: string | undefined, curre
   const named = isObject(own) ? (own['currency'] ?? currency) : currency;
   const text = typeof given === 'number' ? String(given) : given;
   if (typeof text !== 'string' || typeof named !== 'string' || named === '' || named.length > 64)
-    throw new Inexpressible('has an x-price that is neither an amount such as "0.01" nor { amount, currency }');
+    throw new Inexpressible('has an x-price that is no price: write an amount such as "0.01", or { amount, currency }');
   const fault = amountFault(text);
   if (fault !== undefined) throw new Inexpressible(`has an x-price that is no price: ${fault}`);
   return fixed(text, named);

@@ -48,7 +48,7 @@ export function fileOf(reference: string, file: string): string | undefined {
 
 /** What a reference in `file` names. @throws Inexpressible for one that leads nowhere or outside */
 export function target(documents: Documents, reference: Json, file: string): Target {
-  if (typeof reference !== 'string') throw new Inexpressible('has a $ref that is no text');
+  if (typeof reference !== 'string') throw new Inexpressible('has a $ref that is no text: write "#/components/…"');
   const name = fileOf(reference, file);
   const document = name === undefined ? undefined : documents.files.get(name);
   if (name === undefined || document === undefined)
@@ -57,7 +57,8 @@ export function target(documents: Documents, reference: Json, file: string): Tar
     );
   const pointer = reference.split('#')[1] ?? '';
   const value = pointedAt(document, pointer);
-  if (value === undefined) throw new Inexpressible(`refers to ${quoted(reference)}, which is not there`);
+  if (value === undefined)
+    throw new Inexpressible(`refers to ${quoted(reference)}, which is not there: add it, or correct $ref`);
   return { file: name, value, key: `${name}#${pointer}` };
 }
 
@@ -65,11 +66,11 @@ export function target(documents: Documents, reference: Json, file: string): Tar
 export function resolved(documents: Documents, place: Place, what: string): Place & { readonly value: JsonObject } {
   let { file, value } = place;
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-    if (!isObject(value)) throw new Inexpressible(`has ${what} that is no object`);
+    if (!isObject(value)) throw new Inexpressible(`has ${what} that is no object: write one, or a $ref`);
     if (value['$ref'] === undefined) return { file, value };
     ({ file, value } = target(documents, value['$ref'], file));
   }
-  throw new Inexpressible(`has ${what} that refers to itself`);
+  throw new Inexpressible(`has ${what} that refers to itself: write it out in one place`);
 }
 
 function pointedAt(document: Json, pointer: string): Json | undefined {

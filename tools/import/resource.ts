@@ -75,7 +75,8 @@ export function resourceMaker(
   /** @throws Inexpressible with the reason to skip it */
   return function resourceOf(operation) {
     const { place, method } = operation;
-    if (!isMethod(method)) throw new Inexpressible(`has the method ${method}, which no resource has`);
+    if (!isMethod(method))
+      throw new Inexpressible(`has the method ${method}, which no resource has: use ${[...METHODS].join(', ')}`);
     if (!options.ignoreSecurity) checkSecurity(place.value['security'] ?? root['security'], isSent);
     const pricing = priceOf(place.value['x-price'], options.price, options.currency);
     const mimeType = answerOf(documents, operation);
@@ -127,7 +128,9 @@ function checkSecurity(security: Json | undefined, isSent: (scheme: string) => b
   const requirements = listed(security).filter((one) => isObject(one));
   if (requirements.length === 0 || requirements.some((one) => Object.keys(one).every(isSent))) return;
   const names = [...new Set(requirements.flatMap((one) => Object.keys(one)))];
-  throw new Inexpressible(`needs credentials of the caller (${names.slice(0, 4).join(', ')}; see --ignore-security)`);
+  throw new Inexpressible(
+    `needs credentials of the caller (${names.slice(0, 4).join(', ')}): put them under backend.headers of the configuration, and add --ignore-security`,
+  );
 }
 
 /** The media type of a successful answer; undefined for JSON. @throws Inexpressible without one */
@@ -140,8 +143,8 @@ function answerOf(documents: Documents, { place }: Operation): string | undefine
   if (good === undefined && statuses.length > 0)
     throw new Inexpressible(
       statuses.some((status) => status.startsWith('3'))
-        ? `answers with a redirect (${statuses.find((status) => status.startsWith('3'))}), which is not followed`
-        : 'names no answer of success',
+        ? `answers with a redirect (${statuses.find((status) => status.startsWith('3'))}), which is not followed: sell what it leads to`
+        : 'names no answer of success: add the response 200',
     );
   if (good === undefined) return undefined;
   try {
@@ -220,8 +223,9 @@ function freeName(name: string, taken: readonly string[]): string {
 function check(resource: ResourceDocument, compile: ReturnType<typeof createCompiler>): void {
   const { name, description, inputSchema, backend, pricing } = resource;
   if (hasPlaceholder({ ...resource, name: '', description: '' }))
-    throw new Inexpressible('has a text with ${, which a configuration replaces');
-  if (levelsOf(resource) > MAX_LEVELS) throw new Inexpressible(`is nested deeper than ${MAX_LEVELS} levels`);
+    throw new Inexpressible('has a text with ${, which a configuration replaces: write it otherwise');
+  if (levelsOf(resource) > MAX_LEVELS)
+    throw new Inexpressible(`is nested deeper than ${MAX_LEVELS} levels: leave out what agents do not need`);
   const bindings = backend.inputBindings;
   const [fault] = resourceFaults({
     ...{ id: '', name, description, inputSchema, outputSchema: undefined, mimeType: 'application/json' },
@@ -251,7 +255,8 @@ function check(resource: ResourceDocument, compile: ReturnType<typeof createComp
     throw new Inexpressible(`has ${inItsWords(fault.path, backend.path)}, which ${fault.message}`);
   const problems = new ProblemList();
   lowerHeaders(backend.headers ?? {}, 'backend.headers', problems);
-  if (!problems.sound('backend.headers')) throw new Inexpressible('needs a header that the gateway sets itself');
+  if (!problems.sound('backend.headers'))
+    throw new Inexpressible('needs a header that the gateway sets itself: leave it out');
   if (inputSchema === undefined) return;
   if (!mayFail(inputSchema)) return;
   try {

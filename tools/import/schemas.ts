@@ -82,12 +82,13 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       isBounded = true;
       throw new Inexpressible(
         depth > MAX_DEPTH
-          ? `is nested deeper than ${MAX_DEPTH} schemas`
-          : 'is one of many schemas that refer to each other',
+          ? `is nested deeper than ${MAX_DEPTH} schemas: only what is optional can be left out`
+          : 'is one of many schemas that refer to each other: leave out what agents do not need',
       );
     }
     if (value === true) return { schema: {}, leftOut: [], size: 1 };
-    if (!isObject(value)) throw new Inexpressible('has a schema that is no object');
+    if (!isObject(value))
+      throw new Inexpressible('has a schema that is no object: write one, such as { type: string }');
     const reference = value['$ref'];
     if (reference === undefined) return readObject(file, value, depth);
     const more = Object.keys(value).some((keyword) => !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'));
@@ -108,7 +109,8 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     const before = known.get(key);
     if (before !== undefined) return before;
     if (open.includes(key)) met.add(key);
-    if (open.filter((other) => other === key).length >= MAX_NESTED) throw new Inexpressible('is recursive');
+    if (open.filter((other) => other === key).length >= MAX_NESTED)
+      throw new Inexpressible('is recursive: only what is optional can be left out');
     open.push(key);
     try {
       const made = derived.length === 0 ? read(place, depth) : readChoice(place, derived, depth);
@@ -148,7 +150,10 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
     const inner = (value: Json, path: string, isBase = false): JsonObject => {
       const part = read({ file, value }, depth + 1, isBase);
       size += part.size;
-      if (size > MAX_SCHEMAS) throw new Inexpressible(`has more than ${MAX_SCHEMAS} schemas, references followed`);
+      if (size > MAX_SCHEMAS)
+        throw new Inexpressible(
+          `has more than ${MAX_SCHEMAS} schemas, references followed: leave out what agents do not need`,
+        );
       for (const { path: below, reason } of part.leftOut) leftOut.push({ path: joined(path, below), reason });
       return part.schema;
     };
@@ -172,7 +177,7 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           return [];
         }
       });
-      if (kept.length === 0) throw new Inexpressible(faults[0]?.reason ?? 'allows nothing');
+      if (kept.length === 0) throw new Inexpressible(faults[0]?.reason ?? 'allows nothing: list a schema there');
       leftOut.push(...faults);
       return kept;
     };
@@ -200,7 +205,7 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
           else if (isObject(value)) made[keyword] = inner(value, '*');
           break;
         case 'items':
-          if (Array.isArray(value)) throw new Inexpressible('has a list of schemas as items');
+          if (Array.isArray(value)) throw new Inexpressible('has a list of schemas as items: write prefixItems');
           if (value !== false) made[keyword] = inner(value, '[]');
           break;
         case 'allOf':
@@ -298,8 +303,9 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
 
 /** Why the gateway takes no input with a property of this name; undefined where it does. */
 export function nameFault(name: string): string | undefined {
-  if (RESERVED_NAMES.has(name) || FORBIDDEN_NAMES.has(name)) return `has the name ${name}, which no input may have`;
-  return textFault(name) === undefined ? undefined : 'has a name with control or invisible characters';
+  if (RESERVED_NAMES.has(name) || FORBIDDEN_NAMES.has(name))
+    return `has the name ${name}, which no input may have: rename it`;
+  return textFault(name) === undefined ? undefined : 'has a name with control or invisible characters: rename it';
 }
 
 /** The one branch of a schema that says nothing else: 3.0 describes references like that. */
@@ -355,7 +361,7 @@ function declareRequired(made: JsonObject, source: JsonObject): JsonObject {
     .filter((name) => !declared.has(name));
   if (missing.length === 0) return schema;
   if (source['additionalProperties'] === false)
-    throw new Inexpressible(`requires ${JSON.stringify(missing[0])}, which it does not allow`);
+    throw new Inexpressible(`requires ${JSON.stringify(missing[0])}, which it does not allow: add it to properties`);
   return { ...schema, properties: { ...read, ...Object.fromEntries(missing.map((name) => [name, {}])) } };
 }
 
@@ -382,7 +388,8 @@ function requiredNames({ required }: JsonObject): readonly string[] {
 }
 
 function listOf(value: Json, keyword: string): readonly Json[] {
-  if (!Array.isArray(value) || value.length === 0) throw new Inexpressible(`has an ${keyword} that is no list`);
+  if (!Array.isArray(value) || value.length === 0)
+    throw new Inexpressible(`has an ${keyword} that is no list: list schemas there`);
   return value as readonly Json[];
 }
 

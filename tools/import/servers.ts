@@ -16,7 +16,9 @@ export function serverPath(common: Json | undefined, own: Json | undefined): str
   if (own === undefined) return pathOf(usual);
   const url = urlOf(own);
   if (url.host !== usual.host && url.host !== new URL(RELATIVE).host)
-    throw new Inexpressible(`is served by another host, ${url.host}`);
+    throw new Inexpressible(
+      `is served by another host, ${url.host}: sell it with a gateway of its own, or name --base-path where your service has it too`,
+    );
   return pathOf(url);
 }
 
@@ -34,6 +36,6 @@ function urlOf(servers: Json | undefined): URL {
     return isObject(variable) && typeof variable['default'] === 'string' ? variable['default'] : 'x';
   });
   const url = URL.parse(text, RELATIVE);
-  if (url === null) throw new Inexpressible('has a server whose URL cannot be read');
+  if (url === null) throw new Inexpressible('has a server whose URL cannot be read: correct it, or name --base-path');
   return url;
 }

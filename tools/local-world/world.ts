@@ -97,6 +97,8 @@ export async function openLocalWorld(document: unknown, options: WorldOptions): 
 
   const chain = ends.adopt(await startChain(current.ports.rpc), ({ stop }) => stop());
   await chain.fundGas(TEST_BUYER.address);
+  // For the refunds that it sends.
+  await chain.fundGas(LOCAL_PAYEE);
   await chain.mint(TEST_BUYER.address, TEST_FUNDS_UNITS);
   if (options.dataDirectory !== undefined) await mkdir(options.dataDirectory, { recursive: true });
   await forgetPayments(current.databasePath);

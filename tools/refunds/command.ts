@@ -15,7 +15,7 @@ import { AmountError, formatAmount, parseAmount } from '../../src/payments/prici
 import { type Chain, createChain } from '../../src/payments/x402/chain/chain.ts';
 import { isTransactionHash } from '../../src/payments/x402/chain/chain-answers.ts';
 import type { Rpc } from '../../src/payments/x402/chain/rpc.ts';
-import { payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
+import { dueRecord, payRefund, type RefundOutcome } from '../../src/payments/x402/refund/pay.ts';
 import { recordRefund } from '../../src/payments/x402/refund/record.ts';
 import { createRefundSender } from '../../src/payments/x402/refund/sender.ts';
 import { whyElsewhere } from '../../src/payments/x402/wire/elsewhere.ts';
@@ -29,9 +29,18 @@ import { keySigner, programSigner, readKey } from './signer.ts';
 /** Keeps the process alive while it waits. */
 const TIME = { now: () => performance.now(), sleep: (ms: number) => delay(ms) };
 
+/** What `--now` does. */
+const NOW = 'also within the 24 hours: the buyer can no longer collect';
+
+interface RecordArgs {
+  readonly config?: string;
+  readonly now?: true;
+}
+
 interface PayArgs {
   readonly config?: string;
   readonly allDue?: true;
+  readonly now?: true;
   readonly keyFile?: string;
   readonly signer?: string;
   readonly gasKeyFile?: string;
@@ -51,6 +60,7 @@ run again, and by several at once. Without a key it prints the transfers to make
     .argument('[receipts...]')
     .option(...CONFIG_OPTION)
     .option('--all-due', 'every refund that is due')
+    .option('--now', NOW)
     .option('--key-file <file>', 'the private key of payTo, which signs')
     .option('--signer <command>', 'a program that signs instead: EIP-712 JSON on stdin, signature on stdout')
     .option('--gas-key-file <file>', 'the key that pays the gas; else that of payTo')
@@ -66,22 +76,23 @@ the payment, and for no other refund.`;
     .argument('<receipt>')
     .argument('<transaction>')
     .option(...CONFIG_OPTION)
-    .action((receipt: string, transaction: string, args: { readonly config?: string }) =>
-      takeDown(receipt, transaction, args),
-    );
+    .option('--now', NOW)
+    .action((receipt: string, transaction: string, args: RecordArgs) => takeDown(receipt, transaction, args));
   return command;
 }
 
 async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
   if ((args.allDue === true) === receipts.length > 0)
     throw new UsageError('name receipts, or all of them with --all-due');
+  if (args.allDue && args.now) throw new UsageError('--now takes receipts by their names, not --all-due');
   if (args.keyFile !== undefined && args.signer !== undefined)
     throw new UsageError('--key-file and --signer exclude each other');
   if (args.signer !== undefined && args.gasKeyFile === undefined)
     throw new UsageError('--signer signs no transaction: add --gas-key-file');
-  await withStore(args, async ({ store, x402, rpc, chain }) => {
+  await withStore(args, async (opened) => {
+    const { store, x402, rpc, chain } = opened;
     const open = await undelivered(store);
-    const owed = args.allDue ? dueAmong(open) : named(open, receipts);
+    const owed = args.allDue ? dueAmong(open) : named(open, receipts, args.now === true);
     // Decimals and sums are those of the one asset of the configuration.
     const chosen = owed.filter((refund) => {
       const why = whyElsewhere(refund, x402);
@@ -104,6 +115,8 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     const hasKey = args.keyFile !== undefined || args.signer !== undefined;
     if (args.dryRun || !hasKey) {
       for (const refund of due) {
+        const isConfirmed = confirmed.has(refund.receiptId);
+        if (refund.collectable && !args.dryRun && !(await collectingEnds(opened, refund, isConfirmed))) continue;
         print({ ...refund, units: String(unitsOf(refund, x402.assetDecimals)) });
         if (refund.signed !== undefined)
           note(`${refund.receiptId}: ${refund.signed} was signed for it and may be on its way; make no other transfer`);
@@ -119,7 +132,10 @@ async function pay(receipts: readonly string[], args: PayArgs): Promise<void> {
     const sender = createRefundSender(rpc, x402, gasKey);
     const parts = { ledger: store.ledger, chain, terms: x402, signer, sender, time: TIME };
     for (const refund of due) {
-      told(refund, await payRefund(parts, refund.payId, confirmed.has(refund.receiptId)));
+      told(
+        refund,
+        await payRefund(parts, refund.payId, { confirmed: confirmed.has(refund.receiptId), now: args.now === true }),
+      );
     }
   });
 }
@@ -152,14 +168,28 @@ function limitOf(option: string, text: string | undefined, decimals: number): bi
   }
 }
 
-async function takeDown(receipt: string, hash: string, args: { readonly config?: string }): Promise<void> {
+async function takeDown(receipt: string, hash: string, args: RecordArgs): Promise<void> {
   if (!isTransactionHash(hash)) throw new UsageError('the transaction must be a hash: 0x and 64 hex digits');
   await withStore(args, async ({ store, x402, rpc, chain }) => {
-    const [refund] = named(await undelivered(store), [receipt]);
+    const [refund] = named(await undelivered(store), [receipt], args.now === true);
     if (refund === undefined) return;
     const parts = { ledger: store.ledger, claims: store.secrets, chain, rpc, terms: x402, time: TIME };
-    told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase()));
+    told(refund, await recordRefund(parts, refund.payId, hash.toLowerCase(), args.now));
   });
+}
+
+/** Before a transfer is made by hand: its buyer must not collect meanwhile. */
+async function collectingEnds(
+  { store: { ledger }, x402: terms }: Opened,
+  { receiptId, payId }: DueRefund,
+  confirmed: boolean,
+): Promise<boolean> {
+  const record = await ledger.read(payId);
+  const due = record && (await dueRecord({ ledger, terms }, record, { confirmed, now: true }));
+  if (due?.kind === 'due')
+    note(`${receiptId}: its buyer can no longer collect; acg refunds record takes the transfer down`);
+  else left(receiptId, due?.why ?? 'its record is not in this store');
+  return due?.kind === 'due';
 }
 
 /** What both commands work with. */

@@ -22,6 +22,8 @@ export interface DueRefund {
   readonly asset: string;
   /** Of the EIP-3009 authorization that sends it back. */
   readonly nonce: string;
+  /** Its buyer can still collect. */
+  readonly collectable?: true;
   /** Its answer may have arrived. */
   readonly uncertain: boolean;
   /** The transaction that an earlier run signed for it. */
@@ -43,33 +45,38 @@ export async function undelivered({ receipts }: Pick<Store, 'receipts'>): Promis
 
 /** The oldest first. */
 export function dueAmong(receipts: readonly Receipt[]): readonly DueRefund[] {
-  return receipts.flatMap(dueRefund).reverse();
+  return receipts.flatMap((receipt) => dueRefund(receipt, false)).reverse();
 }
 
-/** @throws UsageError for a receipt that is not due, with the reason */
-export function named(receipts: readonly Receipt[], ids: readonly string[]): readonly DueRefund[] {
+/**
+ * @param now also those whose buyers can still collect
+ * @throws UsageError for a receipt that is not due, with the reason
+ */
+export function named(receipts: readonly Receipt[], ids: readonly string[], now: boolean): readonly DueRefund[] {
   return [...new Set(ids)].flatMap((id) => {
     const receipt = receipts.find((one) => one.id === id);
     if (receipt === undefined)
       throw new UsageError(`${id}: no undelivered receipt of this store; acg refunds list has those that are due`);
-    const due = dueRefund(receipt);
+    const due = dueRefund(receipt, now);
     if (due.length === 0) throw new UsageError(`${id}: ${whyNot(receipt)}`);
     return due;
   });
 }
 
-function dueRefund({ id, payment, metadata, refund }: Receipt): readonly DueRefund[] {
-  if (payment === undefined || metadata?.refundDue !== true) return [];
+function dueRefund({ id, payment, metadata = {}, refund }: Receipt, now: boolean): readonly DueRefund[] {
+  const collectable = payment?.status === 'settled' && metadata.refundDue !== true && refund === undefined;
+  if (payment === undefined || !(metadata.refundDue === true || (now && collectable))) return [];
   const { replayKey, payer, payee, amount, currency, network, asset } = payment;
   const terms = { payer, payee, amount, currency, network, asset };
+  const open = collectable ? { collectable } : {};
   const uncertain = metadata.deliveryUncertain === true;
   const signed = refund === undefined ? {} : { signed: refund.transaction };
-  return [{ receiptId: id, payId: replayKey, ...terms, nonce: refundNonce(replayKey), uncertain, ...signed }];
+  return [{ receiptId: id, payId: replayKey, ...terms, nonce: refundNonce(replayKey), ...open, uncertain, ...signed }];
 }
 
 function whyNot({ payment, refund }: Receipt): string {
   if (payment === undefined) return 'nothing was paid for it';
   if (refund?.status === 'refunded') return `it was sent back by ${refund.transaction}`;
   if (payment.status === 'unknown') return 'nothing shows whether it was paid; acg reconcile --decide';
-  return 'it is not due: its buyer can still collect';
+  return 'it is not due: its buyer can still collect, which --now ends';
 }

@@ -15,6 +15,8 @@ import { devWorlds } from './dev-world.ts';
 const needsNamespaces = {
   skip: spawnSync('unshare', ['-rm', 'true']).status === 0 ? false : 'this machine gives no mount namespace to a user',
 };
+/** Of an account of anvil, as the runbook has it. */
+const LOCAL_PAYEE_KEY = '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d';
 const REPORT = '/api/resources/market_report/invoke';
 
 describe('acg dev without a configuration', { timeout: 240_000 }, () => {
@@ -45,6 +47,16 @@ describe('acg dev without a configuration', { timeout: 240_000 }, () => {
     );
     // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal alone gets colours.
     assert.doesNotMatch(world.printed(), /\x1b/);
+
+    // The section of the runbook on refunds, with the resource that fails.
+    const acg = (words: string) => run(`${/npm run -s acg -- /.exec(pay ?? '')?.[0]}${words}`);
+    const failed = acg(`pay ${world.baseUrl}/api/resources/broken_report/invoke --wait 0 --yes`);
+    const receipt = /receipt_[\w-]+/.exec(failed.stderr)?.[0] ?? assert.fail(failed.stderr);
+    const key = join(mkdtempSync(join(worlds.folder, 'payee-')), 'payee.key');
+    writeFileSync(key, LOCAL_PAYEE_KEY);
+    const config = / --config (\S+)/.exec(printed)?.[1];
+    const refunded = acg(`refunds pay ${receipt} --now --yes --key-file ${key} --config ${config}`);
+    assert.equal(JSON.parse(refunded.stdout || '{}').receiptId, receipt, refunded.stderr);
 
     const processes = childrenOf(world.child);
     assert.ok(processes.some((pid) => commandOf(pid).some((word) => word.endsWith('anvil'))));

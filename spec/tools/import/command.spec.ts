@@ -66,19 +66,38 @@ interface Ran {
   readonly code: number;
   readonly out: string;
   readonly errors: string;
+  readonly questions: readonly string[];
 }
 
-async function run(args: Partial<ImportArguments>, terminal: { isTTY?: boolean; columns?: number } = {}): Promise<Ran> {
+interface Terminal {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  /** What a person types, question for question. */
+  readonly typed?: readonly string[];
+}
+
+/** Without a price everything is given away. */
+async function run(args: Partial<ImportArguments>, { typed, ...terminal }: Terminal = {}): Promise<Ran> {
   const out: string[] = [];
   const errors: string[] = [];
+  const questions: string[] = [];
+  const answers = [...(typed ?? [])];
+  const ask = async (question: string): Promise<string> => {
+    questions.push(question);
+    const answer = answers.shift();
+    assert.ok(answer !== undefined, question);
+    return answer;
+  };
   const code = await runImport(
-    { source: DOCUMENT, ...args },
+    { source: DOCUMENT, free: args.price === undefined, ...args },
     {
       stdout: { write: (text) => out.push(text) },
       stderr: { ...terminal, write: (text) => errors.push(text) },
+      ask: typed === undefined ? undefined : ask,
     },
   );
-  return { code, out: out.join(''), errors: errors.join('') };
+  assert.deepEqual(answers, []);
+  return { code, out: out.join(''), errors: errors.join(''), questions };
 }
 
 describe('acg import', () => {
@@ -105,6 +124,11 @@ paths:
       ...{ method: 'GET', path: '/v1/reports/{city}' },
       inputBindings: { query: ['days'], styles: { days: 'comma' } },
     });
+    assert.match(
+      errors,
+      /^id +method +path +price +channels\nreport +GET +\/v1\/reports\/\{city\} +0\.01 USDC +http$/m,
+    );
+    assert.match(errors, /^cities +GET +\/v1\/cities +free +http$/m);
     assert.match(errors, /^2 of 3 operations became resources$/m);
     assert.match(errors, /^POST \/upload +needs a body, which is multipart\/form-data/m);
     assert.match(errors, /^report: X-Trace +is a header$/m);
@@ -117,10 +141,20 @@ paths:
     assert.deepEqual([report.skipped.length, report.narrowed.length, report.notChosen], [1, 1, 0]);
   });
 
+  it('shows 200 resources at most', async () => {
+    const paths = Object.fromEntries(Array.from({ length: 203 }, (_, at) => [`/${at}`, { get: {} }]));
+    const { errors } = await run({ source: file(JSON.stringify({ openapi: '3.1.0', paths }), 'json') });
+    assert.match(errors, /^get_199 +GET +\/199 +free +http\n… and 3 more \(--json lists them all\)$/m);
+  });
+
   it('reports in the width of a terminal', async () => {
     const { errors } = await run({}, { isTTY: true, columns: 60 });
     for (const line of errors.split('\n')) assert.ok(line.length <= 60, line);
-    assert.match(errors, /…$/m);
+    // What to do stands at the end of a reason.
+    assert.match(
+      errors.replaceAll(/\s+/g, ' '),
+      /needs a body, which is multipart\/form-data: .* add one of them under content/,
+    );
   });
 
   it('takes a choice, a price and the ways in', async () => {
@@ -149,6 +183,7 @@ paths:
     ['a base path without a slash', { basePath: 'v1' }, /^--base-path must begin with \//],
     ['a base path with a parameter', { basePath: '/{v}' }, /^--base-path must begin with \//],
     ['an unknown tag', { tags: ['report'] }, /no tag "report"; did you mean reports\?/],
+    ['a price of what is free', { price: '1', free: true }, /^--price and --free exclude each other$/],
     ['two places to write to', { out: 'a', into: 'b' }, /^--out and --into exclude each other$/],
     ['a configuration that is not there', { into: join(folder, 'gone.yaml') }, /gone\.yaml cannot be read \(ENOENT\)/],
     ['a configuration that is none', { into: file('- a\n') }, /is no configuration: it is no mapping/],
@@ -162,7 +197,10 @@ describe('acg import --out', () => {
   for (const ending of ['yaml', 'json'])
     it(`writes ${ending}, and replaces a file only if forced`, async () => {
       const out = join(folder, `new.${ending}`);
-      assert.equal((await run({ out })).out, '');
+      assert.match(
+        (await run({ out })).out,
+        /^id +method +path +price +channels\nreport +GET[^\n]*\ncities +GET[^\n]*\n\n$/,
+      );
       assert.deepEqual(Object.keys(parse(read(out)).resources), ['report', 'cities']);
       assert.equal(read(out).startsWith('{'), ending === 'json');
       await assert.rejects(run({ out, tags: ['cities'] }), /exists; --force replaces it, --into adds to it/);
@@ -202,6 +240,60 @@ describe('acg import --into', () => {
       ],
     );
   });
+
+  it('sells where the file sells, unless another way is named', async () => {
+    const sold = async (more: string, args: Partial<ImportArguments> = {}) => {
+      const into = file(CONFIGURATION.replace('{ type: free } }', `{ type: free }${more} }`));
+      await run({ into, ...args });
+      return parse(read(into)).resources.cities.expose;
+    };
+    assert.deepEqual(await sold(', expose: [mcp]'), ['mcp']);
+    const other = 'other: { backend: { method: GET, path: /o }, pricing: free, expose: [a2a, http] }';
+    assert.deepEqual(await sold(`, expose: [http, mcp] }\n  ${other.slice(0, -2)}`), ['http', 'mcp', 'a2a']);
+    assert.equal(await sold(''), undefined);
+    assert.deepEqual(await sold(', expose: [mcp]', { expose: ['http'] }), ['http']);
+  });
+
+  it('asks a person what the operations without x-price cost', async () => {
+    const into = file(CONFIGURATION);
+    const typed = ['cheap', '0.05', 'n'];
+    const { questions } = await run({ into, free: false }, { typed });
+    assert.match(questions[0] ?? '', /^1 operation has no x-price\. Price of each in TUSD, or free: $/);
+    assert.match(questions[1] ?? '', /^the amount is not a decimal number/);
+    const { resources } = parse(read(into));
+    assert.deepEqual(resources.cities.pricing, { type: 'fixed', amount: '0.05', currency: 'TUSD' });
+    assert.equal(resources.report.pricing.amount, '0.01');
+    const given = file(CONFIGURATION);
+    await run({ into: given, free: false }, { typed: ['free', ''] });
+    assert.deepEqual(parse(read(given)).resources.cities.pricing, { type: 'free' });
+  });
+
+  it('gives nothing away unless that is said', async () => {
+    const into = file(CONFIGURATION);
+    for (const place of [{ into }, { out: join(folder, 'unsaid.yaml') }])
+      await assert.rejects(
+        run({ ...place, free: false }),
+        /^UsageError: 1 operation has no x-price: name its price with --price, or give it away with --free$/,
+      );
+    assert.equal(read(into), CONFIGURATION);
+    // Each has its own price here, and what is printed is read before it is used.
+    await run({ into, free: false, operations: ['report'] });
+    await run({ free: false });
+  });
+
+  for (const ending of ['yaml', 'json'])
+    it(`removes the resources of the file for a person who wants it (${ending})`, async () => {
+      const text = ending === 'json' ? JSON.stringify(parse(CONFIGURATION)) : CONFIGURATION;
+      const into = file(text, ending);
+      const { questions } = await run({ into }, { typed: ['y'] });
+      assert.deepEqual(questions, ['Remove greeting (the resources that the file has)? [y/N] ']);
+      assert.deepEqual(Object.keys(parse(read(into)).resources), ['report', 'cities']);
+      // One that is replaced is not asked for.
+      await run({ into, force: true }, { typed: [] });
+      const kept = file(text, ending);
+      await run({ into: kept }, { typed: [''] });
+      assert.deepEqual(Object.keys(parse(read(kept)).resources), ['greeting', 'report', 'cities']);
+    });
 
   it('adds to a configuration in JSON', async () => {
     const into = file(JSON.stringify(parse(CONFIGURATION)), 'json');

@@ -181,7 +181,7 @@ describe('what the gateway cannot enforce', () => {
   it('is left out of a choice that has other branches', () => {
     const { property, leftOut } = inputOf({ anyOf: [{ type: 'string' }, { type: 'file' }] });
     assert.deepEqual(property, { anyOf: [{ type: 'string' }] });
-    assert.deepEqual(leftOut, ['it.anyOf[1]: has the type "file"']);
+    assert.deepEqual(leftOut, ['it.anyOf[1]: has the type "file": use another, such as string']);
     assert.throws(() => inputOf({ anyOf: [{ type: 'file' }] }), /has the type "file"/);
   });
 
@@ -195,12 +195,12 @@ describe('what the gateway cannot enforce', () => {
     ],
   ] as const)
     it(`is not left out where more would fit without it: ${title}`, () =>
-      assert.throws(() => inputOf(schema), /has the type "file" \(in /));
+      assert.throws(() => inputOf(schema), /has the type "file": .* \(in /));
 
   it('closes a map', () => {
     const { property, leftOut } = inputOf({ type: 'object', additionalProperties: { type: 'file' } });
     assert.deepEqual(property, { type: 'object', additionalProperties: false });
-    assert.deepEqual(leftOut, ['it.*: has the type "file"']);
+    assert.deepEqual(leftOut, ['it.*: has the type "file": use another, such as string']);
   });
 
   for (const name of ['__proto__', 'constructor', 'prototype', '_payment', '_authorization', 'a\u202eb'])
@@ -264,7 +264,7 @@ describe('a reference', () => {
       ...leaf,
       properties: { name: { type: 'string' }, children: { type: 'array', items: leaf } },
     });
-    assert.deepEqual(leftOut, ['it.children.[].children: is recursive']);
+    assert.deepEqual(leftOut, ['it.children.[].children: is recursive: only what is optional can be left out']);
   });
 
   it('to a schema that requires itself keeps the operation out', () => {

@@ -160,9 +160,9 @@ describe('the request of an imported operation', () => {
       result.narrowed.map(({ path, reason }) => `${path}: ${reason}`),
       [
         'X-Trace: is a header',
-        'session: goes into the cookie',
-        'sort: is written in the style form, an object',
-        'id: has the name of a path parameter',
+        'session: goes into the cookie: declare it in: query',
+        'sort: is written in the style form, an object: use deepObject',
+        'id: has the name of a path parameter: rename one',
       ],
     );
   });
@@ -229,7 +229,11 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
     { get: { parameters: [query('a', { type: 'array', items: filter }, { required: true })] } },
     /a list of lists or objects/,
   ],
-  ['security', { get: { security: [{ key: [] }] } }, /needs credentials of the caller \(key; see --ignore-security\)/],
+  [
+    'security',
+    { get: { security: [{ key: [] }] } },
+    /needs credentials of the caller \(key\): put them under backend\.headers .* add --ignore-security$/,
+  ],
   [
     'multipart',
     { post: { requestBody: { content: { 'multipart/form-data': {} } } } },
@@ -268,7 +272,11 @@ const SKIPPED: readonly (readonly [string, object, RegExp])[] = [
     /must not use look-around/,
   ],
   ['a price that is none', { get: { 'x-price': 'cheap' } }, /an x-price that is no price/],
-  ['a price without an amount', { get: { 'x-price': { currency: 'EUR' } } }, /an x-price that is neither/],
+  [
+    'a price without an amount',
+    { get: { 'x-price': { currency: 'EUR' } } },
+    /an x-price that is no price: write an amount/,
+  ],
   ['a price below zero', { get: { 'x-price': -1 } }, /an x-price that is no price/],
   ['an operation that is no object', { get: [] }, /is no object/],
   ['a parameter that leads nowhere', { get: { parameters: [{ $ref: '#/gone' }] } }, /which is not there/],
@@ -391,6 +399,8 @@ describe('an operation is skipped with its reason', () => {
       assert.equal(result.skipped.length, 1);
       assert.match(result.skipped[0]?.reason ?? '', reason);
       assert.match(result.skipped[0]?.operation ?? '', /^[A-Z]+ \/x$/);
+      // What is wrong, then what to do.
+      assert.match(result.skipped[0]?.reason ?? '', /\w.*: \w/);
     });
 
   for (const [title, path, parameter, reason] of [

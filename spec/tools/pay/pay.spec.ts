@@ -142,19 +142,19 @@ describe('acg pay', () => {
       'a resource that there is not',
       () => [url, '--resource', 'none', '--yes'],
       1,
-      /not delivered: 404; nothing was paid/,
+      /not delivered, and nothing was paid: 404 No such resource/,
     ],
     [
       'a tool that there is not',
       () => [url, '--resource', 'none', '--yes', '--mcp'],
       1,
-      /not delivered: -32602 .*no such tool/,
+      /not delivered, and nothing was paid: -32602 .*no such tool/,
     ],
     [
       'a skill that there is not',
       () => [url, '--resource', 'none', '--yes', '--a2a'],
       1,
-      /not delivered: TASK_STATE_FAILED; nothing was paid/,
+      /not delivered, and nothing was paid: TASK_STATE_FAILED No such resource/,
     ],
     [
       'a server that there is not',
@@ -264,7 +264,7 @@ describe('acg pay', () => {
       const { code, output, errors } = await pay([invoke('flaky'), '{"failures":1000}', '--yes', '--wait', '0']);
       assert.equal(code, 1);
       assert.equal(JSON.parse(output.toString()).code, 'BACKEND_ERROR');
-      assert.match(errors, /\npaid 0\.001 TUSD\n.*\nnot delivered: 502\n$/s);
+      assert.match(errors, /\npaid 0\.001 TUSD\n.*\nnot delivered: 502 The backend answered 500\. [^\n]*\n$/s);
     });
     assert.equal(earned, 1_000n);
     assert.deepEqual(readdirSync(folder), files);

@@ -5,10 +5,16 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
-import { REFUND_LIFE_SECONDS } from '../../../src/payments/x402/refund/pay.ts';
+import { fencingToken, type PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { createChain } from '../../../src/payments/x402/chain/chain.ts';
+import { createRpc } from '../../../src/payments/x402/chain/rpc.ts';
+import { prepareKey } from '../../../src/payments/x402/evm/signing-key.ts';
+import { payRefund, REFUND_LIFE_SECONDS } from '../../../src/payments/x402/refund/pay.ts';
+import { createRefundSender } from '../../../src/payments/x402/refund/sender.ts';
 import { refundNonce } from '../../../src/payments/x402/refund/transfer.ts';
 import type { Receipt } from '../../../src/receipts/receipt.ts';
 import { TOKEN_ABI } from '../../../tools/local-world/contracts.ts';
+import { recordIn } from '../../payments/ledger/samples.ts';
 import { PRICE_UNITS } from '../../payments/x402/signing.ts';
 import { type Owed, openRefundShop, type RefundShop } from './shop.ts';
 
@@ -118,7 +124,7 @@ describe('acg refunds pay', () => {
     const refused = await withKey(open.receiptId);
     assert.deepEqual(
       [refused.code, refused.errors],
-      [64, `${open.receiptId}: it is not due: its buyer can still collect\n`],
+      [64, `${open.receiptId}: it is not due: its buyer can still collect, which --now ends\n`],
     );
     const left = await withKey('--all-due');
     assert.equal(left.code, 1);
@@ -160,6 +166,60 @@ describe('acg refunds pay', () => {
     assert.equal(printed(sent.lines).length, 1, sent.errors);
     assert.equal(await balanceOf(owed), PRICE_UNITS);
     await shop.forget(other, false);
+  });
+
+  it('sends back now what its buyer could still collect', async () => {
+    const [first, byHand] = [await shop.owe('undelivered'), await shop.owe('undelivered')];
+    const all = await withKey('--all-due', '--now');
+    assert.deepEqual([all.code, all.errors], [64, '--now takes receipts by their names, not --all-due\n']);
+    const dry = await pay(first.receiptId, '--now', '--dry-run');
+    assert.deepEqual([dry.code, printed(dry.lines)[0].collectable, await stateOf(first)], [0, true, 'undelivered']);
+    const { code, lines, errors } = await withKey(first.receiptId, '--now');
+    assert.deepEqual([code, printed(lines).length], [0, 1], errors);
+    assert.deepEqual([await balanceOf(first), await stateOf(first)], [PRICE_UNITS, 'refunded']);
+    // Without a key it ends the collecting before a transfer is made by hand.
+    const named = await pay(byHand.receiptId, '--now');
+    assert.deepEqual([named.code, printed(named.lines)[0].receiptId], [0, byHand.receiptId]);
+    assert.match(named.errors, /its buyer can no longer collect; acg refunds record takes the transfer down$/m);
+    assert.equal(await stateOf(byHand), 'refundDue');
+    await withKey('--all-due');
+  });
+
+  it('sends nothing back now while its buyer collects, nor when bytes left since it was read', async () => {
+    const owed = await shop.owe('undelivered');
+    await shop.withStore(async ({ ledger }) => {
+      const terms = (await ledger.read(owed.payId)) ?? assert.fail();
+      const collecting = recordIn(await ledger.reserve({ terms, owner: 'buyer', leaseMs: 60_000 }));
+      const refused = await withKey(owed.receiptId, '--now');
+      assert.deepEqual(
+        [refused.code, refused.errors],
+        [1, `${owed.receiptId}: a delivery to its buyer runs or has ended; run this again\n`],
+      );
+      await ledger.note({ ...fencingToken(collecting), leaseMs: 0 });
+      const key = await prepareKey(readFileSync(shop.keyFile, 'utf8').trim());
+      const rpc = createRpc(shop.chain.rpcUrl);
+      const { chainId, asset } = shop.terms;
+      const late: PaymentLedger['reserve'] = async (command) => {
+        const record = recordIn(await ledger.reserve({ terms, owner: 'late buyer', leaseMs: 60_000 }));
+        await ledger.note({ ...fencingToken(record), facts: { sending: 'begun' }, leaseMs: 0 });
+        return ledger.reserve(command);
+      };
+      const outcome = await payRefund(
+        {
+          ledger: { ...ledger, reserve: late },
+          chain: createChain(rpc),
+          terms: shop.terms,
+          signer: { address: shop.payee.address.toLowerCase(), sign: () => assert.fail('it is signed') },
+          sender: createRefundSender(rpc, { chainId, asset }, key),
+        },
+        owed.payId,
+        { confirmed: false, now: true },
+      );
+      await rpc.close();
+      assert.deepEqual([outcome.kind, await balanceOf(owed)], ['left', 0n]);
+      assert.match(JSON.stringify(outcome), /its answer may have arrived/);
+    });
+    await shop.forget(owed, false);
   });
 
   it('sends nothing for a payment that the chain does not show', async () => {
@@ -269,7 +329,19 @@ describe('acg refunds record', () => {
       shop.chain.token.address,
       encodeFunctionData({ abi: TOKEN_ABI, functionName: 'transfer', args: [payer as `0x${string}`, units] }),
     );
-  const record = ({ receiptId }: Owed, hash: string) => shop.acg('refunds', 'record', receiptId, hash);
+  const record = ({ receiptId }: Owed, hash: string, ...words: readonly string[]) =>
+    shop.acg('refunds', 'record', receiptId, hash, ...words);
+
+  it('takes down now what its buyer could still collect, and ends nothing for another transfer', async () => {
+    const owed = await shop.owe('undelivered');
+    const stateOf = () => shop.withStore(async ({ ledger }) => (await ledger.read(owed.payId))?.state);
+    const wrong = await record(owed, `0x${'98'.repeat(32)}`, '--now');
+    assert.deepEqual([wrong.code, await stateOf()], [1, 'undelivered']);
+    const hash = await byHand(owed.payer, PRICE_UNITS);
+    assert.match((await record(owed, hash)).errors, /its buyer can still collect, which --now ends$/m);
+    const { code, errors } = await record(owed, hash, '--now');
+    assert.deepEqual([code, await stateOf()], [0, 'refunded'], errors);
+  });
 
   it('takes down a transfer that was made by hand, and takes none twice', async () => {
     const owed = await shop.owe();

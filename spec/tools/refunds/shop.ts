@@ -155,6 +155,6 @@ async function leave({ ledger }: Store, as: 'refundDue' | 'undelivered', sold: S
   };
   await to('settling');
   await to('settled', { facts: { evidence: 'logs', transaction } });
-  await to('undelivered', sending === undefined ? {} : { facts: { sending } });
+  await to('undelivered', { leaseMs: 0, ...(sending === undefined ? {} : { facts: { sending } }) });
   if (as === 'refundDue') await to('refundDue', { leaseMs: 0 });
 }

@@ -123,6 +123,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   };
 }
 
+/** Takes a record over and moves it on. */
+type Taking = Pick<PaymentLedger, 'reserve' | 'note' | 'advance'>;
+
 type Lane = keyof typeof AT_ONCE;
 const LANES = Object.keys(AT_ONCE) as Lane[];
 
@@ -135,7 +138,7 @@ async function finish(parts: ReconcilerParts, record: PaymentRecord): Promise<vo
   const { ledger, settler, deliver, journalOf, isOurs = () => true } = parts;
   if (!isOurs(record)) return leaveToOthers(ledger, record, parts.warn);
   if (record.state === 'reserved') return forget(ledger, record);
-  if (owesRefund(record)) return refund(ledger, record);
+  if (owesRefund(record)) return void (await endCollecting(ledger, record));
   if (neverDecided(record)) return leaveToOperator(ledger, record, parts.warn);
   if (record.state === 'undelivered' && record.tries >= BACKGROUND_TRIES) return leaveToBuyer(ledger, record);
   const journal = journalOf(record);
@@ -204,9 +207,13 @@ async function leaveToBuyer(ledger: PaymentLedger, record: PaymentRecord): Promi
   if (held !== undefined) await wait(ledger, held);
 }
 
-async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<void> {
+/**
+ * Ends the time in which the buyer can collect: the payment is due for a refund. Undefined where an
+ * attempt works on the record, or where it is in another state by now.
+ */
+export async function endCollecting(ledger: Taking, record: PaymentRecord): Promise<PaymentRecord | undefined> {
   const held = await takeOver(ledger, record);
-  if (held === undefined) return;
+  if (held === undefined) return undefined;
   const at = new Date();
   const receipt = receiptOf(held, {
     settledAt: new Date(held.settledAt ?? at),
@@ -215,7 +222,8 @@ async function refund(ledger: PaymentLedger, record: PaymentRecord): Promise<voi
     delivery: undefined,
     refundDue: true,
   });
-  await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+  const ended = await ledger.advance({ ...fencingToken(held), to: 'refundDue', leaseMs: 0, receipt, events: [] });
+  return ended.kind === 'done' ? ended.record : undefined;
 }
 
 /** Not decided for a day after its authorization ended: no later question decides it. */
@@ -256,7 +264,7 @@ function owesRefund({ state, settledAt, dueAt, tries, keyDigest, tokenDigest }: 
  * meanwhile, or was lost and began anew as a reservation, is given back at once, so that its lease
  * delays no other attempt.
  */
-async function takeOver(ledger: PaymentLedger, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
+async function takeOver(ledger: Taking, terms: PaymentRecord): Promise<PaymentRecord | undefined> {
   const reservation = await ledger.reserve({
     terms,
     owner: randomUUID(),

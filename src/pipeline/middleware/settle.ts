@@ -269,9 +269,9 @@ const SPENT = {
     'This payment proof has bought its answer, which was delivered. To buy again, call without a proof and pay anew.',
   undelivered:
     'This payment was taken and its answer not delivered as a whole. The operation is not run again for it, because it cannot be repeated safely or was sent in part too often: the merchant refunds it.',
-  refundDue: 'This payment was taken and its answer not delivered in time; the merchant owes a refund.',
-  refunding: 'This payment was taken and its answer not delivered in time; the merchant is sending it back.',
-  refunded: 'This payment was taken, its answer not delivered in time, and the merchant has sent it back.',
+  refundDue: 'This payment was taken and its answer not delivered; the merchant owes a refund.',
+  refunding: 'This payment was taken and its answer not delivered; the merchant is sending it back.',
+  refunded: 'This payment was taken, its answer not delivered, and the merchant has sent it back.',
 } as const;
 
 const GUARDED =

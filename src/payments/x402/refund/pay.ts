@@ -7,6 +7,7 @@
 import { REAL_TIME, type Time } from '../../../time/time.ts';
 import { type Advance, fencingToken, type PaymentLedger, type PaymentRecord } from '../../ledger/ledger.ts';
 import { receiptOf } from '../../ledger/payment-receipt.ts';
+import { endCollecting } from '../../settlement/reconciler.ts';
 import { persist } from '../../settlement/retry-policy.ts';
 import type { Chain } from '../chain/chain.ts';
 import { nodeFailure, RpcRefusal } from '../chain/rpc.ts';
@@ -35,9 +36,19 @@ export interface PayeeSigner {
   sign(authorization: Eip3009Authorization): Promise<string>;
 }
 
+type RefundLedger = Pick<PaymentLedger, 'read' | 'reserve' | 'note' | 'advance'>;
+
+/** What an operator says of a refund. */
+interface RefundChoice {
+  /** The payer says that an answer which may have arrived did not. */
+  readonly confirmed: boolean;
+  /** The buyer need not collect any more, also within the window. */
+  readonly now: boolean;
+}
+
 /** What refunds are paid with. */
 export interface RefundParts {
-  readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
+  readonly ledger: RefundLedger;
   readonly chain: Chain;
   readonly terms: { readonly network: string; readonly asset: string };
   readonly signer: PayeeSigner;
@@ -55,10 +66,15 @@ export type RefundOutcome =
   | { readonly kind: 'left'; readonly why: string }
   | { readonly kind: 'pending'; readonly why: string };
 
-/** Why a record is not sent back; undefined where it is. `confirmed`: the payer has not got it. */
-export function whyNotDue(record: PaymentRecord, terms: RefundParts['terms'], confirmed: boolean): string | undefined {
+/** Why a record is not sent back; undefined where it is. */
+export function whyNotDue(
+  record: PaymentRecord,
+  terms: RefundParts['terms'],
+  { confirmed, now }: RefundChoice,
+): string | undefined {
   const { state, sending } = record;
-  if (state !== 'refundDue' && state !== 'refunding') return `it is ${state}, and only what is refundDue is sent back`;
+  const isDue = state === 'refundDue' || state === 'refunding' || (now && state === 'undelivered');
+  if (!isDue) return `it is ${state}, and only what is ${now ? 'undelivered or ' : ''}refundDue is sent back`;
   const elsewhere = whyElsewhere(record, terms);
   if (elsewhere !== undefined) return elsewhere;
   return sending === 'begun' && !confirmed
@@ -66,18 +82,32 @@ export function whyNotDue(record: PaymentRecord, terms: RefundParts['terms'], co
     : undefined;
 }
 
-/** @param confirmed the payer says that an answer which may have arrived did not */
-export async function payRefund(parts: RefundParts, payId: string, confirmed: boolean): Promise<RefundOutcome> {
+/** The record as its refund is due; of an undelivered one the collecting ends here. */
+export async function dueRecord(
+  { ledger, terms }: Pick<RefundParts, 'ledger' | 'terms'>,
+  record: PaymentRecord,
+  choice: RefundChoice,
+): Promise<{ readonly kind: 'due'; readonly record: PaymentRecord } | Extract<RefundOutcome, { why: string }>> {
+  const due = record.state === 'undelivered' ? await endCollecting(ledger, record) : record;
+  if (due === undefined) return { kind: 'pending', why: 'a delivery to its buyer runs or has ended; run this again' };
+  // Bytes of an answer may have left since it was read.
+  const why = whyNotDue(due, terms, choice);
+  return why === undefined ? { kind: 'due', record: due } : { kind: 'left', why };
+}
+
+export async function payRefund(parts: RefundParts, payId: string, choice: RefundChoice): Promise<RefundOutcome> {
   const { ledger, chain, terms, signer } = parts;
   const record = await ledger.read(payId);
   if (record === undefined) return { kind: 'left', why: 'its record is not in this store' };
   if (record.state === 'refunded') return refundedBefore(record);
-  const why = whyNotDue(record, terms, confirmed);
+  const why = whyNotDue(record, terms, choice);
   if (why !== undefined) return { kind: 'left', why };
   if (record.payee.toLowerCase() !== signer.address.toLowerCase())
     return { kind: 'left', why: `it was paid to ${record.payee}, and the key is of ${signer.address}` };
   const payment = await shownPayment(chain, record);
-  return payment.kind === 'paid' ? sent(parts, record) : payment;
+  if (payment.kind !== 'paid') return payment;
+  const due = await dueRecord(parts, record, choice);
+  return due.kind === 'due' ? sent(parts, due.record) : due;
 }
 
 /** The transaction that paid; nothing is sent back for what the chain does not show. */

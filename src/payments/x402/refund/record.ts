@@ -1,12 +1,13 @@
 /** Takes down a refund that was sent by hand, once the chain shows it. */
 
 import type { Time } from '../../../time/time.ts';
-import type { PaymentLedger, PaymentRecord } from '../../ledger/ledger.ts';
+import type { PaymentRecord } from '../../ledger/ledger.ts';
 import { clientOver, readHead, readReceipt } from '../chain/client.ts';
 import { plainTransfersTo } from '../chain/evidence.ts';
 import type { Rpc } from '../chain/rpc.ts';
 import {
   closeRefund,
+  dueRecord,
   REFUND_LIFE_SECONDS,
   type RefundOutcome,
   type RefundParts,
@@ -18,7 +19,7 @@ import { readRefund } from './transfer.ts';
 interface RecordParts extends Pick<RefundParts, 'chain'> {
   /** `confirmations`: blocks that must hold the transfer, its own included. */
   readonly terms: RefundParts['terms'] & { readonly confirmations: number };
-  readonly ledger: Pick<PaymentLedger, 'read' | 'advance'>;
+  readonly ledger: RefundParts['ledger'];
   /** Values of the store, of which the first under a name stands: the payment of a transfer. */
   readonly claims: { agree(transfer: string, payId: string): Promise<string> };
   readonly rpc: Rpc;
@@ -27,16 +28,21 @@ interface RecordParts extends Pick<RefundParts, 'chain'> {
 
 /**
  * @param transaction lower case 0x-hex
+ * @param now also where its buyer can still collect, which ends then
  * @throws when the node or the store does not answer
  */
-export async function recordRefund(parts: RecordParts, payId: string, transaction: string): Promise<RefundOutcome> {
+export async function recordRefund(
+  parts: RecordParts,
+  payId: string,
+  transaction: string,
+  now = false,
+): Promise<RefundOutcome> {
   const record = await parts.ledger.read(payId);
   if (record === undefined) return { kind: 'left', why: 'its record is not in this store' };
-  // The operator has sent it, whatever may have arrived.
-  const why = whyNotDue(record, parts.terms, true);
+  const why = whyNotDue(record, parts.terms, { ...SENT_BY_HAND, now });
   if (why !== undefined) return { kind: 'left', why };
   const shown = await readRefund(parts.chain, record);
-  if (shown.kind === 'paid') return closeRefund(parts, record, shown.transaction, { before: true });
+  if (shown.kind === 'paid') return close(parts, record, shown.transaction, { before: true });
   if (shown.kind === 'unknown') return { kind: 'pending', why: shown.cause };
   // What was signed may still be sent, and this transfer would be a second one.
   const until = record.changedAt + REFUND_LIFE_SECONDS * 1_000;
@@ -51,11 +57,24 @@ export async function recordRefund(parts: RecordParts, payId: string, transactio
   if (places === undefined) return { kind: 'pending', why: `${transaction} has too few blocks above it` };
   for (const place of places)
     if ((await parts.claims.agree(`refund ${transaction} ${place}`, payId)) === payId)
-      return closeRefund(parts, record, transaction, { before: false, unchanged: true });
+      return close(parts, record, transaction, { before: false, unchanged: true });
   return {
     kind: 'left',
     why: `${transaction} does not send ${record.amount} to ${record.payer} after it was paid, or for another refund`,
   };
+}
+
+/** The operator has sent it, whatever may have arrived. */
+const SENT_BY_HAND = { confirmed: true, now: true } as const;
+
+async function close(
+  parts: RecordParts,
+  record: PaymentRecord,
+  transaction: string,
+  how: Parameters<typeof closeRefund>[3],
+) {
+  const due = await dueRecord(parts, record, SENT_BY_HAND);
+  return due.kind === 'due' ? closeRefund(parts, due.record, transaction, how) : due;
 }
 
 /**
