@@ -73,7 +73,7 @@ function launcher([major, minor]: readonly [number, number], program: string): s
   return `#!/usr/bin/env node
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < ${major} || (major === ${major} && minor < ${minor})) {
-  process.stderr.write('agent-commerce-gateway needs Node ${major}.${minor} or newer, this is ' + process.versions.node + '\\n');
+  process.stderr.write('agent-commerce-gateway needs Node ${major}.${minor} or newer, this is ' + process.versions.node + '; npm install -g node@26 brings one\\n');
   process.exit(${WRONG_RUNTIME_EXIT_CODE});
 }
 // What this Node on this kind of processor made of all chunks in the build: nothing is written.

@@ -115,7 +115,11 @@ describe('the bundle', () => {
       const { code, err, out } = run(bundle, pretending(version));
       assert.equal(code, runs ? 0 : WRONG_RUNTIME_EXIT_CODE);
       assert.equal(out === '', !runs);
-      if (!runs) assert.equal(err, `agent-commerce-gateway needs Node 24.15 or newer, this is ${version}\n`);
+      if (!runs)
+        assert.equal(
+          err,
+          `agent-commerce-gateway needs Node 24.15 or newer, this is ${version}; npm install -g node@26 brings one\n`,
+        );
     });
   }
 

@@ -75,7 +75,7 @@ describe('acg init', () => {
       served = { '/': 'up', '/search?q=socks': 'found' };
       const sold = ['--sell', 'GET /search?q=socks', '--sell', '/nothing', '--price', '$0.02'];
       const { errors } = await init('--backend', service.url, '--out', 'sold.yaml', ...sold);
-      assert.equal(errors, 'GET /nothing of your service answers 404\n');
+      assert.equal(errors, 'GET /nothing of your service answers 404: buyers would pay for that; correct --sell\n');
       assert.deepEqual(pathsOf('sold.yaml'), ['GET /search', 'GET /nothing']);
       const [search] = parseConfig(written('sold.yaml'), {}).resources;
       assert.deepEqual(search?.inputSchema?.['properties'], {

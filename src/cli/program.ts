@@ -24,6 +24,7 @@ export interface CommandGroup {
 const DEFAULT_COMMAND = 'serve';
 /** Those that run until they are stopped, and end in order. */
 const RUNNING: ReadonlySet<string> = new Set([DEFAULT_COMMAND, 'dev', 'injector']);
+const SHORT: ReadonlySet<string> = new Set(['--help', '-h', 'help', '--version', '-V']);
 
 /**
  * Runs the command that `words` begin with. Its action sets `process.exitCode` where it ends with
@@ -32,6 +33,9 @@ const RUNNING: ReadonlySet<string> = new Set([DEFAULT_COMMAND, 'dev', 'injector'
  */
 export async function runProgram(words: readonly string[], groups: readonly CommandGroup[]): Promise<void> {
   const [first = DEFAULT_COMMAND, second] = words;
+  const isShort =
+    words.some((word) => SHORT.has(word)) || !RUNNING.has(first.startsWith('-') ? DEFAULT_COMMAND : first);
+  if (isShort) process.stdout.off('error', closedPipe).on('error', closedPipe);
   if (first === '--help' || first === '-h' || (first === 'help' && second === undefined)) {
     process.stdout.write(overview(groups));
     return;
@@ -43,14 +47,14 @@ export async function runProgram(words: readonly string[], groups: readonly Comm
   if (first === 'help') return runProgram([...words.slice(1), '--help'], groups);
   const isNamed = words.length > 0 && !first.startsWith('-');
   const command = commandOf(isNamed ? first : DEFAULT_COMMAND, groups);
-  if (!RUNNING.has(command.name)) process.stdout.off('error', closedPipe).on('error', closedPipe);
   await (await command.load()).parseAsync(isNamed ? words.slice(1) : words, { from: 'user' });
 }
 
 /** A reader that has enough, such as `head`, closes the pipe: that is no failure. */
-function closedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
+function closedPipe({ code, message }: NodeJS.ErrnoException): void {
+  if (code === 'EPIPE') process.exit();
+  process.stderr.write(`standard output cannot be written: ${message}\n`);
+  process.exit(1);
 }
 
 /** @throws UsageError */
@@ -77,8 +81,8 @@ function overview(groups: readonly CommandGroup[]): string {
 ${sections.join('\n\n')}
 
 acg <command> --help has the options of one and an example; acg --version.
-Without a command: ${DEFAULT_COMMAND}. The configuration is the file of --config, else of
-AGENT_COMMERCE_CONFIG, else config.yaml.
+The image runs ${DEFAULT_COMMAND} without a command. The configuration is the file of
+--config, else of AGENT_COMMERCE_CONFIG, else config.yaml.
 Exit codes: 0 done, 1 failed, 64 wrong usage, 66 a file cannot be read,
 69 a server does not answer, 78 the configuration is refused.
 `;

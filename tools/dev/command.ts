@@ -38,20 +38,19 @@ const MOVED_BY: MovedBy = {
 };
 
 export function devCommand(): Command {
-  const about = `Runs your configuration in a local world until Ctrl-C: a chain of its own with test money, a funded TEST buyer, the gateway before
-your service. What needs the real world (network, facilitator, store, public address) is replaced; the file is not changed. A change of it
-starts the gateway anew; one that is refused changes nothing. Without a configuration it sells what --sell names, else a sample.`;
+  const about = `Runs your configuration in a local world until Ctrl-C: a chain with test money, a TEST buyer, the gateway before your service. What
+needs the real world is replaced; a change of the file starts the gateway anew. Without a file it sells what --sell names, else a sample.`;
   const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('dev', about, 'acg dev --config config.yaml')
-    .option('-c, --config <file>', 'yours; else AGENT_COMMERCE_CONFIG, else config.yaml, else a sample')
-    .option('--backend <url>', 'your service, where there is no configuration')
-    .option('--sell <operation>', "of it, such as 'GET /search?q=socks', with an example; may be repeated", listed)
+    .option('-c, --config <file>', 'else AGENT_COMMERCE_CONFIG, config.yaml, a sample')
+    .option('--backend <url>', 'your service, where there is no file')
+    .option('--sell <operation>', "such as 'GET /search?q=socks'; may be repeated", listed)
     .option('--price <amount>', 'of each, or free', '0.01')
-    .option('--port <number>', 'of the gateway; else that of the configuration, else 8402', portNumber)
-    .option('--management-port <number>', 'of probes and metrics; else of the configuration, else 8403', portNumber)
-    .option('--rpc-port <number>', 'of the chain; else 8545', portNumber)
-    .option('--data <folder>', 'where the database stays; else it goes away with the world')
-    .option('--json', 'the log as the gateway writes it, and nothing else, on stdout')
+    .option('--port <number>', 'else of the configuration, else 8402', portNumber)
+    .option('--management-port <number>', 'else of the configuration, else 8403', portNumber)
+    .option('--rpc-port <number>', 'of the chain, else 8545', portNumber)
+    .option('--data <folder>', 'keeps the database; else it ends with the world')
+    .option('--json', 'the log as the gateway writes it, on stdout')
     .action((options: DevOptions) => runUntilStopped(() => open(options)));
 }
 

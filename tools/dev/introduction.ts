@@ -33,7 +33,7 @@ ${strong(`${config.merchant.name}, in a local world`)}
   Gateway        ${baseUrl}
   Console        ${baseUrl}/console   token ${adminToken}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
-  Configuration  ${source ?? `none; ${PROGRAM} init writes one`}
+  Configuration  ${source ?? `none is read; ${PROGRAM} init writes one`}
                  as it runs here: --config ${configPath}
   Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
   Buyer          ${TEST_BUYER.address}

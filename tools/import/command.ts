@@ -64,8 +64,8 @@ type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
 };
 
 export function importCommand(): Command {
-  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints them, or writes them; shows
-what is sold at which price, and on stderr what was skipped, and why. Ends with 1 when nothing became a resource.`;
+  const about = `Makes resources of an OpenAPI 3.0 or 3.1 document, a file or a URL: parameters and body become one input. Prints or writes them,
+with what is sold at which price, and what was skipped. Ends with 1 when nothing became a resource.`;
   const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
   return defineCommand('import', about, 'acg import openapi.yaml --tag reports --price 0.01 --into config.yaml')
     .argument('<source>')

@@ -1,6 +1,6 @@
 /** `acg init`: writes a first configuration, which a developer then makes his own. */
 
-import { existsSync, writeFileSync } from 'node:fs';
+import { accessSync, existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
@@ -9,6 +9,8 @@ import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { readHttpUrl } from '../../src/config/document/endpoints.ts';
+import type { JsonObject } from '../../src/json/types.ts';
+import { sampleInput } from '../dev/sample-input.ts';
 import { PROGRAM } from '../program-name.ts';
 import { findDocument, statusOf } from './look.ts';
 import { soldOperations } from './operation.ts';
@@ -34,11 +36,7 @@ export function initCommand(): Command {
   const about = `Writes a first configuration that sells what your service has: the GET operations of its OpenAPI document, else those of --sell. On
 a terminal it asks for what no option says. It never overwrites a file without --force.`;
   const listed = (one: string, before: readonly string[] = []): readonly string[] => [...before, one];
-  return defineCommand(
-    'init',
-    about,
-    'acg init --merchant "My shop" --backend http://127.0.0.1:3000 --sell "GET /search?q=socks"',
-  )
+  return defineCommand('init', about, 'acg init --backend http://127.0.0.1:3000 --sell "GET /search?q=socks"')
     .addOption(
       new Option('--network <name>', 'local: money of acg dev; base-sepolia: test money; base: real money').choices(
         INIT_NETWORKS,
@@ -58,6 +56,7 @@ a terminal it asks for what no option says. It never overwrites a file without -
 async function init(options: InitOptions): Promise<void> {
   const { out, force } = options;
   if (!force && existsSync(out)) throw thereAlready(out);
+  accessSync(dirname(out));
   const given = await answers(options);
   write(out, configText({ ...given, schema: options.schema ? `./${SCHEMA_FILE}` : SCHEMA_URL }), force);
   if (options.schema) write(join(dirname(out), SCHEMA_FILE), `${JSON.stringify(schema, null, 2)}\n`, force);
@@ -96,7 +95,7 @@ async function backendOf({ backend }: InitOptions, terminal: Interface | undefin
     const url = (backend ?? (await ask(terminal, 'URL of your service', usual))).replace(/\/+$/, '');
     const reading = readHttpUrl(url, true);
     if (reading.ok) return url;
-    const meant = `http://${url.replace(/^[a-z]+:\/+/i, '')}`;
+    const meant = `http://${url.replace(/^[a-z]+:?\/+/i, '')}`;
     const isMeant = readHttpUrl(meant, true).ok;
     const fault = `the URL of your service ${reading.message}${isMeant ? `; did you mean ${meant}?` : ''}`;
     if (backend !== undefined || terminal === undefined) throw new UsageError(fault);
@@ -133,6 +132,7 @@ async function resourcesOf(
     await check(sell);
     return named;
   }
+  if (isUp) note(`${backend} serves no OpenAPI document that can be sold from; --sell names operations.`);
   for (;;) {
     const texts = [await ask(terminal, 'Operation to sell, with an example', 'GET /')];
     const resources = soldOperations(texts, price);
@@ -150,7 +150,7 @@ async function faultsOf(backend: string, operations: readonly string[]): Promise
     .filter(({ status }) => status === undefined || status >= 400)
     .map(
       ({ target, status }) =>
-        `GET ${target} of your service ${status === undefined ? 'does not answer' : `answers ${status}`}`,
+        `GET ${target} of your service ${status === undefined ? 'does not answer' : `answers ${status}`}: buyers would pay for that; correct --sell`,
     );
 }
 
@@ -188,7 +188,8 @@ function thereAlready(file: string): Error {
 
 function nextSteps(out: string, { network, payTo, resources }: Omit<Answers, 'schema'>): string {
   const config = out === 'config.yaml' ? '' : ` --config ${out}`;
-  const [first = ''] = Object.keys(resources);
+  const [[first, resource] = ['', {}]] = Object.entries(resources);
+  const input = JSON.stringify(sampleInput((resource as { inputSchema?: JsonObject }).inputSchema));
   const variables = ['PUBLIC_URL', ...(payTo === undefined ? ['PAY_TO'] : [])].join(' and ');
   const before = {
     local: '',
@@ -197,5 +198,5 @@ function nextSteps(out: string, { network, payTo, resources }: Omit<Answers, 'sc
   }[network];
   return `${out} is written. Then, each in a terminal of its own:
   ${PROGRAM} dev${config}
-  ${PROGRAM} pay http://127.0.0.1:8402 --resource ${first}${before}`;
+  ${PROGRAM} pay http://127.0.0.1:8402 --resource ${first}${input === '{}' ? '' : ` '${input.replaceAll("'", `'\\''`)}'`}${before}`;
 }

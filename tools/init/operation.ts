@@ -39,6 +39,8 @@ function priceOf(price: string): string {
 function operationOf(text: string, pricing: string): { readonly id: string; readonly operation: SoldOperation } {
   const [, method = 'GET', path, query = ''] = OPERATION.exec(text.trim()) ?? [];
   if (path === undefined) throw new UsageError(`--sell must be an operation such as 'GET /search', not ${text}`);
+  const [, colon] = /\/:(\w+)/.exec(path) ?? [];
+  if (colon !== undefined) throw new UsageError(`--sell writes a parameter of the path as {${colon}}, not :${colon}`);
   const names = [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
   const properties = Object.fromEntries([
     ...names.map((name) => [name, { type: 'string', minLength: 1, maxLength: 64 }]),
@@ -50,7 +52,7 @@ function operationOf(text: string, pricing: string): { readonly id: string; read
   const inputSchema =
     Object.keys(properties).length === 0
       ? undefined
-      : { type: 'object', properties, ...(names.length === 0 ? {} : { required: names }) };
+      : { type: 'object', properties, required: Object.keys(properties) };
   const words = path.split('/').filter((segment) => segment !== '' && !segment.includes('{'));
   return {
     id: idOf(words.at(-1) ?? '') || 'home',

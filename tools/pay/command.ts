@@ -114,7 +114,11 @@ async function redeem(
     note(`transaction ${plain(settlement.transaction)}`);
     if (settlement.receiptId !== undefined) note(`receipt ${plain(settlement.receiptId)}`);
   } else note('the answer names no settlement');
-  if (!reply.ok) note(`not delivered: ${answerLine(reply)}`);
+  if (!reply.ok) {
+    note(`not delivered: ${answerLine(reply)}`);
+    // What was paid collects later, by the same payment alone.
+    if (!isOpen && settlement?.success === true) note(howToGoOn());
+  }
   print(reply, offer, options);
 }
 

@@ -32,7 +32,7 @@ export async function sendUntilAnswered(
     if (said === undefined) return { reply, why, isOpen: false };
     const wait = Math.max(said, least);
     if (Date.now() + wait > deadline) return { reply, why, isOpen: true };
-    note(`${why}: the same payment is sent again in ${Math.ceil(wait / 1_000)} s`);
+    note(`${why.replace(/\.$/, '')}: the same payment is sent again in ${Math.ceil(wait / 1_000)} s`);
     await delay(wait);
   }
 }
