@@ -217,8 +217,8 @@ export interface RelayOptions extends PaymentAnnotations {
    * been read to its end.
    */
   readonly statement?: () => string | undefined;
-  /** Called once, when the first byte is there; it leaves when this resolves. Never rejects. */
-  readonly sending?: () => Promise<void>;
+  /** Called once, when the first byte is there; true: it may leave. Never rejects. */
+  readonly sending?: () => Promise<boolean>;
 }
 
 /**

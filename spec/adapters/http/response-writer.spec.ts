@@ -63,13 +63,24 @@ describe('the relay of an answer whose caller left', () => {
 describe('the relay of an answer that waits for `sending`', () => {
   const waiting = async (body: PassThrough) => {
     const asked = Promise.withResolvers<void>();
-    const mark = Promise.withResolvers<void>();
+    const mark = Promise.withResolvers<boolean>();
     const call = await relaying(body, () => {
       asked.resolve();
       return mark.promise;
     });
     return { ...call, asked: asked.promise, mark };
   };
+
+  it('sends nothing where it resolves false, and ends the connection', async () => {
+    const body = new PassThrough();
+    const call = await waiting(body);
+    body.end('whole');
+    await call.asked;
+    call.mark.resolve(false);
+    assert.deepEqual(await call.relayed, { kind: 'client_gone', sent: { begun: false, bytes: 0, of: 5 } });
+    assert.equal(call.arrived(), '');
+    await call.stop();
+  });
 
   it('sends nothing before it, and afterwards every byte once', async () => {
     const body = new PassThrough();
@@ -79,7 +90,7 @@ describe('the relay of an answer that waits for `sending`', () => {
     body.write('second,');
     await rest();
     assert.equal(call.arrived(), '');
-    call.mark.resolve();
+    call.mark.resolve(true);
     body.end('last');
     assert.deepEqual(await call.relayed, { kind: 'finished' });
     await call.ended;
@@ -103,7 +114,7 @@ describe('the relay of an answer that waits for `sending`', () => {
       await call.asked;
       await rest();
       assert.equal(call.arrived(), '');
-      call.mark.resolve();
+      call.mark.resolve(true);
       assert.deepEqual(await call.relayed, { kind: 'finished' });
       await call.ended;
       assert.match(call.arrived(), /^HTTP\/1.1 200/);
@@ -115,7 +126,7 @@ describe('the relay of an answer that waits for `sending`', () => {
     const call = await waiting(body);
     body.write('first,');
     await call.asked;
-    call.mark.resolve();
+    call.mark.resolve(true);
     body.write('last');
     while (!call.arrived().includes('first,')) await once(call.socket, 'data');
     assert.equal(call.arrived().includes('last'), false);
@@ -134,7 +145,7 @@ describe('the relay of an answer that waits for `sending`', () => {
     body.write(Buffer.alloc(large, 'a'));
     body.end('last');
     await call.asked;
-    call.mark.resolve();
+    call.mark.resolve(true);
     while (!body.isPaused()) await rest();
     await rest();
     call.socket.destroy();
@@ -151,7 +162,7 @@ describe('the relay of an answer that waits for `sending`', () => {
     body.end('last');
     assert.deepEqual(await call.relayed, { kind: 'client_gone', sent: { begun: false, bytes: 0, of: 10 } });
     assert.equal(Buffer.concat(call.read).toString(), 'first,last');
-    call.mark.resolve();
+    call.mark.resolve(true);
     await call.stop();
   });
 });
@@ -209,9 +220,9 @@ describe('the relay of an answer that is there as a whole', () => {
     await stop();
   });
   it('sends nothing before `sending` resolves', async () => {
-    const mark = Promise.withResolvers<void>();
+    const mark = Promise.withResolvers<boolean>();
     const asked = Promise.withResolvers<void>();
-    const sending = (): Promise<void> => {
+    const sending = (): Promise<boolean> => {
       asked.resolve();
       return mark.promise;
     };
@@ -220,13 +231,13 @@ describe('the relay of an answer that is there as a whole', () => {
     await asked.promise;
     await rest();
     assert.equal(socket.bytesRead, 0);
-    mark.resolve();
+    mark.resolve(true);
     assert.match(String(await arrived), /hello$/);
     assert.deepEqual(await ends[0], { kind: 'finished' });
     await stop();
   });
   it('knows that the caller left while `sending` was under way', async () => {
-    const mark = Promise.withResolvers<void>();
+    const mark = Promise.withResolvers<boolean>();
     const asked = Promise.withResolvers<void>();
     const call = await answering([Buffer.from('hello')], {
       sending: () => {
@@ -235,7 +246,7 @@ describe('the relay of an answer that is there as a whole', () => {
       },
     });
     call.server.prependOnceListener('request', (_, response: http.ServerResponse) =>
-      response.once('close', mark.resolve),
+      response.once('close', () => mark.resolve(true)),
     );
     call.socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     await asked.promise;

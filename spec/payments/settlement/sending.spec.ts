@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PaymentLedger } from '../../../src/payments/ledger/ledger.ts';
+import { endCollecting } from '../../../src/payments/settlement/reconciler.ts';
 import type { Paid } from '../../../src/payments/settlement/settlement-request.ts';
 import { keptAnswer } from '../ledger/samples.ts';
 import { rest, virtualTime } from './virtual-time.ts';
@@ -73,6 +74,16 @@ describe('an answer that has begun to leave', () => {
     assert.equal((await record())?.sending, 'begun');
     await own.delivered(paid.record, facts(paid));
     assert.deepEqual(await uncertain(), [[true, undefined]]);
+  });
+
+  it('of an attempt that stood still while its payment was sent back does not leave', async () => {
+    const paid = await pay();
+    later(60_000);
+    await world.failDelivery(await pay());
+    const undelivered = await record();
+    assert.ok(undelivered !== undefined);
+    assert.equal((await endCollecting(world.ledger, undelivered))?.state, 'refundDue');
+    assert.equal(await recorder().sending(paid.record), false);
   });
 
   it('is marked within a tenth of a second of the return of a store that was away', async () => {

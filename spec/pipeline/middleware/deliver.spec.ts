@@ -28,7 +28,7 @@ async function delivered(
   const written: (DeliveryFacts & Partial<Undelivered>)[] = [];
   const receipts: unknown[] = [];
   const deliveries: DeliveryRecorder = {
-    sending: async () => undefined,
+    sending: async () => true,
     delivered: async (_record, facts) => void written.push(facts),
     undelivered: async (_record, facts) => void written.push(facts),
   };

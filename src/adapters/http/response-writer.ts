@@ -128,7 +128,7 @@ async function relayWhole(
   relaying: Relaying,
 ): Promise<Relayed> {
   const isHead = res.req.method === 'HEAD';
-  if (relaying.sending !== undefined && !isHead && !res.destroyed) await relaying.sending();
+  if (relaying.sending !== undefined && !isHead && !res.destroyed && !(await relaying.sending())) res.destroy();
   if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
   const head = headOf(relaying);
   const { trailer } = relaying;
@@ -212,7 +212,7 @@ type Sending = { -readonly [Name in keyof Sent]: Sent[Name] };
  * @returns stops it
  */
 function sendAfter(
-  sending: () => Promise<void>,
+  sending: () => Promise<boolean>,
   body: BackendAnswer['body'],
   res: Response,
   sent: Sending,
@@ -251,7 +251,7 @@ function sendAfter(
   const ask = async (): Promise<void> => {
     if (isAsked) return;
     isAsked = true;
-    await sending();
+    if (!(await sending())) res.destroy();
     release();
     if (res.destroyed) return;
     if (body.readableEnded) end();

@@ -25,7 +25,7 @@ export function sendRpcError(res: Response, status: number, id: RpcId | null, er
 
 /** Sends an answer once `sending` resolves; `finished`: the operating system has the last byte. */
 export async function sendRpcWatched(res: Response, text: string, sending?: RelayOptions['sending']): Promise<Relayed> {
-  if (sending !== undefined && !res.destroyed) await sending();
+  if (sending !== undefined && !res.destroyed && !(await sending())) res.destroy();
   if (res.destroyed) return { kind: 'client_gone', sent: NOTHING_SENT };
   sendRpc(res, 200, text);
   if (await isSent(res)) return { kind: 'finished' };

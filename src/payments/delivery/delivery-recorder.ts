@@ -46,6 +46,9 @@ const PAUSE_MS = 1_000;
 /** A client that polls tasks needs this long to ask for a lost answer, ms (contract 4.5). */
 const A2A_KEEP_MS = 10 * 60 * 1_000;
 
+/** States of a payment that can be collected no more. */
+const SENT_BACK: ReadonlySet<PaymentState> = new Set(['refundDue', 'refunding', 'refunded']);
+
 /** Between attempts at the mark that bytes leave, milliseconds. */
 const MARK_PAUSE_MS = 100;
 /**
@@ -64,9 +67,10 @@ export interface DeliveryRecorder {
   /**
    * Bytes of the answer are about to leave. Call it when the first byte is there, and send nothing
    * before it resolves. Then the store has the mark, which separates a death from here on from one
-   * before, or it was away for too long. Never rejects.
+   * before, or it was away for too long. False: the payment is sent back, and nothing may leave.
+   * Never rejects.
    */
-  sending(record: PaymentRecord): Promise<void>;
+  sending(record: PaymentRecord): Promise<boolean>;
   /** The answer was sent completely. */
   delivered(record: PaymentRecord, facts: DeliveryFacts): Promise<void>;
   /** Money moved and the buyer has nothing yet. Resolves when the proof may be brought again. */
@@ -200,13 +204,13 @@ export function createDeliveryRecorder(
         if (written.kind === 'done') {
           const own = begun.get(record);
           if (own !== undefined) begun.set(record, { ...own, record: written.record });
-          return;
+          return true;
         }
         if (written.kind === 'fenced' && lost < TAKEOVERS) {
           // Another attempt has the record, which would state nothing about the bytes that leave
           // here.
           const retaken = await retake(ledger, time, record);
-          if (retaken?.kind === 'over') return;
+          if (retaken?.kind === 'over') return !SENT_BACK.has(retaken.state);
           if (retaken !== undefined) {
             held = retaken.record;
             continue;
@@ -214,7 +218,7 @@ export function createDeliveryRecorder(
         }
         warn.unmarked({ payId: record.payId, err: causeOf(written) });
         if (written.kind === 'unwritten') void mark(record, held, LATE_MARK_MS);
-        return;
+        return true;
       }
     },
     delivered: (record, facts) => {

@@ -107,7 +107,7 @@ export function connectionWriter(
         connection.cut();
         return { kind: 'broken', error: read };
       }
-      await sending?.();
+      if (sending !== undefined && !(await sending())) connection.cut();
       return process.call<Relayed>('http.relay', () => {
         if (!connection.open) return { kind: 'client_gone' };
         onAnswer({ body: read, replayed });

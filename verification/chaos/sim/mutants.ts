@@ -124,7 +124,10 @@ export const MUTANTS: readonly Mutant[] = [
     responseWriter: (responseWriter) => ({
       ...responseWriter,
       relay(answer, options) {
-        const sending = async (): Promise<void> => void options.sending?.();
+        const sending = async (): Promise<boolean> => {
+          void options.sending?.();
+          return true;
+        };
         return responseWriter.relay(answer, { ...options, sending });
       },
     }),
