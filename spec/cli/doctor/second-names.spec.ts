@@ -136,6 +136,6 @@ describe('the check of second names', () => {
     written({});
     const tight = await acg(folder, ['validate', '--probe']);
     assert.equal(tight.code, 0);
-    assert.match(tight.lines.join('\n'), /^PASS backend: .*\n.*\nPASS second names: /m);
+    assert.match(tight.lines.join('\n'), /^PASS backend: .*\n.*\nPASS sold paths: .*\nPASS second names: /m);
   });
 });
