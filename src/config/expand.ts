@@ -1,6 +1,7 @@
 /** Puts environment variables and mounted files into the document, before it is validated. */
 
 import { memberPath, type ProblemList } from '../problems/problem.ts';
+import { isMapping } from './document/mapping.ts';
 import { type Member, pathTo, stepsTo } from './document/member.ts';
 import { type Environment, MAX_CONFIG_DEPTH, readBoundedFile } from './document/read.ts';
 import { typedText } from './typed-text.ts';
@@ -62,10 +63,6 @@ export function environmentOverrides(document: unknown, env: Environment, proble
 
 function dotted(path: readonly string[]): string {
   return path.reduce((parent, member) => memberPath(parent, member), '');
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 function has(value: unknown, path: readonly string[]): boolean {

@@ -3,11 +3,10 @@
 import { statSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { ProblemList } from '../problems/problem.ts';
+import { isMapping, type Mapping } from './document/mapping.ts';
 
 const PATH = 'storage.sqlite.path';
 const IN_MEMORY = ':memory:';
-
-type Section = Readonly<Record<string, unknown>>;
 
 /**
  * The document with the path of the database as an absolute one. What is no mapping or no text
@@ -15,9 +14,9 @@ type Section = Readonly<Record<string, unknown>>;
  * earlier releases looked for it, is refused: an empty one would take its place.
  */
 export function withAbsolutePaths(document: unknown, file: string, problems: ProblemList): unknown {
-  if (!isSection(document)) return document;
+  if (!isMapping(document)) return document;
   const { storage } = document;
-  if (!isSection(storage) || !isSection(storage['sqlite'])) return document;
+  if (!isMapping(storage) || !isMapping(storage['sqlite'])) return document;
   const { path } = storage['sqlite'];
   if (typeof path !== 'string' || path === '' || path === IN_MEMORY || isAbsolute(path)) return document;
   const absolute = resolve(dirname(file), path);
@@ -33,8 +32,4 @@ export function withAbsolutePaths(document: unknown, file: string, problems: Pro
 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-}
-
-function isSection(value: unknown): value is Section {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

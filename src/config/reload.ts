@@ -8,6 +8,7 @@ import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { memberPath } from '../problems/problem.ts';
 import { readRedisUrl } from '../store/redis/url.ts';
 import type { ConfigDocument } from './document/document.ts';
+import { isMapping } from './document/mapping.ts';
 
 /** Whether a changed key takes effect at a reload, or the gateway has to be started again. */
 type Change = 'reload' | 'restart';
@@ -184,10 +185,6 @@ interface SchemaNode {
 
 function defaultAt(steps: readonly string[]): unknown {
   return steps.reduce<SchemaNode | undefined>((node, step) => node?.properties?.[step], schema as SchemaNode)?.default;
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 function withoutRedisLogin(url: unknown): unknown {

@@ -4,27 +4,26 @@
  */
 
 import type { ProblemList } from '../problems/problem.ts';
+import { isMapping, type Mapping } from './document/mapping.ts';
 import { ONLY_CLIENT } from './sections/acp.ts';
-
-type Section = Readonly<Record<string, unknown>>;
 
 /**
  * The document with each pair of lines as the two tokens that the schema knows. Before validation:
  * what is no mapping or no text stays as it is, for the schema to refuse.
  */
 export function withBothLines(document: unknown, problems: ProblemList): unknown {
-  if (!isSection(document)) return document;
+  if (!isMapping(document)) return document;
   const { server, protocols } = document;
   return {
     ...document,
-    ...(isSection(server) ? { server: bothAdminTokens(server, problems) } : {}),
-    ...(isSection(protocols) && isSection(protocols['acp'])
+    ...(isMapping(server) ? { server: bothAdminTokens(server, problems) } : {}),
+    ...(isMapping(protocols) && isMapping(protocols['acp'])
       ? { protocols: { ...protocols, acp: bothClientTokens(protocols['acp']) } }
       : {}),
   };
 }
 
-function bothAdminTokens(server: Section, problems: ProblemList): Section {
+function bothAdminTokens(server: Mapping, problems: ProblemList): Mapping {
   const lines = linesOf(server['adminToken']);
   if (lines.length !== 2) return server;
   const [adminToken, adminTokenNext] = lines;
@@ -33,16 +32,16 @@ function bothAdminTokens(server: Section, problems: ProblemList): Section {
   return { ...server, adminToken, adminTokenNext };
 }
 
-function bothClientTokens(acp: Section): Section {
+function bothClientTokens(acp: Mapping): Mapping {
   const { auth } = acp;
-  if (!isSection(auth)) return acp;
+  if (!isMapping(auth)) return acp;
   const { token, ...rest } = auth;
   const lines = linesOf(token);
   if (lines.length === 2 && rest['clients'] === undefined)
     return { ...acp, auth: { ...rest, clients: [{ id: ONLY_CLIENT, tokens: lines }] } };
   if (!Array.isArray(rest['clients'])) return acp;
   const clients = rest['clients'].map((client: unknown) =>
-    isSection(client) && Array.isArray(client['tokens'])
+    isMapping(client) && Array.isArray(client['tokens'])
       ? { ...client, tokens: client['tokens'].flatMap(tokensOf) }
       : client,
   );
@@ -57,8 +56,4 @@ function tokensOf(token: unknown): readonly unknown[] {
 /** The lines of a text without the newline at its end; none for what is no text. */
 function linesOf(value: unknown): readonly string[] {
   return typeof value === 'string' ? value.replace(/\r?\n$/, '').split(/\r?\n/) : [];
-}
-
-function isSection(value: unknown): value is Section {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

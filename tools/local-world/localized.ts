@@ -1,5 +1,6 @@
 /** Makes any configuration one of the local world: local money, a store of its own, loopback. */
 
+import { isMapping, type Mapping } from '../../src/config/document/mapping.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { environmentOverrides, expand } from '../../src/config/expand.ts';
 import { ProblemList } from '../../src/problems/problem.ts';
@@ -20,8 +21,6 @@ const KEPT_OF_X402 = ['currency', 'maxTimeoutSeconds', 'keepAnswerSeconds', 'pay
 
 /** What prices with $ are in. */
 const DOLLAR = 'USDC';
-
-type Section = Readonly<Record<string, unknown>>;
 
 /** The parts of the world that a gateway is told of. */
 export interface LocalParts {
@@ -66,7 +65,7 @@ export function ownSettings(document: unknown, env: Environment): OwnSettings {
  * needs none of its own to be set. What is no mapping is left for validation to refuse.
  */
 export function localized(document: unknown, parts: LocalParts): unknown {
-  if (!isSection(document)) return document;
+  if (!isMapping(document)) return document;
   const { ports, adminToken, databasePath, sealingKey } = parts;
   const { adminTokenNext: _rotation, allowedHosts: _hosts, workers: _workers, ...server } = section(document['server']);
   const payments = localPayments(document, parts);
@@ -97,12 +96,12 @@ export function localUrl(port: number): string {
 }
 
 /** Undefined where nothing has a price. Prices stay in their currency. */
-function localPayments(document: Section, { chain, payTo }: LocalParts): Section | undefined {
+function localPayments(document: Mapping, { chain, payTo }: LocalParts): Mapping | undefined {
   const x402 = section(document['payments'])['x402'];
   const prices = Object.values(section(document['resources'])).map((resource) => section(resource)['pricing']);
   const priced = prices.find((pricing) => section(pricing)['type'] === 'fixed');
   const isInDollars = prices.some((pricing) => typeof pricing === 'string' && pricing !== 'free');
-  if (!isSection(x402) && priced === undefined && !isInDollars) return undefined;
+  if (!isMapping(x402) && priced === undefined && !isInDollars) return undefined;
   const { token } = chain;
   return {
     x402: {
@@ -120,15 +119,11 @@ function localPayments(document: Section, { chain, payTo }: LocalParts): Section
   };
 }
 
-function picked(value: unknown, names: readonly string[]): Section {
+function picked(value: unknown, names: readonly string[]): Mapping {
   return Object.fromEntries(Object.entries(section(value)).filter(([name]) => names.includes(name)));
 }
 
-function isSection(value: unknown): value is Section {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
-}
-
 /** Empty for what is no mapping. */
-function section(value: unknown): Section {
-  return isSection(value) ? value : {};
+function section(value: unknown): Mapping {
+  return isMapping(value) ? value : {};
 }

@@ -4,9 +4,8 @@ import schema from '../../../schemas/config.schema.json' with { type: 'json' };
 import { LOCAL_CHAIN_ID, LOCAL_RPC_PORT, LOCAL_TOKEN, TEST_BUYER } from '../../payments/pricing/local-chain.ts';
 import { KNOWN_NETWORKS, NETWORK_NAMES } from '../../payments/pricing/networks.ts';
 import { memberPath, type ProblemList } from '../../problems/problem.ts';
+import { isMapping, type Mapping } from '../document/mapping.ts';
 import { schemaAt } from '../document/schema-at.ts';
-
-type Section = Readonly<Record<string, unknown>>;
 
 /** What a section of `payments.x402` has once its network gave what it knows. */
 const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
@@ -29,7 +28,7 @@ const DOLLARS = /^\$(\d+(?:\.\d+)?)$/;
  * no text, for the schema to refuse; what does not follow from anything is a problem.
  */
 export function longForm(document: unknown, problems: ProblemList): unknown {
-  if (!isSection(document)) return document;
+  if (!isMapping(document)) return document;
   const merchant = merchantOf(document, problems);
   const payments = paymentsOf(document['payments'], problems);
   return {
@@ -37,7 +36,7 @@ export function longForm(document: unknown, problems: ProblemList): unknown {
     ...(merchant === undefined ? {} : { merchant }),
     ...storageOf(document['storage'], merchant?.['id']),
     ...(payments === undefined ? {} : { payments }),
-    ...(isSection(document['resources'])
+    ...(isMapping(document['resources'])
       ? { resources: resourcesOf(document['resources'], payments?.['x402'], problems) }
       : {}),
   };
@@ -54,10 +53,10 @@ export function idOf(name: string): string {
     .replaceAll(/^-+|-+$/g, '');
 }
 
-function merchantOf({ merchant, server }: Section, problems: ProblemList): Section | undefined {
-  if (!isSection(merchant)) return undefined;
+function merchantOf({ merchant, server }: Mapping, problems: ProblemList): Mapping | undefined {
+  if (!isMapping(merchant)) return undefined;
   const { name, id, publicBaseUrl } = merchant;
-  const port = isSection(server) && server['port'] !== undefined ? Number(server['port']) : USUAL_PORT;
+  const port = isMapping(server) && server['port'] !== undefined ? Number(server['port']) : USUAL_PORT;
   const derived = typeof name === 'string' ? idOf(name) : '';
   const isServed = port > 0 && port <= LAST_PORT;
   if (id === undefined && derived === '' && name !== undefined) missing('merchant', 'id', problems);
@@ -72,18 +71,18 @@ function merchantOf({ merchant, server }: Section, problems: ProblemList): Secti
 }
 
 /** SQLite beside the configuration. */
-function storageOf(storage: unknown, id: unknown): Section {
+function storageOf(storage: unknown, id: unknown): Mapping {
   return storage === undefined
     ? { storage: { sqlite: { path: `${typeof id === 'string' ? idOf(id) : 'gateway'}.db` } } }
     : {};
 }
 
-function paymentsOf(payments: unknown, problems: ProblemList): Section | undefined {
-  if (!isSection(payments) || !isSection(payments['x402'])) return undefined;
+function paymentsOf(payments: unknown, problems: ProblemList): Mapping | undefined {
+  if (!isMapping(payments) || !isMapping(payments['x402'])) return undefined;
   const { network: named, ...given } = payments['x402'];
   const network = typeof named === 'string' ? (NETWORK_NAMES.get(named) ?? named) : named;
   const facilitator = FACILITATORS.get(network);
-  const x402: Section = {
+  const x402: Mapping = {
     network,
     ...assetOf(network, given['asset']),
     ...(facilitator === undefined ? {} : { facilitator }),
@@ -96,7 +95,7 @@ function paymentsOf(payments: unknown, problems: ProblemList): Section | undefin
 }
 
 /** The node and the relayer of `acg dev`. */
-function localSettlement({ rpcUrls }: Section): Section {
+function localSettlement({ rpcUrls }: Mapping): Mapping {
   return {
     ...(rpcUrls === undefined ? { rpcUrl: `http://127.0.0.1:${LOCAL_RPC_PORT}` } : {}),
     facilitator: { mode: 'local', privateKey: TEST_BUYER.key },
@@ -104,7 +103,7 @@ function localSettlement({ rpcUrls }: Section): Section {
 }
 
 /** Refuses what no network gave. */
-function checkNeeded(x402: Section, problems: ProblemList): void {
+function checkNeeded(x402: Mapping, problems: ProblemList): void {
   const { network } = x402;
   const known = KNOWN_NETWORKS.get(String(network));
   const absent = NEEDED_OF_X402.filter((name) => x402[name] === undefined);
@@ -122,7 +121,7 @@ function checkNeeded(x402: Section, problems: ProblemList): void {
 }
 
 /** What the table of networks has of an asset; nothing where another one is sold for. */
-function assetOf(network: unknown, asset: unknown): Section {
+function assetOf(network: unknown, asset: unknown): Mapping {
   const token = network === LOCAL_NETWORK ? LOCAL_TOKEN : KNOWN_NETWORKS.get(String(network))?.usdc;
   if (token === undefined || (asset !== undefined && !isSame(asset, token.address))) return {};
   return {
@@ -138,10 +137,10 @@ function isSame(asset: unknown, address: string): boolean {
   return typeof asset === 'string' && asset.toLowerCase() === address.toLowerCase();
 }
 
-function resourcesOf(resources: Section, x402: unknown, problems: ProblemList): Section {
+function resourcesOf(resources: Mapping, x402: unknown, problems: ProblemList): Mapping {
   return Object.fromEntries(
     Object.entries(resources).map(([id, resource]) => {
-      if (!isSection(resource)) return [id, resource];
+      if (!isMapping(resource)) return [id, resource];
       const pricing = pricingOf(resource['pricing'], x402, `${memberPath('resources', id)}.pricing`, problems);
       return [id, { name: nameOf(id), ...resource, ...(pricing === undefined ? {} : { pricing }) }];
     }),
@@ -159,7 +158,7 @@ function pricingOf(pricing: unknown, x402: unknown, path: string, problems: Prob
   if (pricing === 'free') return { type: 'free' };
   const amount = typeof pricing === 'string' ? DOLLARS.exec(pricing)?.[1] : undefined;
   if (amount === undefined) return pricing;
-  const { network, asset, assetName, currency = assetName } = isSection(x402) ? x402 : {};
+  const { network, asset, assetName, currency = assetName } = isMapping(x402) ? x402 : {};
   if (asset !== undefined && !isDollar(network, asset))
     problems.add(
       path,
@@ -177,8 +176,4 @@ function isDollar(network: unknown, asset: unknown): boolean {
 function missing(section: string, name: string, problems: ProblemList): void {
   const wanted = schemaAt([...section.split('.'), name])?.description;
   problems.add(`${section}.${name}`, `is missing: ${wanted}`);
-}
-
-function isSection(value: unknown): value is Section {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
