@@ -66,9 +66,11 @@ describe('acg init', () => {
     ] as const)
       it(`sells the GET operations of ${title}, and names the others`, async () => {
         served = paths;
-        const { errors } = await init('--backend', service.url, '--out', 'found.yaml', '--force');
+        const { errors } = await init('--backend', service.url, '--price', '$0.02', '--out', 'found.yaml', '--force');
         assert.match(errors, /\.json: 1 operations with GET are sold \(list_socks\)\.\nIt has 1 others: /);
         assert.deepEqual(pathsOf('found.yaml'), ['GET /socks']);
+        const { pricing } = parseConfig(written('found.yaml'), {}).resources[0] ?? {};
+        assert.equal(pricing?.type === 'fixed' && pricing.amount, '0.02');
       });
 
     it('sells what --sell names, and says what answers 404', async () => {

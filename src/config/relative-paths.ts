@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import type { ProblemList } from '../problems/problem.ts';
-import { isMapping, type Mapping } from './document/mapping.ts';
+import { isMapping } from './document/mapping.ts';
 
 const PATH = 'storage.sqlite.path';
 const IN_MEMORY = ':memory:';

@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
 import { MAX_YAML_BYTES } from '../../src/config/document/parse.ts';
+import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { importOpenApi } from './import.ts';
 import { type Existing, existing, writeInto, writeNew, yamlSection } from './output.ts';
 import { amountFault } from './prices.ts';
@@ -55,7 +56,6 @@ interface Streams {
 type Ask = NonNullable<Streams['ask']>;
 
 const CHANNELS = ['http', 'mcp', 'a2a', 'origin'] as const;
-const USUAL_CURRENCY = 'USDC';
 
 /** The arguments as the command line names them. */
 type ImportOptions = Omit<ImportArguments, 'source' | 'tags' | 'operations'> & {
@@ -71,7 +71,7 @@ with what is sold at which price, and what was skipped. Ends with 1 when nothing
     .argument('<source>')
     .option('--price <amount>', 'of operations without x-price')
     .option('--free', 'operations without x-price are given away')
-    .option('--currency <code>', `else that of the configuration of --into, or ${USUAL_CURRENCY}`)
+    .option('--currency <code>', `else that of the configuration of --into, or ${DOLLAR}`)
     .option('--tag <name>', 'operations with this tag; may be repeated', listed)
     .option('--operation <id>', 'this operationId, or "GET /path"; may be repeated', listed)
     .option(
@@ -186,7 +186,7 @@ function resourceOptions(args: ImportArguments, before: Existing | undefined): R
   const isUsual = usual.length === 1 && usual[0] === 'http';
   return {
     ...{ price, basePath, expose: expose.length > 0 || isUsual ? channels : usual },
-    currency: args.currency ?? before?.currency ?? USUAL_CURRENCY,
+    currency: args.currency ?? before?.currency ?? DOLLAR,
     ignoreSecurity: args.ignoreSecurity ?? false,
     headers: before?.headers,
   };

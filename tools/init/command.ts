@@ -13,7 +13,7 @@ import type { JsonObject } from '../../src/json/types.ts';
 import { sampleInput } from '../dev/sample-input.ts';
 import { PROGRAM } from '../program-name.ts';
 import { findDocument, statusOf } from './look.ts';
-import { soldOperations } from './operation.ts';
+import { amountOf, soldOperations } from './operation.ts';
 import { type Answers, configText, INIT_NETWORKS, type InitNetwork } from './template.ts';
 
 const SCHEMA_FILE = 'acg-config.schema.json';
@@ -114,7 +114,7 @@ async function resourcesOf(
   const note = (text: string): void => void process.stderr.write(`${text}\n`);
   const isUp = (await statusOf(backend, '/')) !== undefined;
   if (!isUp) note(`${backend} does not answer: start your service, or correct the URL; what is sold is not checked.`);
-  const found = sell === undefined && isUp ? await findDocument(backend, price) : undefined;
+  const found = sell === undefined && isUp ? await findDocument(backend, amountOf(price)) : undefined;
   if (found !== undefined) {
     const names = Object.keys(found.resources);
     note(

@@ -2,8 +2,8 @@
 
 import { bodyText, httpGet } from '../../src/cli/http-get.ts';
 import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { importOpenApi } from '../import/import.ts';
-import { operationsOf } from '../import/operations.ts';
 import { readDocuments } from '../import/source.ts';
 
 /** Longest silence of a service, milliseconds. */
@@ -24,8 +24,8 @@ interface FoundDocument {
   readonly more: number;
 }
 
-/** Undefined where it serves no document that can be sold from. */
-export async function findDocument(backend: string, price: string): Promise<FoundDocument | undefined> {
+/** Undefined where it serves no document that can be sold from. `price`: undefined for free. */
+export async function findDocument(backend: string, price: string | undefined): Promise<FoundDocument | undefined> {
   for (const path of DOCUMENTS) {
     const found = await soldFrom(backend + path, price);
     if (found !== undefined) return found;
@@ -50,20 +50,18 @@ export async function statusOf(backend: string, target: string): Promise<number 
   }
 }
 
-async function soldFrom(url: string, price: string): Promise<FoundDocument | undefined> {
+async function soldFrom(url: string, price: string | undefined): Promise<FoundDocument | undefined> {
   try {
-    if ((await textAt(url)) === undefined) return undefined;
-    const documents = await readDocuments(url);
-    const { operations } = operationsOf(documents);
-    const labels = operations.filter(({ method }) => method.toUpperCase() === 'GET').map(({ label }) => label);
-    const { resources } = importOpenApi(documents, {
-      ...{ price, currency: 'USDC', basePath: undefined, ignoreSecurity: false, headers: undefined },
-      ...{ expose: ['http', 'mcp', 'a2a', 'origin'], choice: { tags: [], operations: labels } },
+    const { resources, skipped } = importOpenApi(await readDocuments(url), {
+      ...{ price, currency: DOLLAR, basePath: undefined, ignoreSecurity: false, headers: undefined },
+      ...{ expose: ['http', 'mcp', 'a2a', 'origin'], choice: { tags: [], operations: [] } },
     });
-    const sold = Object.entries(resources).slice(0, MOST_SOLD);
+    const all = Object.entries(resources);
+    const sold = all.filter(([, { backend }]) => backend.method === 'GET').slice(0, MOST_SOLD);
     if (sold.length === 0) return undefined;
-    return { url, resources: Object.fromEntries(sold), more: operations.length - sold.length };
+    return { url, resources: Object.fromEntries(sold), more: all.length + skipped.length - sold.length };
   } catch {
+    // There is none, or none that can be read.
     return undefined;
   }
 }

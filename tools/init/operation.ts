@@ -17,7 +17,8 @@ const OPERATION = /^(?:(GET|POST|PUT|PATCH|DELETE) )?(\/[^\s?#]*)(?:\?([^\s#]*))
 
 /** By id. Parameters of the query are examples of its input. @throws UsageError */
 export function soldOperations(texts: readonly string[], price: string): Readonly<Record<string, SoldOperation>> {
-  const pricing = priceOf(price);
+  const amount = amountOf(price);
+  const pricing = amount === undefined ? 'free' : `$${amount}`;
   const sold: Record<string, SoldOperation> = {};
   for (const text of texts) {
     const { id, operation } = operationOf(text, pricing);
@@ -28,12 +29,13 @@ export function soldOperations(texts: readonly string[], price: string): Readonl
   return sold;
 }
 
-/** `free`, or `0.01` with or without its `$`. */
-function priceOf(price: string): string {
+/** Of `free`, or of `0.01` with or without its `$`; undefined: free. @throws UsageError */
+export function amountOf(price: string): string | undefined {
+  if (price === 'free') return undefined;
   const amount = price.replace(/^\$/, '');
-  const fault = price === 'free' ? undefined : amountFault(amount);
+  const fault = amountFault(amount);
   if (fault !== undefined) throw new UsageError(`--price: ${fault}`);
-  return price === 'free' ? price : `$${amount}`;
+  return amount;
 }
 
 function operationOf(text: string, pricing: string): { readonly id: string; readonly operation: SoldOperation } {

@@ -3,6 +3,7 @@
 import { isMapping, type Mapping } from '../../src/config/document/mapping.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { environmentOverrides, expand } from '../../src/config/expand.ts';
+import { DOLLAR } from '../../src/config/sections/short-form.ts';
 import { ProblemList } from '../../src/problems/problem.ts';
 import type { Chain } from './chain.ts';
 import { LOCAL_CURRENCY } from './token.ts';
@@ -18,9 +19,6 @@ const REPLACED_VARIABLES = ['ADMIN_TOKEN', 'REDIS_URL', 'AGENT_COMMERCE_CONFIG']
 /** What of `storage` and `payments.x402` is the same on every network. */
 const KEPT_OF_STORAGE = ['eventsMaxLength', 'receiptsMaxLength', 'receiptsMaxAgeDays'] as const;
 const KEPT_OF_X402 = ['currency', 'maxTimeoutSeconds', 'keepAnswerSeconds', 'payToExclusive', 'onStoreLoss'] as const;
-
-/** What prices with $ are in. */
-const DOLLAR = 'USDC';
 
 /** The parts of the world that a gateway is told of. */
 export interface LocalParts {

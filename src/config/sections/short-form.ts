@@ -12,8 +12,8 @@ const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', '
 const USUAL_PORT = schema.properties.server.properties.port.default;
 const LAST_PORT = schema.properties.server.properties.port.maximum;
 const LOCAL_NETWORK = `eip155:${LOCAL_CHAIN_ID}`;
-/** What prices call the asset of a known network. */
-const CURRENCY = 'USDC';
+/** The currency that `$` stands for in prices. */
+export const DOLLAR = 'USDC';
 /** Facilitators without a login; on a mainnet the merchant chooses who moves the money. */
 const FACILITATORS: ReadonlyMap<unknown, object> = new Map([
   ['eip155:84532', { mode: 'remote', url: 'https://www.x402.org/facilitator' }],
@@ -129,7 +129,7 @@ function assetOf(network: unknown, asset: unknown): Mapping {
     assetName: token.name,
     assetVersion: token.version,
     assetDecimals: token.decimals,
-    ...(token.name === CURRENCY ? {} : { currency: CURRENCY }),
+    ...(token.name === DOLLAR ? {} : { currency: DOLLAR }),
   };
 }
 
@@ -164,7 +164,7 @@ function pricingOf(pricing: unknown, x402: unknown, path: string, problems: Prob
       path,
       `must be { type: fixed, amount: "${amount}", currency: … }: $ stands for USDC, and payments.x402.asset is another token`,
     );
-  return { type: 'fixed', amount, currency: currency ?? CURRENCY };
+  return { type: 'fixed', amount, currency: currency ?? DOLLAR };
 }
 
 /** On a chain for development every token is. */
