@@ -80,7 +80,7 @@ export interface PaymentDetails {
 /** The merchant's own words for a failed call. */
 export interface ToldByBackend {
   readonly status: number;
-  /** Those that answers relay, beside the ones of the body; absent where there is none. */
+  /** Headers that answers relay, without the ones of the body; absent where there is none. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: Json;
 }
@@ -93,7 +93,7 @@ export interface ErrorDetails {
   readonly reason?: string;
   /** The backend's HTTP status. */
   readonly status?: number;
-  /** What the backend says of its failure, in JSON of at most 4 KiB. */
+  /** The backend's own words for its failure, JSON of at most 4 KiB. */
   readonly backend?: ToldByBackend;
   readonly timeoutMs?: number;
   readonly maxBytes?: number;

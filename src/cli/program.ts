@@ -22,7 +22,7 @@ export interface CommandGroup {
 
 /** What runs where no command is named. */
 const DEFAULT_COMMAND = 'serve';
-/** Those that run until they are stopped, and end in order. */
+/** Commands that run until they are stopped, and end in order. */
 const RUNNING: ReadonlySet<string> = new Set([DEFAULT_COMMAND, 'dev', 'injector']);
 const SHORT: ReadonlySet<string> = new Set(['--help', '-h', 'help', '--version', '-V']);
 

@@ -52,7 +52,7 @@ async function validate(args: {
   if (args.probe === true) await probe(config, catalogue);
 }
 
-/** What an agent can buy, and where. */
+/** The price list: each resource with its price and channels. */
 function priceList({ resources, backend: { pathPrefix } }: GatewayConfig): readonly string[] {
   if (resources.length === 0) return [];
   return aligned([

@@ -7,7 +7,7 @@ import { memberPath, type ProblemList } from '../../problems/problem.ts';
 import { isMapping, type Mapping } from '../document/mapping.ts';
 import { schemaAt } from '../document/schema-at.ts';
 
-/** What a section of `payments.x402` has once its network gave what it knows. */
+/** Keys of `payments.x402` that a known network brings. */
 const NEEDED_OF_X402 = ['asset', 'assetName', 'assetVersion', 'assetDecimals', 'facilitator'] as const;
 const USUAL_PORT = schema.properties.server.properties.port.default;
 const LAST_PORT = schema.properties.server.properties.port.maximum;
@@ -109,7 +109,7 @@ function checkNeeded(x402: Mapping, problems: ProblemList): void {
   const absent = NEEDED_OF_X402.filter((name) => x402[name] === undefined);
   if (known === undefined && absent.includes('asset')) {
     const list = [...NETWORK_NAMES.keys()].join(', ');
-    // What is no name and no CAIP-2 id is told by the schema.
+    // The schema refuses a text that is neither a name nor a CAIP-2 id.
     if (typeof network === 'string' && network.includes(':'))
       problems.add(`${X402}.network`, `is unknown; known: ${list}; on another one name ${absent.join(', ')}`);
     for (const name of absent) problems.doubt(`${X402}.${name}`);
@@ -120,7 +120,7 @@ function checkNeeded(x402: Mapping, problems: ProblemList): void {
     else missing(X402, name, problems);
 }
 
-/** What the table of networks has of an asset; nothing where another one is sold for. */
+/** The asset of the network, with its names; empty where the document has another one. */
 function assetOf(network: unknown, asset: unknown): Mapping {
   const token = network === LOCAL_NETWORK ? LOCAL_TOKEN : KNOWN_NETWORKS.get(String(network))?.usdc;
   if (token === undefined || (asset !== undefined && !isSame(asset, token.address))) return {};
