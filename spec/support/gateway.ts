@@ -48,7 +48,10 @@ export interface TestGateway extends Omit<TestApps, 'agents' | 'management' | 'l
 
 export type TestGatewayParts = Omit<WorldParts, 'ports' | 'storage'> & {
   readonly storage?: WorldParts['storage'];
-  /** The event-loop lag that the load shedder sees; default: the real one. */
+  /**
+   * The event-loop lag that the load shedder sees; default: none. The buyers, the merchant and the
+   * node of a test keep the same loop busy, and calls that no rule refuses would get 503.
+   */
   readonly loop?: () => EventLoopLag;
   /** Probes of the merchant's container that the management app repeats. */
   readonly appProbes?: AppProbeSettings;
@@ -124,7 +127,7 @@ export async function openGateway(parts: TestGatewayParts): Promise<TestGateway>
 }
 
 async function openParts({
-  loop,
+  loop = () => ({ turnMs: 0, busy: 0 }),
   checkouts,
   appProbes = {},
   hooks = NO_HOOKS,
@@ -145,7 +148,7 @@ async function openParts({
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
   const gateway = await createGateway(
-    { config, store, rail, log, appProbes, ...(loop === undefined ? {} : { loop }) },
+    { config, store, rail, log, appProbes, loop },
     hooks,
   );
   return {
