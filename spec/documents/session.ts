@@ -11,7 +11,9 @@ import type { Ports } from './world.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What commands read. `deploy` is copied, because one of its scripts writes beside itself. */
-const LINKED = ['node_modules', 'package.json', 'schemas', 'spec', 'src', 'tools'];
+const LINKED = ['node_modules', 'package.json', 'schemas'];
+/** What they run. */
+const PROGRAMS = ['spec', 'src', 'tools'];
 /** Stands in the output before what a block prints; no command prints it. */
 const MARK = '\u001e';
 
@@ -43,6 +45,7 @@ export interface SessionEnd {
 /** Lays out the files of a checkout in an empty folder, its examples with `fill`. */
 export function layCheckout({ folder, fill }: Pick<Place, 'folder' | 'fill'>): void {
   for (const name of LINKED) symlinkSync(join(ROOT, name), join(folder, name));
+  for (const name of PROGRAMS) symlinkSync(programFile(name), join(folder, name));
   const secrets = /\/secrets\/(?:gateway|redis)$/;
   cpSync(join(ROOT, 'deploy'), join(folder, 'deploy'), { recursive: true, filter: (source) => !secrets.test(source) });
   for (const example of globSync('deploy/examples/**/config.yaml', { cwd: folder }))
