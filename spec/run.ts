@@ -24,7 +24,7 @@ import { type Result, Tally } from './tally.ts';
 
 /** One short run of each kind of `verification` that touches money. */
 const SHORT_RUNS: ReadonlySet<string> = new Set(
-  ['chaos/chaos', 'chaos/sim/seeds', 'chaos/steps/sqlite-local', 'refunds/refunds', 'signed/signed'].map(
+  ['chaos/chaos', 'chaos/sim/seeds', 'refunds/refunds', 'signed/signed'].map(
     (name) => `verification/${name}.spec.ts`,
   ),
 );

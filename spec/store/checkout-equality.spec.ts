@@ -19,7 +19,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 import { digestOf } from './checkout-samples.ts';
 import { type VirtualRedis, virtualRedis } from './virtual-redis.ts';
 
-const ROUNDS = 25;
+const ROUNDS = 15;
 /** Sequences of one round: keys and sessions of their own, one command of each in a step. */
 const SIDE_BY_SIDE = 40;
 /** A comparison of commands that are all refused, or never, would prove nothing. */

@@ -5,7 +5,7 @@ import type { MandateRegister, RegisterEpoch } from '../../src/mandates/register
 import { BORN_AGO_S, type DrawnClaim, drawnClaim, drawnClaims } from './claims.ts';
 import { type ThreeServers, threeServers } from './three.ts';
 
-const ROUNDS = 60;
+const ROUNDS = 25;
 /**
  * Families of ids that are asked for side by side, so that many sequences fit into one wait for the
  * clock.

@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/port/store.ts';
 import { SPAN } from './commands.ts';
 import { type ThreeServers, threeServers } from './three.ts';
 
-const ROUNDS = 80;
+const ROUNDS = 25;
 const ENOUGH = 3;
 
 const task = fc.constantFrom('a', 'b');

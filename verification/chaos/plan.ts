@@ -78,9 +78,9 @@ export function shortPlan(seed: number): Plan {
     pauseMs: [3_000, 6_000],
     redisKillEveryMs: [3_000, 6_000],
     seed,
-    calls: 360,
+    calls: 180,
     buyers: 14,
-    least: { gatewayKills: 15, redisKills: 5, powerCuts: 2, gatewayPauses: 2, redisPauses: 1, clockJumps: 4 },
+    least: { gatewayKills: 7, redisKills: 3, powerCuts: 1, gatewayPauses: 1, redisPauses: 1, clockJumps: 2 },
     disturbAtMostMs: 150_000,
     settleDownMs: 15_000,
   };

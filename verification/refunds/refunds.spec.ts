@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { runRefunds } from './run.ts';
 
 /** `node verification/refunds/main.ts` sends 500. */
-const REFUNDS = 40;
+const REFUNDS = 16;
 
 it('refunds under kills, two operators at once, restarts of the node and a lost store are sent once', async (t) => {
   const { violations, ...run } = await runRefunds(REFUNDS);

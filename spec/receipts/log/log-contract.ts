@@ -9,7 +9,7 @@ import { before, freshKey, KEY, type LogBed, MERCHANT, seal, verified } from './
 import { changesOf, grown, steps, tailCuts } from './tampering.ts';
 
 /** Random logs; of each, every single change. */
-const LOGS = 12;
+const LOGS = 5;
 /** How long a failure is made smaller, milliseconds. */
 const LONGEST_MS = 90_000;
 
@@ -58,7 +58,7 @@ export function logContract(name: string, openBed: () => Promise<LogBed>): void 
         { numRuns: LOGS, interruptAfterTimeLimit: LONGEST_MS, markInterruptAsFailure: false },
       );
       t.diagnostic(`${logs} logs, ${changes} changes, ${cuts} cuts`);
-      assert.ok(changes > 500);
+      assert.ok(changes > 100);
     });
 
     it('seals what each process wrote as a series of its own, in one chain', () =>

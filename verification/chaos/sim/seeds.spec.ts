@@ -4,7 +4,7 @@ import { unwatched } from '../../../spec/support/unwatched.ts';
 import { report, runSeed, shrink } from './seeds.ts';
 
 const elsewhere = unwatched<typeof import('./seeds.ts')>(new URL('./seeds.ts', import.meta.url));
-const RUNS = 1_200;
+const RUNS = 500;
 
 describe('copies of a paid call, with faults by seed', () => {
   it(`${RUNS} seeds: no buyer pays twice, no payment is lost, every law holds at every step`, async () => {
