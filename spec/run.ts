@@ -24,9 +24,7 @@ import { type Result, Tally } from './tally.ts';
 
 /** One short run of each kind of `verification` that touches money. */
 const SHORT_RUNS: ReadonlySet<string> = new Set(
-  ['chaos/chaos', 'chaos/sim/seeds', 'refunds/refunds', 'signed/signed'].map(
-    (name) => `verification/${name}.spec.ts`,
-  ),
+  ['chaos/chaos', 'chaos/sim/seeds', 'refunds/refunds', 'signed/signed'].map((name) => `verification/${name}.spec.ts`),
 );
 const { values, positionals: wanted } = parseArgs({
   options: { unit: { type: 'boolean' }, verification: { type: 'boolean' } },

@@ -147,10 +147,7 @@ async function openParts({
   const opened = await openStore(storeConfig(config), log);
   const store = checkouts === undefined ? opened : { ...opened, checkouts };
   const rail = config.x402 === undefined ? undefined : await createRail(config.x402, log);
-  const gateway = await createGateway(
-    { config, store, rail, log, appProbes, loop },
-    hooks,
-  );
+  const gateway = await createGateway({ config, store, rail, log, appProbes, loop }, hooks);
   return {
     ...gateway,
     ...{ log, config, store, logLines },
