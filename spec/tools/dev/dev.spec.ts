@@ -174,11 +174,14 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
   });
 
   it('one that is refused: every problem, before anything starts', async () => {
-    writeFileSync(file('wrong.yaml'), 'version: 1\nmerchant: { id: "no id" }\nresource: {}\n');
+    writeFileSync(
+      file('wrong.yaml'),
+      'version: 1\nmerchant: { id: "no id" }\nresource: {}\nserver: { allowedHosts: ["a b"] }\n',
+    );
     const { code, errors } = await worlds.acg(['dev', '--config', 'wrong.yaml']);
     assert.equal(code, 78);
-    for (const place of ['2:13 merchant.id', '3:1 resource', '1:1 backend'])
-      assert.match(errors, new RegExp(`^ +wrong\\.yaml:${place}: `, 'm'));
+    for (const place of ['2:13 merchant.id', '3:1 resource', '4:26 server.allowedHosts[0]', '1:1 backend'])
+      assert.ok(errors.includes(` wrong.yaml:${place}: `), errors);
     assert.match(errors, /^ +2 \| merchant: \{ id: "no id" \}$/m);
   });
 
@@ -252,6 +255,10 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
 
       await told('resources.berlin.pricing: ', () =>
         writeFileSync(file('mine.yaml'), moved(agents).replace('$0.01', 'much')),
+      );
+      assert.equal(await priceAt(agents), '0.02');
+      await told('server.allowedHosts[0]: ', () =>
+        writeFileSync(file('mine.yaml'), moved(agents).replace('\nserver: {', '\nserver: { allowedHosts: ["a b"],')),
       );
       assert.equal(await priceAt(agents), '0.02');
       await told(`Port ${new URL(taken.url).port} is taken.`, () =>
