@@ -39,6 +39,8 @@ export interface Challenge {
   /** Why the last proof was refused, by its machine token or in words. */
   readonly refusal: string | undefined;
   readonly needsMandate: boolean;
+  /** What the seller calls the token of its price; undefined where it does not say. */
+  readonly currency: string | undefined;
 }
 
 /** What an answer says of the payment. */
@@ -52,6 +54,12 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** Retry after this long where an answer names no time, milliseconds. */
 const USUAL_WAIT_MS = 1_000;
+/** The sentence of a 402 for people and models. */
+const PRICE_SENTENCE = /^Payment of \S+ (.{1,64}?) is required for /;
+/** Longest name of a currency in a configuration, characters. */
+const LONGEST_CURRENCY = 64;
+/** Longest text of a merchant's answer that is told, characters. */
+const MOST_TOLD = 240;
 /** Answers of a backend that pass: late, too early, too many. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
 
@@ -75,18 +83,20 @@ export function base64JsonOf(text: string): unknown {
 }
 
 /**
- * The challenge in a document, with what the gateway says beside it in `envelope`. Undefined where
- * nothing can be paid under version 2 of x402.
+ * The challenge in a document, with what the gateway says beside it in `envelope` and in `sentence`.
+ * Undefined where nothing can be paid under version 2 of x402.
  */
-export function challengeOf(document: unknown, envelope: unknown): Challenge | undefined {
+export function challengeOf(document: unknown, envelope: unknown, sentence = ''): Challenge | undefined {
   const { x402Version, accepts } = members(document);
   if (x402Version !== 2 || !Array.isArray(accepts) || accepts.length === 0) return undefined;
-  const { error, refusal, authorization } = members(envelope);
+  const { error, refusal, authorization, payment } = members(envelope);
+  const { currency = PRICE_SENTENCE.exec(sentence)?.[1] } = members(payment);
   const { reason, message } = members(refusal ?? error);
   return {
     document: document as PaymentRequired,
     refusal: typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined,
     needsMandate: members(authorization)['required'] !== undefined,
+    currency: typeof currency === 'string' && currency.length <= LONGEST_CURRENCY ? currency : undefined,
   };
 }
 
