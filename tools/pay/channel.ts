@@ -113,10 +113,28 @@ export function settlementOf(value: unknown): Settlement | undefined {
 /** What the gateway says of a failure, and what the merchant's backend answered. */
 export function whyOf(envelope: unknown): string | undefined {
   const { message, details } = members(envelope);
-  const { status } = members(details);
-  const answered = typeof status === 'number' ? [`The backend answered ${status}.`] : [];
-  const said = [...answered, ...(typeof message === 'string' ? [message] : [])].join(' ');
+  const { status, backend } = members(details);
+  const words = wordsOf(members(backend)['body']);
+  const said = [
+    ...(typeof status === 'number' ? [`The backend answered ${status}.`] : []),
+    ...(words === undefined ? [] : [`It says: ${words}.`]),
+    ...(typeof message === 'string' ? [message] : []),
+  ].join(' ');
   return said === '' ? undefined : said;
+}
+
+/** Members in which services write what is wrong, the plainest first. */
+const TELLING = ['message', 'detail', 'error_description', 'title', 'error'] as const;
+
+/** The sentence in a merchant's error, else its JSON, without the point at its end. */
+function wordsOf(body: unknown): string | undefined {
+  if (body === undefined || body === null) return undefined;
+  const told = TELLING.map((name) => members(body)[name]).find(
+    (value) => (typeof value === 'string' && value !== '') || Object.keys(members(value)).length > 0,
+  );
+  if (told !== undefined) return wordsOf(told);
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)}…` : text.replace(/\.$/, '');
 }
 
 /**
