@@ -19,7 +19,10 @@ const COPIED = [
   ...['schemas', 'docs', 'deploy'],
   ...['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'LICENSE', 'CHANGELOG.md'],
 ] as const;
-/** What only builds needs the sources, and the secrets that the development overlay generates are of this machine. */
+/**
+ * What only builds needs the sources, and the secrets that the development overlay generates are of
+ * this machine.
+ */
 const LEFT_OUT = /^deploy\/(?:bundle|package|Dockerfile|overlays\/dev\/secrets\/(?!generate\.sh))|\.ts$|\/\.gitignore$/;
 /** The optional packages that the commands of the package use: the local chain. */
 const LOCAL_CHAIN = /^@foundry-rs\/anvil-/;

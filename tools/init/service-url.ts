@@ -6,7 +6,9 @@ type ServiceUrl =
   | { readonly ok: true; readonly url: string }
   | { readonly ok: false; readonly fault: string; readonly meant: string | undefined };
 
-/** `url`: without slashes at its end. `meant`: the URL that a text which is none was to be; `fault` has it too. */
+/**
+ * `url`: without slashes at its end. `meant`: the URL that was probably meant; `fault` proposes it.
+ */
 export function readServiceUrl(text: string): ServiceUrl {
   const url = text.replace(/\/+$/, '');
   const reading = readHttpUrl(url, true);

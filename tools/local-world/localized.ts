@@ -64,8 +64,9 @@ export function ownSettings(document: unknown, env: Environment): OwnSettings {
 }
 
 /**
- * The mistakes of a document in what it says itself, also where the world replaces it: `acg serve`
- * refuses them. What is left out or not set is the world's to bring; `brought`: the document with it.
+ * The mistakes of a document in what it says itself, also where the world replaces it, as
+ * `acg serve` refuses them. What is left out or not set is the world's to bring; `brought`: the
+ * document with it.
  */
 export function ownMistakes(document: unknown, brought: unknown, env: Environment): readonly ConfigProblem[] {
   if (!isMapping(document)) return [];
@@ -103,7 +104,10 @@ function saidBy(value: unknown, env: Environment): unknown {
   return text === '' || unset.size > 0 ? undefined : text;
 }
 
-/** The paths of what a value says, as problems have them. A key that is not known says something by itself. */
+/**
+ * The paths of what a value says, as problems have them. A key that is not known says something by
+ * itself.
+ */
 function* saidPaths(
   value: unknown,
   env: Environment,

@@ -83,7 +83,7 @@ export function base64JsonOf(text: string): unknown {
 }
 
 /**
- * The challenge in a document, with what the gateway says beside it in `envelope` and in `sentence`.
+ * The challenge in a document, with what the gateway says beside it, in `envelope` and `sentence`.
  * Undefined where nothing can be paid under version 2 of x402.
  */
 export function challengeOf(document: unknown, envelope: unknown, sentence = ''): Challenge | undefined {

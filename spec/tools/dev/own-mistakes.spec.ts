@@ -18,7 +18,7 @@ const PARTS = {
   sealingKey: Buffer.alloc(32, 3).toString('base64'),
 };
 
-/** The paths of what is refused of a document before it is made local, and of what is refused then. */
+/** Paths that are refused of a document, `own`: as it stands; `later`: made local. */
 function refused(text: string, env: Env = {}) {
   const document = parseConfigText(text);
   const brought = localized(document, PARTS);
