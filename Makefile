@@ -101,7 +101,7 @@ build: $(INSTALLED) ## what the image carries: dist/, with dist/gateway.mjs to r
 	@rolldown --config rolldown.config.ts --logLevel warn
 	@node deploy/bundle/compile.ts dist
 
-package: $(INSTALLED) ## the npm package: dist/agent-commerce-gateway-<version>.tgz, with acg and the library
+package: $(INSTALLED) ## the npm package: dist/agent-commerce-gateway-<version>.tgz, with acg, the library and the documents
 	@node deploy/package/make.ts
 
 clean: ## remove what was built or downloaded, except node_modules

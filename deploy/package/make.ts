@@ -14,8 +14,16 @@ import { packageOptions } from '../bundle/options.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The entry of the library, as the compiler writes its types. */
 const LIBRARY_TYPES = 'src/library.d.ts';
-/** What is taken from the repository as it is. */
-const COPIED = ['schemas', 'README.md', 'LICENSE', 'CHANGELOG.md'] as const;
+/** What is taken from the repository as it is: the documents, and all that they link to. */
+const COPIED = [
+  ...['schemas', 'docs', 'deploy'],
+  ...['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'LICENSE', 'CHANGELOG.md'],
+] as const;
+/**
+ * What only builds needs the sources, and the secrets that the development overlay generates are of
+ * this machine.
+ */
+const LEFT_OUT = /^deploy\/(?:bundle|package|Dockerfile|overlays\/dev\/secrets\/(?!generate\.sh))|\.ts$|\/\.gitignore$/;
 /** The optional packages that the commands of the package use: the local chain. */
 const LOCAL_CHAIN = /^@foundry-rs\/anvil-/;
 /** `from './x.ts'` and `import('./x.ts')`. */
@@ -36,7 +44,8 @@ export async function writePackage(folder: string): Promise<void> {
   const bundle = await rolldown({ ...input, logLevel: 'warn' });
   await bundle.write(output);
   await bundle.close();
-  for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  const filter = (path: string): boolean => !LEFT_OUT.test(relative(ROOT, path));
+  for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter });
   writeTypes(join(folder, 'types'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 }

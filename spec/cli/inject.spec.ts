@@ -80,6 +80,28 @@ describe('acg inject', () => {
     assert.match(errors, /imag: is no option; did you mean image\?/);
   });
 
+  it('warns once of an image whose registry the nodes choose, and injects it all the same', async () => {
+    const where = await folder();
+    const injected = await acg(where, ['inject', '-f', PLAIN, '-f', SHOP]);
+    const warnings = (text: string) => text.split('\n').filter((line) => line.includes('names no registry'));
+    assert.deepEqual(warnings(injected.errors), [
+      'warning: image agent-commerce-gateway:1.0.0 names no registry: a node asks its own default one, usually Docker Hub, where the name ' +
+        'may belong to someone else; write image: registry.example.com/agent-commerce-gateway@sha256:… in the file of --options',
+    ]);
+    writeFileSync(join(where, 'rendered.yaml'), injected.lines.join('\n'));
+    const checked = await acg(where, ['inject', '--check', '-f', 'rendered.yaml']);
+    assert.deepEqual([checked.code, warnings(checked.errors).length], [0, 1]);
+    for (const [image, count] of [
+      ['shop/gateway:2.0', 1],
+      ['localhost/gateway', 0],
+      ['mirror:5000/gateway', 0],
+    ] as const) {
+      writeFileSync(join(where, 'options.yaml'), `image: ${image}\n`);
+      const { code, errors } = await acg(where, ['inject', '-f', PLAIN, '--options', 'options.yaml']);
+      assert.deepEqual([image, code, warnings(errors).length], [image, 0, count]);
+    }
+  });
+
   it('names kinds that it does not know, and injects them where it is told', async () => {
     const work = await folder();
     const rollout = readFileSync(SHOP, 'utf8')

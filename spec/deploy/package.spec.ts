@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ import type { ConfigError } from '../../src/problems/problem.ts';
 import { openStore } from '../../src/store/open.ts';
 import { type Chain, startChain } from '../../tools/local-world/chain.ts';
 import { blocksOf } from '../documents/blocks.ts';
+import { brokenLinks } from '../documents/links.ts';
 import { createBuyer } from '../support/buyer.ts';
 import { type ConfigObject, worldConfig } from '../support/config.ts';
 import { freePorts } from '../support/ports.ts';
@@ -69,7 +70,7 @@ describe('the package', () => {
     return { code: status, out: stdout, errors: stderr };
   }
 
-  it('holds the bundles, the schemas, types, README and licence, and no spec', () => {
+  it('holds the bundles, the schemas, types, documents, examples and licence, no spec and no secret', () => {
     const names = execFileSync('tar', ['tzf', archive], { encoding: 'utf8' }).trim().split('\n');
     for (const name of [
       'acg.mjs',
@@ -77,17 +78,27 @@ describe('the package', () => {
       'types/src/library.d.ts',
       'schemas/config.schema.json',
       'README.md',
+      'docs/pictures/pod.svg',
+      'deploy/examples/base.yaml',
       'LICENSE',
     ])
       assert.ok(names.includes(`package/${name}`), name);
     assert.deepEqual(
       names.filter(
         (name) =>
-          /spec|node_modules|\.map$/.test(name.replace('agent-commerce-gateway', '')) || /(?<!\.d)\.ts$/.test(name),
+          /\bspec\/|node_modules|\.map$/.test(name) ||
+          /(?<!\.d)\.ts$/.test(name) ||
+          /\/secrets\/(?!generate\.sh$)/.test(name),
       ),
       [],
     );
     assert.ok(statSync(archive).size < LARGEST, `${statSync(archive).size} bytes`);
+  });
+
+  it('holds whatever its documents link to', () => {
+    const documents = globSync(join(installed, '**/*.md'));
+    assert.ok(documents.length > 25, `${documents.length} documents`);
+    assert.deepEqual(brokenLinks(documents), []);
   });
 
   it('needs no other package', () => {

@@ -160,6 +160,9 @@ describe('acg init', () => {
   const REFUSALS: readonly (readonly [args: readonly string[], words: RegExp])[] = [
     [['--network', 'solana'], /Allowed choices are local, base-sepolia, base/],
     [['--backend', 'shop:3000'], /must be an absolute http.*; did you mean http:\/\/shop:3000\?/],
+    [['--backend', 'localhost/api'], /; did you mean http:\/\/localhost\/api\?/],
+    [['--backend', 'https:/shop.example/'], /; did you mean https:\/\/shop\.example\?/],
+    [['--backend', ':3000'], /; did you mean http:\/\/127\.0\.0\.1:3000\?/],
     [['--sell', 'search'], /--sell must be an operation such as 'GET \/search'/],
     [['--price', 'cheap'], /^--price: /],
     [['--backend', 'http://u:p@shop'], /must not have credentials/],

@@ -23,6 +23,8 @@ import { UsageError } from './exit-code.ts';
 import { defineCommand } from './program.ts';
 
 const POD_PATH = /^([A-Za-z][A-Za-z0-9]*)=([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)$/;
+/** The first component of an image's name, where it is a registry. */
+const REGISTRY = /^(?:localhost|[^/]*[.:][^/]*)\//;
 const MANIFEST_FILE = /\.(?:ya?ml|json)$/;
 
 interface InjectedPod {
@@ -134,6 +136,11 @@ function report(results: readonly Injected[], options: InjectionOptions): readon
       return [{ workload, pod: injection.pod, changed: injection.patch.map(({ path }) => path) }];
     }),
   );
+  if (!refused && injected.length > 0 && !REGISTRY.test(options.image))
+    say(
+      'warning',
+      `image ${options.image} names no registry: a node asks its own default one, usually Docker Hub, where the name may belong to someone else; write image: registry.example.com/agent-commerce-gateway@sha256:… in the file of --options`,
+    );
   if (!refused && injected.length === 0 && doubts.length === 0)
     say('warning', `no pod is labelled ${OPT_IN_LABEL}: ${OPT_IN_VALUE}; nothing was injected`);
   return refused ? undefined : injected;

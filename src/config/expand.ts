@@ -88,6 +88,8 @@ interface Expansion {
   /** Values that came whole out of a mounted file, where keys belong. */
   readonly fromFile: ReadonlySet<string>;
   readonly origins: Origins;
+  /** Values with a placeholder whose variable or file is not there. */
+  readonly unset: ReadonlySet<string>;
 }
 
 /**
@@ -99,12 +101,14 @@ interface Expansion {
 export function expand(document: unknown, env: Environment, settled: Origins, problems: ProblemList): Expansion {
   const fromFile = new Set<string>();
   const origins = new Map<string, string>();
+  const unset = new Set<string>();
   const insert = (value: string, at: Member | undefined): unknown => {
     const path = pathTo(at);
     if (settled.has(path)) return value;
     const { text, fault, isWhole, ...result } = expandText(value, env);
     if (fault !== undefined) problems.add(path, fault);
     if (result.fromFile) fromFile.add(path);
+    if (result.isUnset) unset.add(path);
     const origin = [...new Set(result.origins)].join(' and ');
     if (origin !== '') origins.set(path, origin);
     if (!isWhole || fault !== undefined) return text;
@@ -136,7 +140,7 @@ export function expand(document: unknown, env: Environment, settled: Origins, pr
     }
     return copy ?? value;
   };
-  return { value: walk(document, undefined, 0), fromFile, origins };
+  return { value: walk(document, undefined, 0), fromFile, origins, unset };
 }
 
 interface Expanded {
@@ -145,6 +149,8 @@ interface Expanded {
   readonly fromFile: boolean;
   /** Whether all of it came out of one placeholder. */
   readonly isWhole: boolean;
+  /** Whether the fault is that a variable or a file is not there. */
+  readonly isUnset: boolean;
   readonly origins: readonly string[];
   readonly fault?: string;
 }
@@ -156,8 +162,8 @@ function expandText(source: string, env: Environment): Expanded {
   let rest = source;
   let fromFile = false;
   let isWhole = false;
-  const ended = (fault?: string): Expanded => ({
-    ...{ text: text + rest, fromFile, isWhole, origins },
+  const ended = (fault?: string, isUnset = false): Expanded => ({
+    ...{ text: text + rest, fromFile, isWhole, isUnset, origins },
     ...(fault === undefined ? {} : { fault }),
   });
   for (;;) {
@@ -168,7 +174,7 @@ function expandText(source: string, env: Environment): Expanded {
     const body = rest.slice(start + 2, end);
     if (body.includes('${')) return ended('has a placeholder inside a placeholder, which is not supported');
     const found = resolve(body, env);
-    if (found.kind === 'fault') return ended(found.message);
+    if (found.kind === 'fault') return ended(found.message, found.isUnset);
     isWhole = end - start + 1 === source.length;
     fromFile = isWhole && found.fromFile;
     origins.push(found.origin);
@@ -189,14 +195,18 @@ function resolve(body: string, env: Environment): Exclude<EnvironmentText, { rea
   if (!NAME.test(name)) return fault(`has a malformed placeholder; use \${VAR}, \${VAR:-default} or \${file:/path}`);
   const found = environmentText(name, env);
   if (found.kind === 'fault' || (found.kind === 'set' && (found.text !== '' || split < 0))) return found;
-  if (split < 0) return fault(`needs the environment variable ${name} (or ${name}_FILE), which is not set`);
+  if (split < 0) return unset(`needs the environment variable ${name} (or ${name}_FILE), which is not set`);
   return { kind: 'set', text: body.slice(split + 2), fromFile: false, origin: `the default of ${name}` };
 }
 
 type EnvironmentText =
   | { readonly kind: 'unset' }
   | { readonly kind: 'set'; readonly text: string; readonly fromFile: boolean; readonly origin: string }
-  | { readonly kind: 'fault'; readonly message: string };
+  | { readonly kind: 'fault'; readonly message: string; readonly isUnset?: true };
+
+function unset(message: string) {
+  return { kind: 'fault', message, isUnset: true } as const;
+}
 
 /** A variable, or the file that the same name with `_FILE` names; both at once is a mistake. */
 function environmentText(name: string, env: Environment): EnvironmentText {
@@ -219,6 +229,6 @@ function readSecretFile(path: string): Exclude<EnvironmentText, { readonly kind:
     return { kind: 'set', text: text.replace(/\r?\n$/, ''), fromFile: true, origin: `the file ${path}` };
   } catch (error) {
     if (!(error instanceof SecretFileError)) throw error;
-    return { kind: 'fault', message: `needs a mounted file: ${error.message}` };
+    return unset(`needs a mounted file: ${error.message}`);
   }
 }

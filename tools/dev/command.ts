@@ -12,6 +12,7 @@ import { type ConfigSource, checkLoaded } from '../../src/config/load.ts';
 import { readSources } from '../../src/config/sources.ts';
 import { watchDirectories } from '../../src/config/watch.ts';
 import { soldOperations } from '../init/operation.ts';
+import { readServiceUrl } from '../init/service-url.ts';
 import type { MovedBy } from '../local-world/ports.ts';
 import { runUntilStopped } from '../local-world/session.ts';
 import { type LocalWorld, openLocalWorld } from '../local-world/world.ts';
@@ -85,7 +86,8 @@ async function open(options: DevOptions) {
     ({ stop }) => stop(),
   );
   const note = (text: string): void => void (isRaw ? process.stderr : process.stdout).write(`${text}\n`);
-  note(await introduction(world, { source: source && pathOf(source), colour }));
+  const file = pathOf(source ?? { env: process.env });
+  note(await introduction(world, { file: existsSync(file) ? file : undefined, isRead: source !== undefined, colour }));
   if (source !== undefined) ends.defer(follow(source, world, { note, colour }));
   const opened = ends.move();
   return { failed: world.failed, stop: () => opened.disposeAsync() };
@@ -131,10 +133,12 @@ function ofOperations({ backend, sell, price }: DevOptions): object | undefined 
   if (backend === undefined && sell === undefined) return undefined;
   if (backend === undefined || sell === undefined)
     throw new UsageError(`--backend and --sell belong together: --backend http://127.0.0.1:3000 --sell 'GET /search'`);
+  const service = readServiceUrl(backend);
+  if (!service.ok) throw new UsageError(service.fault);
   return {
     version: 1,
     merchant: { name: 'My shop' },
-    backend: { baseUrl: backend },
+    backend: { baseUrl: service.url },
     protocols: { mcp: { enabled: true }, a2a: { enabled: true } },
     resources: soldOperations(sell, price),
   };

@@ -14,26 +14,32 @@ import { sampleInput } from './sample-input.ts';
 /** How long a merchant that is there may take to accept a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** `source`: the file of the configuration; undefined for the sample. */
 interface Introduced {
-  readonly source: string | undefined;
+  /** Of a configuration; undefined: there is none. */
+  readonly file: string | undefined;
+  /** Whether it is what runs. */
+  readonly isRead: boolean;
   readonly colour: boolean;
 }
 
 /** Each command stands alone on its line, its texts in quotes, so that any shell takes a copy. */
-export async function introduction(world: LocalWorld, { source, colour }: Introduced): Promise<string> {
+export async function introduction(world: LocalWorld, { file, isRead, colour }: Introduced): Promise<string> {
   const { baseUrl, adminToken, config, configPath } = world.gateway();
   const { chain } = world;
   const isThere = await accepts(config.backend.origin);
   const warnings = isThere ? await soldPathWarnings(config) : [];
   const money = config.x402 === undefined ? 'nothing has a price' : `prices in ${currencyOf(config)}`;
+  const unread =
+    file === undefined
+      ? `none is read; ${PROGRAM} init writes one`
+      : `${file} is not read: --sell and --backend stand for it`;
   const strong = (text: string): string => (colour ? styleText('bold', text, { validateStream: false }) : text);
   return `
 ${strong(`${config.merchant.name}, in a local world`)}
   Gateway        ${baseUrl}
   Console        ${baseUrl}/console   token ${adminToken}
   Merchant       ${config.backend.origin}${isThere ? '' : '   does not answer yet: start it, calls are 503 until then'}
-  Configuration  ${source ?? `none is read; ${PROGRAM} init writes one`}
+  Configuration  ${isRead ? file : unread}
                  as it runs here: --config ${configPath}
   Chain          ${chain.rpcUrl}   chain ${chain.chainId}, token ${chain.token.address}, ${money}
   Buyer          ${TEST_BUYER.address}

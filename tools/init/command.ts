@@ -8,12 +8,12 @@ import release from '../../package.json' with { type: 'json' };
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { UsageError } from '../../src/cli/exit-code.ts';
 import { defineCommand } from '../../src/cli/program.ts';
-import { readHttpUrl } from '../../src/config/document/endpoints.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { sampleInput } from '../dev/sample-input.ts';
 import { PROGRAM } from '../program-name.ts';
 import { findDocument, statusOf } from './look.ts';
 import { amountOf, soldOperations } from './operation.ts';
+import { readServiceUrl } from './service-url.ts';
 import { type Answers, configText, INIT_NETWORKS, type InitNetwork } from './template.ts';
 
 const SCHEMA_FILE = 'acg-config.schema.json';
@@ -92,15 +92,11 @@ async function answers(options: InitOptions): Promise<Omit<Answers, 'schema'>> {
 async function backendOf({ backend }: InitOptions, terminal: Interface | undefined): Promise<string> {
   let usual = 'http://127.0.0.1:3000';
   for (;;) {
-    const url = (backend ?? (await ask(terminal, 'URL of your service', usual))).replace(/\/+$/, '');
-    const reading = readHttpUrl(url, true);
-    if (reading.ok) return url;
-    const meant = `http://${url.replace(/^[a-z]+:?\/+/i, '')}`;
-    const isMeant = readHttpUrl(meant, true).ok;
-    const fault = `the URL of your service ${reading.message}${isMeant ? `; did you mean ${meant}?` : ''}`;
-    if (backend !== undefined || terminal === undefined) throw new UsageError(fault);
-    process.stderr.write(`${fault}\n`);
-    if (isMeant) usual = meant;
+    const reading = readServiceUrl(backend ?? (await ask(terminal, 'URL of your service', usual)));
+    if (reading.ok) return reading.url;
+    if (backend !== undefined || terminal === undefined) throw new UsageError(reading.fault);
+    process.stderr.write(`${reading.fault}\n`);
+    usual = reading.meant ?? usual;
   }
 }
 

@@ -1,10 +1,13 @@
 /** Makes any configuration one of the local world: local money, a store of its own, loopback. */
 
 import { isMapping, type Mapping } from '../../src/config/document/mapping.ts';
+import { type Member, toldName } from '../../src/config/document/member.ts';
 import type { Environment } from '../../src/config/document/read.ts';
+import { schemaAt } from '../../src/config/document/schema-at.ts';
 import { environmentOverrides, expand } from '../../src/config/expand.ts';
+import { parseConfig } from '../../src/config/load.ts';
 import { DOLLAR } from '../../src/config/sections/short-form.ts';
-import { ProblemList } from '../../src/problems/problem.ts';
+import { ConfigError, type ConfigProblem, memberPath, ProblemList } from '../../src/problems/problem.ts';
 import type { Chain } from './chain.ts';
 import { LOCAL_CURRENCY } from './token.ts';
 
@@ -16,6 +19,7 @@ export const LOCAL_PAYEE = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8';
 
 /** Variables that would put something else in the place of what is made local. */
 const REPLACED_VARIABLES = ['ADMIN_TOKEN', 'REDIS_URL', 'AGENT_COMMERCE_CONFIG'] as const;
+const LAST_PORT = 65_535;
 /** What of `storage` and `payments.x402` is the same on every network. */
 const KEPT_OF_STORAGE = ['eventsMaxLength', 'receiptsMaxLength', 'receiptsMaxAgeDays'] as const;
 const KEPT_OF_X402 = ['currency', 'maxTimeoutSeconds', 'keepAnswerSeconds', 'payToExclusive', 'onStoreLoss'] as const;
@@ -39,23 +43,86 @@ interface OwnSettings {
   readonly payTo: string | undefined;
 }
 
-/** Reads them; a placeholder that is not set counts as nothing said. */
+/** Reads them. */
 export function ownSettings(document: unknown, env: Environment): OwnSettings {
-  const overridden = environmentOverrides(document, env, new ProblemList()).apply(document);
+  const overridden = withOverrides(document, env);
   const said = (...path: readonly string[]): string | undefined => {
-    const found = path.reduce<unknown>((value, name) => section(value)[name], overridden);
-    const problems = new ProblemList();
-    const { value } = expand(found, env, new Map(), problems);
-    const isSaid = problems.sound('') && (typeof value === 'string' || typeof value === 'number') && value !== '';
-    return isSaid ? String(value) : undefined;
+    const value = saidBy(
+      path.reduce<unknown>((outer, name) => section(outer)[name], overridden),
+      env,
+    );
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
   };
-  const port = (text: string | undefined) => (text !== undefined && /^\d{1,5}$/.test(text) ? Number(text) : undefined);
+  const port = (text: string | undefined) =>
+    text !== undefined && /^\d{1,5}$/.test(text) && Number(text) <= LAST_PORT ? Number(text) : undefined;
   return {
     port: port(said('server', 'port')),
     managementPort: port(said('management', 'port')),
     adminToken: said('server', 'adminToken'),
     payTo: said('payments', 'x402', 'payTo'),
   };
+}
+
+/**
+ * The mistakes of a document in what it says itself, also where the world replaces it, as
+ * `acg serve` refuses them. What is left out or not set is the world's to bring; `brought`: the
+ * document with it.
+ */
+export function ownMistakes(document: unknown, brought: unknown, env: Environment): readonly ConfigProblem[] {
+  if (!isMapping(document)) return [];
+  const { payments, storage } = section(brought);
+  const { sealing } = section(storage);
+  const whole = {
+    ...document,
+    payments: filled(document['payments'], section(payments)),
+    storage: filled(document['storage'], document['storage'] === undefined ? section(storage) : { sealing }),
+  };
+  const own = localEnvironment(env);
+  try {
+    parseConfig(JSON.stringify(whole), own);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const said = new Set(saidPaths(withOverrides(document, own), own));
+    return error.problems.filter(({ path }) => said.has(path));
+  }
+}
+
+/** What is no mapping stays, to be refused. */
+function filled(own: unknown, more: Mapping): unknown {
+  return own === undefined || isMapping(own) ? { ...more, ...own } : own;
+}
+
+function withOverrides(document: unknown, env: Environment): unknown {
+  return environmentOverrides(document, env, new ProblemList()).apply(document);
+}
+
+/** What a value says; undefined for none, an empty text, and a placeholder that is not set. */
+function saidBy(value: unknown, env: Environment): unknown {
+  if (typeof value !== 'string') return value ?? undefined;
+  const { value: text, unset } = expand(value, env, new Map(), new ProblemList());
+  return text === '' || unset.size > 0 ? undefined : text;
+}
+
+/**
+ * The paths of what a value says, as problems have them. A key that is not known says something by
+ * itself.
+ */
+function* saidPaths(
+  value: unknown,
+  env: Environment,
+  path = '',
+  steps: readonly Member['key'][] = [],
+): Iterable<string> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    const key = Array.isArray(value) ? Number(name) : name;
+    const at = (bare: boolean): string => memberPath(path, typeof key === 'number' ? key : toldName(key, bare));
+    const inside = [...steps, key];
+    if (schemaAt(inside) === undefined) yield* [at(true), at(false)];
+    else if (saidBy(member, env) !== undefined) yield at(false);
+    yield* saidPaths(member, env, at(false), inside);
+  }
 }
 
 /**

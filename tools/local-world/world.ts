@@ -11,7 +11,7 @@ import type { GatewayConfig } from '../../src/config/document/config.ts';
 import type { Environment } from '../../src/config/document/read.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { LOCAL_CHAIN_ID, LOCAL_TOKEN, TEST_BUYER } from '../../src/payments/pricing/local-chain.ts';
-import { ConfigError } from '../../src/problems/problem.ts';
+import { ConfigError, type ConfigProblem, checkAll } from '../../src/problems/problem.ts';
 import { type Chain, startChain } from './chain.ts';
 import {
   type GatewayProcess,
@@ -20,7 +20,15 @@ import {
   readLogLine,
   startGatewayProcess,
 } from './gateway-process.ts';
-import { LOCAL_PAYEE, type LocalParts, localEnvironment, localized, localUrl, ownSettings } from './localized.ts';
+import {
+  LOCAL_PAYEE,
+  type LocalParts,
+  localEnvironment,
+  localized,
+  localUrl,
+  ownMistakes,
+  ownSettings,
+} from './localized.ts';
 import { freePort, type MovedBy, requireFree, WORLD_PORTS, type WorldPorts } from './ports.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
@@ -186,7 +194,8 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
     databasePath ??= join(options.dataDirectory ?? directory, `world-${ports.agents}.db`);
     const payTo = own.payTo ?? LOCAL_PAYEE;
     const parts = { chain, ports, adminToken, payTo, databasePath, sealingKey: secrets.sealingKey };
-    const text = JSON.stringify(localized(document, parts), null, 2);
+    const local = localized(document, parts);
+    const text = JSON.stringify(local, null, 2);
     return {
       ports,
       adminToken,
@@ -194,20 +203,26 @@ async function planner(options: WorldOptions, env: Environment, directory: strin
       text,
       baseUrl: localUrl(ports.agents),
       managementUrl: localUrl(ports.management),
-      config: accepted(text, env),
+      config: accepted(text, env, ownMistakes(document, local, options.env)),
     };
   };
 }
 
 /**
+ * `mistakes`: of the document that the text is made from.
  * @throws ConfigError without places: they are of a text that this world makes, and no user sees
  */
-function accepted(text: string, env: Environment): GatewayConfig {
+function accepted(text: string, env: Environment, mistakes: readonly ConfigProblem[]): GatewayConfig {
+  const own = (): void => {
+    if (mistakes.length > 0) throw new ConfigError(mistakes);
+  };
   try {
-    return parseConfig(text, env);
+    return checkAll(() => parseConfig(text, env), own)[0];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    throw new ConfigError(error.problems.map(({ path, message }) => ({ path, message })));
+    // Of two at one path the last stays: that of the document.
+    const problems = error.problems.map(({ path, message }) => [path, { path, message }] as const);
+    throw new ConfigError([...new Map(problems).values()]);
   }
 }
 

@@ -39,6 +39,8 @@ export interface Challenge {
   /** Why the last proof was refused, by its machine token or in words. */
   readonly refusal: string | undefined;
   readonly needsMandate: boolean;
+  /** What the seller calls the token of its price; undefined where it does not say. */
+  readonly currency: string | undefined;
 }
 
 /** What an answer says of the payment. */
@@ -52,6 +54,12 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** Retry after this long where an answer names no time, milliseconds. */
 const USUAL_WAIT_MS = 1_000;
+/** The sentence of a 402 for people and models. */
+const PRICE_SENTENCE = /^Payment of \S+ (.{1,64}?) is required for /;
+/** Longest name of a currency in a configuration, characters. */
+const LONGEST_CURRENCY = 64;
+/** Longest text of a merchant's answer that is told, characters. */
+const MOST_TOLD = 240;
 /** Answers of a backend that pass: late, too early, too many. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
 
@@ -75,18 +83,20 @@ export function base64JsonOf(text: string): unknown {
 }
 
 /**
- * The challenge in a document, with what the gateway says beside it in `envelope`. Undefined where
- * nothing can be paid under version 2 of x402.
+ * The challenge in a document, with what the gateway says beside it, in `envelope` and `sentence`.
+ * Undefined where nothing can be paid under version 2 of x402.
  */
-export function challengeOf(document: unknown, envelope: unknown): Challenge | undefined {
+export function challengeOf(document: unknown, envelope: unknown, sentence = ''): Challenge | undefined {
   const { x402Version, accepts } = members(document);
   if (x402Version !== 2 || !Array.isArray(accepts) || accepts.length === 0) return undefined;
-  const { error, refusal, authorization } = members(envelope);
+  const { error, refusal, authorization, payment } = members(envelope);
+  const { currency = PRICE_SENTENCE.exec(sentence)?.[1] } = members(payment);
   const { reason, message } = members(refusal ?? error);
   return {
     document: document as PaymentRequired,
     refusal: typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined,
     needsMandate: members(authorization)['required'] !== undefined,
+    currency: typeof currency === 'string' && currency.length <= LONGEST_CURRENCY ? currency : undefined,
   };
 }
 
@@ -103,10 +113,28 @@ export function settlementOf(value: unknown): Settlement | undefined {
 /** What the gateway says of a failure, and what the merchant's backend answered. */
 export function whyOf(envelope: unknown): string | undefined {
   const { message, details } = members(envelope);
-  const { status } = members(details);
-  const answered = typeof status === 'number' ? [`The backend answered ${status}.`] : [];
-  const said = [...answered, ...(typeof message === 'string' ? [message] : [])].join(' ');
+  const { status, backend } = members(details);
+  const words = wordsOf(members(backend)['body']);
+  const said = [
+    ...(typeof status === 'number' ? [`The backend answered ${status}.`] : []),
+    ...(words === undefined ? [] : [`It says: ${words}.`]),
+    ...(typeof message === 'string' ? [message] : []),
+  ].join(' ');
   return said === '' ? undefined : said;
+}
+
+/** Members in which services write what is wrong, the plainest first. */
+const TELLING = ['message', 'detail', 'error_description', 'title', 'error'] as const;
+
+/** The sentence in a merchant's error, else its JSON, without the point at its end. */
+function wordsOf(body: unknown): string | undefined {
+  if (body === undefined || body === null) return undefined;
+  const told = TELLING.map((name) => members(body)[name]).find(
+    (value) => (typeof value === 'string' && value !== '') || Object.keys(members(value)).length > 0,
+  );
+  if (told !== undefined) return wordsOf(told);
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)}…` : text.replace(/\.$/, '');
 }
 
 /**

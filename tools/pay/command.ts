@@ -70,7 +70,7 @@ async function pay(url: string, input: string | undefined, options: PayOptions):
     throw new Error(
       'a mandate is needed as well: make one for this challenge (acg mandate --help), then add --mandate FILE',
     );
-  const offer = payableOffer(challenge.document);
+  const offer = payableOffer(challenge.document, challenge.currency);
   const price = priceOf(offer);
   if (options.max !== undefined && isAbove(offer, options.max))
     throw new Error(`the price is ${price}, more than --max ${options.max}: nothing was paid`);

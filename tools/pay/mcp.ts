@@ -40,7 +40,7 @@ export function mcpChannel({ url, resource, input, headers }: JsonRpcCall): Chan
 type Answer = Awaited<ReturnType<Client['callTool']>>;
 
 function replyOf({ isError = false, content, structuredContent, _meta }: Answer): Reply {
-  const [block] = content;
+  const [block, sentence] = content;
   const { body, contentType } = contentOf(block);
   // Both have the same terms; some servers write one of them.
   const stated = members(structuredContent)['accepts'] === undefined ? jsonOf(Buffer.from(body).toString()) : undefined;
@@ -51,7 +51,7 @@ function replyOf({ isError = false, content, structuredContent, _meta }: Answer)
     why: whyOf(envelope),
     contentType,
     body,
-    challenge: challengeOf(envelope, envelope),
+    challenge: challengeOf(envelope, envelope, sentence?.type === 'text' ? sentence.text : undefined),
     settlement: settlementOf(_meta?.[PAYMENT_RESPONSE]),
     againInMs: waitOf(envelope, undefined),
   };

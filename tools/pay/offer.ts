@@ -10,6 +10,8 @@ import { LOCAL_CURRENCY } from '../local-world/token.ts';
 export interface Offer {
   readonly requirements: PaymentRequirements;
   readonly chainId: number;
+  /** What the seller calls the token. Believed of the local chain's own, which is worth nothing. */
+  readonly currency?: string | undefined;
 }
 
 /** A token whose units are known, not by the word of a seller. */
@@ -19,12 +21,12 @@ interface KnownToken {
 }
 
 /** @throws Error when there is none that `acg pay` can pay */
-export function payableOffer({ accepts }: PaymentRequired): Offer {
+export function payableOffer({ accepts }: PaymentRequired, currency?: string): Offer {
   for (const requirements of accepts) {
     const chainId = eip155ChainId(requirements.network);
     const method = requirements.extra?.['assetTransferMethod'] ?? 'eip3009';
     const isPlain = requirements.scheme === 'exact' && /^\d{1,78}$/.test(requirements.amount);
-    if (chainId !== undefined && method === 'eip3009' && isPlain) return { requirements, chainId };
+    if (chainId !== undefined && method === 'eip3009' && isPlain) return { requirements, chainId, currency };
   }
   const offered = accepts.map(({ scheme, network }) => `${scheme} on ${network}`).join(', ');
   throw new Error(
@@ -33,9 +35,9 @@ export function payableOffer({ accepts }: PaymentRequired): Offer {
 }
 
 /** The price in units of a known token; else in base units, and what the seller says of them. */
-export function priceOf({ requirements }: Offer): string {
-  const { amount, asset, extra } = requirements;
-  const known = knownToken(requirements);
+export function priceOf(offer: Offer): string {
+  const { amount, asset, extra } = offer.requirements;
+  const known = knownToken(offer);
   if (known !== undefined) return `${inUnits(amount, known.decimals)} ${known.symbol}`;
   const { symbol, name, decimals } = extra ?? {};
   const called = [symbol, name].find((word) => typeof word === 'string');
@@ -65,7 +67,7 @@ export function isAbove(offer: Offer, most: string): boolean {
   if (base !== undefined) return BigInt(amount) > BigInt(base);
   const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d{1,36}))?$/.exec(most) ?? [];
   if (whole === undefined) throw new UsageError(`--max must be an amount such as 0.05 or 50000units, not ${most}`);
-  const known = knownToken(offer.requirements);
+  const known = knownToken(offer);
   if (known === undefined)
     throw new UsageError(
       `the decimals of this token are known by the seller's word alone: give --max in base units, such as --max ${amount}units`,
@@ -81,10 +83,10 @@ export function plain(text: string): string {
   return text.replaceAll(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, ' ').slice(0, 500);
 }
 
-function knownToken({ network, asset }: PaymentRequirements): KnownToken | undefined {
+function knownToken({ requirements: { network, asset }, currency = LOCAL_CURRENCY }: Offer): KnownToken | undefined {
   const is = (address: string | undefined) => address?.toLowerCase() === asset.toLowerCase();
   if (network === `eip155:${LOCAL_CHAIN_ID}` && is(LOCAL_TOKEN.address))
-    return { symbol: LOCAL_CURRENCY, decimals: LOCAL_TOKEN.decimals };
+    return { symbol: plain(currency), decimals: LOCAL_TOKEN.decimals };
   const usdc = KNOWN_NETWORKS.get(network)?.usdc;
   return is(usdc?.address) && usdc !== undefined ? { symbol: 'USDC', decimals: usdc.decimals } : undefined;
 }

@@ -151,8 +151,41 @@ describe('acg dev without a configuration', { timeout: 240_000 }, () => {
     assert.deepEqual([world.errors(), worlds.remains()], ['', []]);
   });
 
+  it('--backend and --sell: a file that is there is not read, which is told; one name for the money', async () => {
+    const backend = await serveHttp(({ response }) => answerJson(response, 200, { found: 'socks' }));
+    const home = mkdtempSync(join(worlds.folder, 'home-'));
+    writeFileSync(join(home, 'config.yaml'), 'no configuration');
+    const config = { AGENT_COMMERCE_CONFIG: join(home, 'config.yaml') };
+    try {
+      const world = await worlds.introduced(['--backend', `${backend.url}/`, '--sell', 'GET /search?q=socks'], config);
+      assert.match(world.printed(), /Configuration +\/\S+\/config\.yaml is not read: /);
+      assert.match(world.printed(), /prices in USDC/);
+      for (const over of [[], ['--mcp'], ['--a2a']]) {
+        const bought = await worlds.acg([
+          'pay',
+          world.baseUrl,
+          '{"q":"socks"}',
+          '--resource',
+          'search',
+          '--yes',
+          ...over,
+        ]);
+        assert.deepEqual([bought.code, bought.output.toString()], [0, '{"found":"socks"}'], bought.errors);
+        assert.match(bought.errors, /price {4}0\.01 USDC\n.*\npaid 0\.01 USDC\n/s);
+      }
+      await until('the lines of the purchases', () => world.printed().split('paid 0.01 USDC').length > 3);
+    } finally {
+      await backend.stop();
+    }
+  });
+
   it('an option that is none: one line, exit 64', async () => {
     for (const [args, words] of [
+      [
+        ['--backend', '127.0.0.1:3000', '--sell', '/search'],
+        /^the URL of your service must be an absolute .*; did you mean http:\/\/127\.0\.0\.1:3000\?\n$/,
+      ],
+      [['--backend', 'htp://localhost:3000', '--sell', '/search'], /; did you mean http:\/\/localhost:3000\?\n$/],
       [['--port', 'x'], /^option '--port <number>' argument 'x' is invalid\. It must be a port, 0 to 65535; .*\n$/],
       [['--prot', '1'], /^unknown option '--prot' \(did you mean --port\?\); acg dev --help has the options\n$/],
     ] as const) {
@@ -174,11 +207,14 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
   });
 
   it('one that is refused: every problem, before anything starts', async () => {
-    writeFileSync(file('wrong.yaml'), 'version: 1\nmerchant: { id: "no id" }\nresource: {}\n');
+    writeFileSync(
+      file('wrong.yaml'),
+      'version: 1\nmerchant: { id: "no id" }\nresource: {}\nserver: { allowedHosts: ["a b"] }\n',
+    );
     const { code, errors } = await worlds.acg(['dev', '--config', 'wrong.yaml']);
     assert.equal(code, 78);
-    for (const place of ['2:13 merchant.id', '3:1 resource', '1:1 backend'])
-      assert.match(errors, new RegExp(`^ +wrong\\.yaml:${place}: `, 'm'));
+    for (const place of ['2:13 merchant.id', '3:1 resource', '4:26 server.allowedHosts[0]', '1:1 backend'])
+      assert.ok(errors.includes(` wrong.yaml:${place}: `), errors);
     assert.match(errors, /^ +2 \| merchant: \{ id: "no id" \}$/m);
   });
 
@@ -252,6 +288,10 @@ describe('acg dev with a configuration', { timeout: 240_000 }, () => {
 
       await told('resources.berlin.pricing: ', () =>
         writeFileSync(file('mine.yaml'), moved(agents).replace('$0.01', 'much')),
+      );
+      assert.equal(await priceAt(agents), '0.02');
+      await told('server.allowedHosts[0]: ', () =>
+        writeFileSync(file('mine.yaml'), moved(agents).replace('\nserver: {', '\nserver: { allowedHosts: ["a b"],')),
       );
       assert.equal(await priceAt(agents), '0.02');
       await told(`Port ${new URL(taken.url).port} is taken.`, () =>

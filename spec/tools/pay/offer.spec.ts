@@ -52,6 +52,18 @@ describe('the price of an offer', () => {
   for (const [what, changes, words] of ROWS)
     it(`${what}: ${words}`, () => assert.equal(priceOf(offer(changes)), words));
 
+  it('has the name that the seller gives to the token of the local chain, and of no other token', () => {
+    const local = { network: 'eip155:31337', asset: LOCAL_TOKEN.address };
+    for (const [changes, called, words] of [
+      [local, 'USDC', '0.01 USDC'],
+      [local, 'a\u001b[2K', '0.01 a [2K'],
+      [{ ...local, asset: UNKNOWN, extra: {} }, 'USDC', `10000 base units of the token ${UNKNOWN}`],
+      [{ asset: UNKNOWN, extra: {} }, 'USDC', `10000 base units of the token ${UNKNOWN}`],
+      [{}, 'TUSD', '0.01 USDC'],
+    ] as const)
+      assert.equal(priceOf(payableOffer(challenge(changes), called)), words);
+  });
+
   it('names the network, by its title where it is known', () => {
     assert.equal(networkName(offer()), 'Base (eip155:8453)');
     assert.equal(networkName(offer({ network: 'eip155:999' })), 'eip155:999');

@@ -7,6 +7,7 @@ import { decodePaymentSignatureHeader, encodePaymentRequiredHeader } from '@x402
 import type { PaymentRequired } from '@x402/core/types';
 import { generatePrivateKey } from 'viem/accounts';
 import { LOCAL_TOKEN, TEST_BUYER } from '../../../src/payments/pricing/local-chain.ts';
+import { whyOf } from '../../../tools/pay/channel.ts';
 import { acgOfCheckout } from '../../cli/acg.ts';
 import { answerJson, type HttpExchange, serveHttp } from '../../support/http-server.ts';
 
@@ -24,6 +25,12 @@ function asking(changes: object = {}, resource: object = {}): PaymentRequired {
       },
     ],
   } as PaymentRequired;
+}
+
+/** The envelope of a gateway whose merchant answered 404 with this body. */
+function failure(body: unknown): object {
+  const failed = { status: 'error', code: 'BACKEND_ERROR', message: 'Not delivered.', retryable: false };
+  return { ...failed, details: { status: 404, backend: { status: 404, body } } };
 }
 
 /** Sellers that are no gateway of ours. */
@@ -105,6 +112,29 @@ describe('acg pay before a strange seller', () => {
       assert.deepEqual([code, JSON.parse(output.toString())], [expected, body]);
     }
   });
+
+  it('says what the merchant says of a failure, in one line without control characters', async () => {
+    const { errors } = await before(({ response }, got) => {
+      if (got.length === 0) return challenged(asking())({ response } as HttpExchange);
+      answerJson(response, 502, failure({ error: 'No such city\u001b[2K.' }));
+    });
+    assert.match(
+      errors,
+      /\nnot delivered: 502 The backend answered 404\. It says: No such city \[2K\. Not delivered\.\n$/,
+    );
+  });
+
+  for (const [said, words] of [
+    [{ error: { code: 7, message: 'No such city.' } }, 'It says: No such city. '],
+    [{ title: 'Not found', detail: 'No such city' }, 'It says: No such city. '],
+    [{ detail: [{ loc: ['city'] }] }, 'It says: [{"loc":["city"]}]. '],
+    [{ error: true }, 'It says: {"error":true}. '],
+    ['x'.repeat(4_000), `It says: ${'x'.repeat(240)}…. `],
+    [null, ''],
+    [undefined, ''],
+  ] as const)
+    it(`says of a merchant's ${JSON.stringify(said)?.slice(0, 60)}: ${words.slice(0, 60)}`, () =>
+      assert.equal(whyOf(failure(said)), `The backend answered 404. ${words}Not delivered.`));
 
   it('follows no redirect with a proof', async () => {
     const { code, proofs, errors } = await before((exchange, got) => {
