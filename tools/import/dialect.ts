@@ -88,7 +88,7 @@ function textRules({ format, pattern }: JsonObject, types: readonly string[] | u
     const fault = patternFault(pattern);
     if (fault !== undefined)
       throw new Inexpressible(
-        `has the pattern ${JSON.stringify(pattern)}, which ${fault}: write it otherwise, or leave it out`,
+        `has the pattern ${JSON.stringify(pattern)}, which ${fault}${fault.includes(': ') ? '' : ': write it otherwise'}, or leave it out`,
       );
     found['pattern'] = withoutNeedlessEscapes(pattern);
   }

@@ -131,7 +131,10 @@ paths:
     assert.match(errors, /^cities +GET +\/v1\/cities +free +http$/m);
     assert.match(errors, /^2 of 3 operations became resources$/m);
     assert.match(errors, /^POST \/upload +needs a body, which is multipart\/form-data/m);
-    assert.match(errors, /^report: X-Trace +is a header$/m);
+    assert.match(
+      errors,
+      /^report: X-Trace +is a header: put X-Trace under backend\.headers of the configuration to send it$/m,
+    );
   });
 
   it('reports as JSON where that is asked for', async () => {
