@@ -140,8 +140,8 @@ function isShort(value: Json | undefined): value is Json {
 }
 
 /**
- * `enum` without repetitions, and with the null that 3.0 lets `nullable` add. Values that YAML reads
- * as numbers or booleans where no quotes stand are the texts that the type says.
+ * `enum` without repetitions, and with the null that 3.0 lets `nullable` add. A value that YAML
+ * reads as a number or a boolean, because no quotes stand, is the text that the type says.
  */
 function allowedValues({ enum: values }: JsonObject, types: readonly string[] | undefined): JsonObject {
   if (!Array.isArray(values)) return {};

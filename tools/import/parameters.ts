@@ -56,7 +56,7 @@ export function parametersOf(
   for (const place of operation.parameters) {
     const parameter = resolved(documents, place, 'a parameter');
     const { name, in: where } = parameter.value;
-    // Names of headers have no case; frameworks write those of code and of decorators beside each other.
+    // Names of headers have no case; frameworks write that of code beside that of a decorator.
     byPlace.set(`${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`, parameter);
   }
   const declared = [...byPlace.values()]

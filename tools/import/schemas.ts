@@ -235,7 +235,7 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
             made[isShared ? 'anyOf' : keyword] = exclusive(discriminator.property, read, common, (schema) =>
               partsOf(schema).some(isOpen),
             );
-            // Generators close a base for the members of all that extend it, which are closed here anyway.
+            // Generators close a base for the members of its extensions, which are closed anyway.
             if (made['additionalProperties'] === false) delete made['additionalProperties'];
           } else if (keyword === 'anyOf') made[keyword] = branchesOf(list, keyword).map(([schema]) => schema);
           else made[keyword] = list.map((part) => innerWhole(part, keyword));

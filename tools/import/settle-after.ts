@@ -1,9 +1,9 @@
-/** Proposes `settle: after` where answers can be kept sealed; it is written by the merchant alone. */
+/** Proposes `settle: after` where answers can be kept sealed; the merchant alone writes it. */
 
 import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { isRepeatable } from '../../src/resources/repeatable.ts';
 
-/** What of a resource tells whether it may be paid after its call; `pricing` also in the short form. */
+/** Tells whether a resource may be paid after its call; `pricing` also in the short form. */
 export interface PricedResource {
   readonly backend: Pick<ResourceDocument['backend'], 'method'>;
   readonly pricing: ResourceDocument['pricing'] | string;

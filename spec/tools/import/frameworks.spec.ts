@@ -23,7 +23,7 @@ const nested = { pay: card, items: [item], grid: [[1, 2], [3]], placed, labels: 
 type Arriving = readonly [line: string, body?: Json];
 
 interface Framework {
-  /** The document, as the framework wrote it, which says in which version; and what is published of it. */
+  /** Names the document, which says what wrote it, and the schemas that are published of it. */
   readonly file: string;
   readonly skipped: Readonly<Record<string, RegExp>>;
   readonly leftOut: Readonly<Record<string, RegExp>>;
