@@ -8,6 +8,8 @@ import { after, before, describe, it } from 'node:test';
 import release from '../../package.json' with { type: 'json' };
 import schema from '../../schemas/config.schema.json' with { type: 'json' };
 import { parseConfig } from '../../src/config/load.ts';
+import { soldOperations } from '../../tools/init/operation.ts';
+import { configText, type InitNetwork } from '../../tools/init/template.ts';
 import { ended } from '../../tools/local-world/child.ts';
 import { acg, acgOfCheckout, TOOLS } from '../cli/acg.ts';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
@@ -127,6 +129,25 @@ describe('acg init', () => {
     const env = { PUBLIC_URL: 'https://shop.example', RPC_URL: 'https://rpc.example', REDIS_URL: 'redis://127.0.0.1' };
     const { x402, resources } = parseConfig(text, env);
     assert.deepEqual([x402?.mode, x402?.payTo, resources.length], ['mainnet', PAYEE, 1]);
+    const settle = (resource = resources[0]) => resource?.pricing.type === 'fixed' && resource.pricing.settle;
+    assert.equal(settle(), undefined);
+    // As the comment above the resources proposes.
+    assert.match(text, /^# May be paid after the answer: home\. /m);
+    const [proposed = ''] = /pricing: \{.*settle: after \}/.exec(text) ?? [];
+    assert.equal(settle(parseConfig(text.replace('pricing: $0.01', proposed), env).resources[0]), 'after');
+  });
+
+  it('proposes the payment after the answer only beside sealing keys, of what can be repeated and costs something', () => {
+    const proposed = (network: InitNetwork, price: string, ...sold: readonly string[]) => {
+      const resources = soldOperations(sold, price);
+      const given = { merchant: 'Shop', backend: 'http://127.0.0.1:3000', payTo: undefined, schema: 'it' };
+      return /^# May be paid after the answer: (.*?)\. /m.exec(configText({ ...given, network, resources }))?.[1];
+    };
+    const sold = ['POST /orders', 'PUT /items', 'GET /items'];
+    assert.equal(proposed('base', '0.01', ...sold), 'items, items-2');
+    assert.equal(proposed('base', 'free', ...sold), undefined);
+    assert.equal(proposed('base', '0.01', 'POST /orders'), undefined);
+    assert.equal(proposed('base-sepolia', '0.01', ...sold), undefined);
   });
 
   it('puts any name and any service into it', async () => {

@@ -23,7 +23,7 @@ const JSON_TYPE = 'application/json';
 
 /**
  * Undefined without a body. Many documents forget to say that a body is required, and who calls
- * without one pays for an error: only `required: false` makes it optional.
+ * without one pays for an error: only `required: false` makes it optional, or that null is one.
  * @throws Inexpressible for a required one that cannot be sent
  */
 export function bodyOf(
@@ -43,7 +43,8 @@ export function bodyOf(
       throw new Inexpressible(`no resource of ${method} has: use POST, or leave requestBody out`);
     }
     const body = readBody(request, required, reader);
-    return { body, leftOut: body.leftOut };
+    const isOptional = stated === undefined && mayBe(body.schema, 'null');
+    return { body: isOptional ? { ...body, required: false } : body, leftOut: body.leftOut };
   } catch (error) {
     if (!(error instanceof Inexpressible)) throw error;
     if (required) throw new Inexpressible(`needs a body, which ${error.message}`);

@@ -11,6 +11,7 @@ import { type Existing, existing, writeInto, writeNew, yamlSection } from './out
 import { amountFault } from './prices.ts';
 import { jsonReport, resourceTable, textReport } from './report.ts';
 import type { ResourceOptions } from './resource.ts';
+import { firstOf, payableAfter } from './settle-after.ts';
 import { readDocuments } from './source.ts';
 
 export interface ImportArguments {
@@ -123,7 +124,11 @@ export async function runImport(args: ImportArguments, streams: Streams = termin
     }
   }
   const tables = writes ? stdout : stderr;
-  if (count > 0 && !json) tables.write(`${resourceTable(made, columnsOf(tables))}\n`);
+  if (count > 0 && !json) {
+    tables.write(`${resourceTable(made, columnsOf(tables))}\n`);
+    const repeatable = before?.seals === true ? payableAfter(made.resources) : [];
+    if (repeatable.length > 0) tables.write(`${proposal(repeatable)}\n\n`);
+  }
   stderr.write(json ? jsonReport(made) : textReport(made, columnsOf(stderr)));
   return count > 0 ? 0 : 1;
 }
@@ -162,11 +167,17 @@ async function priceFor(count: number, currency: string, ask: Ask | undefined): 
   }
 }
 
+/** Says how a merchant has the payment after the answer; the file has it before. */
+function proposal(ids: readonly string[]): string {
+  return `May also be paid after the answer: ${firstOf(ids)}. Write settle: after under the pricing of a resource, and the
+backend answers first, the answer is kept sealed until it is paid, and no failure is paid for. Whom that suits:
+docs/operators.md, "Settling after the call".`;
+}
+
 /** Resources of the file that a person does not want, such as first examples. */
 async function removedOf(ids: readonly string[], ask: Ask | undefined): Promise<readonly string[]> {
   if (ids.length === 0 || ask === undefined) return [];
-  const listed = `${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}`;
-  const typed = await ask(`Remove ${listed} (the resources that the file has)? [y/N] `);
+  const typed = await ask(`Remove ${firstOf(ids)} (the resources that the file has)? [y/N] `);
   return /^y(?:es)?$/i.test(typed) ? ids : [];
 }
 

@@ -88,7 +88,7 @@ function textRules({ format, pattern }: JsonObject, types: readonly string[] | u
     const fault = patternFault(pattern);
     if (fault !== undefined)
       throw new Inexpressible(
-        `has the pattern ${JSON.stringify(pattern)}, which ${fault}: write it otherwise, or leave it out`,
+        `has the pattern ${JSON.stringify(pattern)}, which ${fault}${fault.includes(': ') ? '' : ': write it otherwise'}, or leave it out`,
       );
     found['pattern'] = withoutNeedlessEscapes(pattern);
   }
@@ -139,12 +139,18 @@ function isShort(value: Json | undefined): value is Json {
   return value !== undefined && JSON.stringify(value).length <= LONGEST_VALUE && !JSON.stringify(value).includes('${');
 }
 
-/** `enum` without repetitions, and with the null that 3.0 lets `nullable` add. */
+/**
+ * `enum` without repetitions, and with the null that 3.0 lets `nullable` add. A value that YAML
+ * reads as a number or a boolean, because no quotes stand, is the text that the type says.
+ */
 function allowedValues({ enum: values }: JsonObject, types: readonly string[] | undefined): JsonObject {
   if (!Array.isArray(values)) return {};
   if (values.length === 0) throw new Inexpressible('has an empty enum: list its values, or leave it out');
-  const listed: readonly Json[] =
-    types?.includes('null') === true && !values.includes(null) ? [...values, null] : values;
+  const isText = types?.every((type) => type === 'string' || type === 'null') === true;
+  const typed = (values as readonly Json[]).map((value) =>
+    isText && (typeof value === 'number' || typeof value === 'boolean') ? String(value) : value,
+  );
+  const listed: readonly Json[] = types?.includes('null') === true && !typed.includes(null) ? [...typed, null] : typed;
   return { enum: [...new Map(listed.map((value) => [JSON.stringify(value), value])).values()] };
 }
 

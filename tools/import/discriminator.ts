@@ -112,6 +112,7 @@ export function exclusive(
       enum: _enum,
       const: _const,
       examples: _examples,
+      default: _default,
       ...rule
     } = isObject(properties[property]) ? properties[property] : {};
     const [first = null] = values;

@@ -19,6 +19,8 @@ export interface Existing {
   readonly headers: readonly string[];
   /** Where its resources are sold, each channel once; empty without a resource. */
   readonly channels: readonly string[];
+  /** Whether it has sealing keys, so that answers can wait for their payment. */
+  readonly seals: boolean;
 }
 
 /** The section `resources` as YAML. Aliases are no part of a configuration. */
@@ -36,11 +38,14 @@ export function existing(path: string): Existing {
   const named = currency ?? assetName;
   const { headers } = isObject(content['backend']) ? content['backend'] : {};
   const resources = isObject(content['resources']) ? content['resources'] : {};
+  const { sealing } = isObject(content['storage']) ? content['storage'] : {};
+  const keys = isObject(sealing) ? sealing['keys'] : undefined;
   return {
     ids: Object.keys(resources),
     channels: [...new Set(Object.values(resources).flatMap((one) => channelsOf(isObject(one) ? one : {})))],
     currency: typeof named === 'string' ? named : undefined,
     headers: Object.keys(isObject(headers) ? headers : {}),
+    seals: Array.isArray(keys) && keys.length > 0,
   };
 }
 

@@ -55,7 +55,9 @@ export function parametersOf(
   const byPlace = new Map<string, { readonly file: string; readonly value: JsonObject }>();
   for (const place of operation.parameters) {
     const parameter = resolved(documents, place, 'a parameter');
-    byPlace.set(`${String(parameter.value['in'])} ${String(parameter.value['name'])}`, parameter);
+    const { name, in: where } = parameter.value;
+    // Names of headers have no case; frameworks write that of code beside that of a decorator.
+    byPlace.set(`${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`, parameter);
   }
   const declared = [...byPlace.values()]
     .filter(({ value }) => value['in'] === 'path')
@@ -119,7 +121,7 @@ function headerOf(
   if (OFTEN_SENT.has(header))
     throw new Inexpressible('is a header that is sent where the caller has it: make it optional');
   throw new Inexpressible(
-    required ? `is a header: put ${name} under backend.headers of the configuration` : 'is a header',
+    `is a header: put ${name} under backend.headers of the configuration${required ? '' : ' to send it'}`,
   );
 }
 
@@ -172,7 +174,7 @@ function styleOf(where: 'path' | 'query', parameter: JsonObject, schema: JsonObj
 }
 
 /** Whether a value of the schema may be of this type; one that says no type is read as a scalar. */
-export function mayBe(schema: Json, type: 'array' | 'object'): boolean {
+export function mayBe(schema: Json, type: 'array' | 'object' | 'null'): boolean {
   if (!isObject(schema)) return false;
   const { type: own, allOf, anyOf, oneOf } = schema;
   if (own !== undefined) return [own].flat().includes(type);

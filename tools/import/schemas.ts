@@ -179,6 +179,8 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
       });
       if (kept.length === 0) throw new Inexpressible(faults[0]?.reason ?? 'allows nothing: list a schema there');
       leftOut.push(...faults);
+      // It may be one of the branch that is left out.
+      if (faults.length > 0) delete made['default'];
       return kept;
     };
 
@@ -226,7 +228,15 @@ export function schemaReader(documents: Documents, { siblings }: { readonly sibl
             });
             const { [keyword]: _choice, ...beside } = made;
             const common = namesIn(partsOf(beside));
-            made[keyword] = exclusive(discriminator.property, read, common, (schema) => partsOf(schema).some(isOpen));
+            const values = read.flatMap((branch) => branch.values.map((value) => JSON.stringify(value)));
+            // A value of several branches tells none of them.
+            const isShared = new Set(values).size < values.length && source['anyOf'] === undefined;
+            if (isShared) delete made[keyword];
+            made[isShared ? 'anyOf' : keyword] = exclusive(discriminator.property, read, common, (schema) =>
+              partsOf(schema).some(isOpen),
+            );
+            // Generators close a base for the members of its extensions, which are closed anyway.
+            if (made['additionalProperties'] === false) delete made['additionalProperties'];
           } else if (keyword === 'anyOf') made[keyword] = branchesOf(list, keyword).map(([schema]) => schema);
           else made[keyword] = list.map((part) => innerWhole(part, keyword));
           break;

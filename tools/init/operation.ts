@@ -1,13 +1,14 @@
 /** A resource of an operation as the command line has it, such as `GET /reports/{city}`. */
 
 import { UsageError } from '../../src/cli/exit-code.ts';
+import type { ResourceDocument } from '../../src/config/document/document.ts';
 import { idOf } from '../../src/config/sections/short-form.ts';
 import type { JsonObject } from '../../src/json/types.ts';
 import { amountFault } from '../import/prices.ts';
 
 /** A resource in the short form of the configuration. */
 export interface SoldOperation {
-  readonly backend: { readonly method: string; readonly path: string };
+  readonly backend: Pick<ResourceDocument['backend'], 'method' | 'path'>;
   readonly inputSchema?: JsonObject;
   readonly pricing: string;
   readonly expose: readonly string[];
@@ -59,7 +60,7 @@ function operationOf(text: string, pricing: string): { readonly id: string; read
   return {
     id: idOf(words.at(-1) ?? '') || 'home',
     operation: {
-      backend: { method: method.toUpperCase(), path },
+      backend: { method: method.toUpperCase() as SoldOperation['backend']['method'], path },
       ...(inputSchema === undefined ? {} : { inputSchema }),
       // The gateway answers / itself.
       ...{ pricing, expose: ['http', 'mcp', 'a2a', ...(path === '/' ? [] : ['origin'])] },

@@ -3,6 +3,7 @@
 import { Document, visit } from 'yaml';
 import { hostKind } from '../../src/config/document/endpoints.ts';
 import { idOf } from '../../src/config/sections/short-form.ts';
+import { firstOf, type PricedResource, payableAfter } from '../import/settle-after.ts';
 import { LOCAL_PAYEE } from '../local-world/localized.ts';
 
 /** Where the money is, by the names that the configuration has for networks. */
@@ -19,7 +20,7 @@ export interface Answers {
   /** Undefined: a placeholder, or on the local chain an account of anvil. */
   readonly payTo: string | undefined;
   /** By id. */
-  readonly resources: Readonly<Record<string, object>>;
+  readonly resources: Readonly<Record<string, PricedResource>>;
   /** What editors find the schema by. */
   readonly schema: string;
 }
@@ -43,7 +44,18 @@ protocols: { mcp: { enabled: true }, a2a: { enabled: true } }
 ${network === 'base' ? STORAGE : ''}payments:
   x402:
 ${PAYMENTS[network](answers)}
-${resourcesText(resources)}`;
+${network === 'base' ? settleAfter(resources) : ''}${resourcesText(resources)}`;
+}
+
+/** Beside sealing keys alone, which the other networks go without. */
+function settleAfter(resources: Answers['resources']): string {
+  const ids = payableAfter(resources);
+  const { pricing = 'free' } = resources[ids[0] ?? ''] ?? {};
+  if (pricing === 'free') return '';
+  const amount = typeof pricing === 'string' ? pricing.slice(1) : 'amount' in pricing && pricing.amount;
+  return `# May be paid after the answer: ${firstOf(ids)}. The answer is kept sealed until it is paid, and no failure is paid
+# for; docs/operators.md tells whom it suits: pricing: { type: fixed, amount: "${amount}", currency: USDC, settle: after }
+`;
 }
 
 /** Each member of a resource in a line of its own, where it fits. */

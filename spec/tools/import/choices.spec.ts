@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json, JsonObject } from '../../../src/json/types.ts';
 import { resourceOf as compiled } from '../../resources/resources.ts';
-import { imported, resourceOf } from './openapi.ts';
+import { imported, inputOf, resourceOf } from './openapi.ts';
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
@@ -93,6 +93,20 @@ const ROWS: Readonly<Record<string, Row>> = {
     },
     takes: [{ kind: 1, meow: true }, { kind: 2 }],
     refuses: [{ kind: 2, meow: true }, { kind: 3 }],
+  },
+  'a choice whose branches share values that nothing maps': {
+    schema: { ...unmapped, discriminator: { propertyName: 'kind', mapping: { cat: 'elsewhere.yml#/Cat' } } },
+    components: {
+      Cat: { ...Cat, properties: { ...Cat.properties, kind: { enum: ['cat', 'dog'] } } },
+      Dog: { ...Dog, properties: { ...Dog.properties, kind: { enum: ['cat', 'dog'] } } },
+    },
+    takes: [{ kind: 'cat' }, cat, dog],
+    refuses: [bird, { ...cat, bark: true }, {}],
+  },
+  'a choice whose base is closed for the members of all': {
+    schema: { type: 'object', additionalProperties: false, ...pets },
+    takes: [cat, dog],
+    refuses: [mixed, bird, { ...cat, more: 1 }],
   },
   'a choice of open schemas': {
     schema: pets,
@@ -206,6 +220,15 @@ describe('an imported schema takes what the document means', () => {
       for (const value of takes) assert.ok(isTaken(value), `refuses ${JSON.stringify(value)}`);
       for (const value of refuses) assert.ok(!isTaken(value), `takes ${JSON.stringify(value)}`);
     });
+
+  it('and shows no default that its branches refuse', () => {
+    const decimal = { anyOf: [{ type: 'number' }, { type: 'string', pattern: '^(?!-)' }], default: '0.1' };
+    assert.deepEqual(inputOf(decimal).property, { anyOf: [{ type: 'number' }] });
+    const said = { oneOf: [ref('Cat')], discriminator: { propertyName: 'kind' } };
+    const kind = { type: 'string', const: 'cat', default: 'cat' };
+    const { property } = inputOf(said, '3.1.0', { Cat: { type: 'object', properties: { kind } } });
+    assert.ok(!JSON.stringify(property).includes('default'));
+  });
 
   it('and leaves out a branch that it cannot express', () => {
     const broken = { type: 'object', properties: { kind: text }, required: ['kind'], $dynamicRef: '#x' };

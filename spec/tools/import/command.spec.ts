@@ -131,7 +131,10 @@ paths:
     assert.match(errors, /^cities +GET +\/v1\/cities +free +http$/m);
     assert.match(errors, /^2 of 3 operations became resources$/m);
     assert.match(errors, /^POST \/upload +needs a body, which is multipart\/form-data/m);
-    assert.match(errors, /^report: X-Trace +is a header$/m);
+    assert.match(
+      errors,
+      /^report: X-Trace +is a header: put X-Trace under backend\.headers of the configuration to send it$/m,
+    );
   });
 
   it('reports as JSON where that is asked for', async () => {
@@ -252,6 +255,38 @@ describe('acg import --into', () => {
     assert.deepEqual(await sold(`, expose: [http, mcp] }\n  ${other.slice(0, -2)}`), ['http', 'mcp', 'a2a']);
     assert.equal(await sold(''), undefined);
     assert.deepEqual(await sold(', expose: [mcp]', { expose: ['http'] }), ['http']);
+  });
+
+  it('proposes the payment after the answer where the file has sealing keys, and writes nothing of it', async () => {
+    const source = file(`
+openapi: 3.1.0
+info: { title: Market, version: "1" }
+paths:
+  /reports: { get: { operationId: report }, post: { operationId: order }, put: { operationId: replace } }
+  /help: { get: { operationId: help, x-price: "0" } }
+`);
+    const key = Buffer.alloc(32, 7).toString('base64');
+    const sealing = `storage: { sealing: { keys: [{ id: first, key: "${key}" }] }, sqlite`;
+    for (const ending of ['yaml', 'json']) {
+      const sealed = CONFIGURATION.replace('storage: { sqlite', sealing);
+      const into = file(ending === 'json' ? JSON.stringify(parse(sealed)) : sealed, ending);
+      const { out } = await run({ source, into, price: '0.01' });
+      assert.match(
+        out,
+        /^May also be paid after the answer: report, replace\. Write settle: after under the pricing /m,
+      );
+      assert.doesNotMatch(read(into), /settle/);
+      const { resources } = parse(read(into));
+      for (const id of ['report', 'replace']) resources[id].pricing.settle = 'after';
+      const after = parseConfig(JSON.stringify({ ...parse(read(into)), resources }), {}).resources;
+      assert.deepEqual(
+        after.filter(({ pricing }) => pricing.type === 'fixed' && pricing.settle === 'after').map(({ id }) => id),
+        ['report', 'replace'],
+      );
+      assert.doesNotMatch((await run({ source, into, free: true, force: true })).out, /paid after/);
+    }
+    assert.doesNotMatch((await run({ source, into: file(CONFIGURATION), price: '0.01' })).out, /paid after/);
+    assert.doesNotMatch((await run({ source, out: join(folder, 'alone.yaml'), price: '0.01' })).out, /paid after/);
   });
 
   it('asks a person what the operations without x-price cost', async () => {

@@ -10,6 +10,18 @@ const REWRITTEN: readonly (readonly [string, string, object, object])[] = [
     { type: 'string', nullable: true, enum: ['a', 'b', 'a'] },
     { type: ['string', 'null'], enum: ['a', 'b', null] },
   ],
+  [
+    'values of a text that YAML reads as numbers and booleans',
+    '3.0.3',
+    { type: 'string', nullable: true, enum: [1, 'two', true, null] },
+    { type: ['string', 'null'], enum: ['1', 'two', 'true', null] },
+  ],
+  [
+    'values of other types',
+    '3.1.0',
+    { type: ['string', 'integer'], enum: [1, '2'] },
+    { type: ['string', 'integer'], enum: [1, '2'] },
+  ],
   ['3.0: nullable without a type, which means nothing', '3.0.3', { nullable: true, enum: ['a'] }, { enum: ['a'] }],
   [
     '3.0: exclusiveMinimum: true',

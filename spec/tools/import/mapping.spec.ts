@@ -159,12 +159,24 @@ describe('the request of an imported operation', () => {
     assert.deepEqual(
       result.narrowed.map(({ path, reason }) => `${path}: ${reason}`),
       [
-        'X-Trace: is a header',
+        'X-Trace: is a header: put X-Trace under backend.headers of the configuration to send it',
         'session: goes into the cookie: declare it in: query',
         'sort: is written in the style form, an object: use deepObject',
         'id: has the name of a path parameter: rename one',
       ],
     );
+  });
+
+  it('has an optional body where null is one and the document does not say', () => {
+    const body = { anyOf: [{ type: 'object', properties: { a: text } }, { type: 'null' }] };
+    const requiredOf = (more: object) => resourceOf(post(json(body, more))).inputSchema?.['required'];
+    assert.deepEqual([requiredOf({ required: undefined }), requiredOf({})], [undefined, ['body']]);
+  });
+
+  it('has a header once, whose names differ by case, as the last of them says', () => {
+    const header = (name: string, schema: object) => ({ name, in: 'header', required: true, schema });
+    const resource = resourceOf(get([header('x-version', text), header('X-Version', { ...text, enum: ['2'] })]));
+    assert.deepEqual(resource.backend.headers, { 'X-Version': '2' });
   });
 
   it('leaves out the optional body of a DELETE', () => {

@@ -1,0 +1,33 @@
+/** Proposes `settle: after` where answers can be kept sealed; the merchant alone writes it. */
+
+import type { ResourceDocument } from '../../src/config/document/document.ts';
+import { isRepeatable } from '../../src/resources/repeatable.ts';
+
+/** Tells whether a resource may be paid after its call; `pricing` also in the short form. */
+export interface PricedResource {
+  readonly backend: Pick<ResourceDocument['backend'], 'method'>;
+  readonly pricing: ResourceDocument['pricing'] | string;
+}
+
+/** The ids of the resources that cost something and can be repeated, in their order. */
+export function payableAfter(resources: Readonly<Record<string, PricedResource>>): readonly string[] {
+  return Object.entries(resources)
+    .filter(
+      ([
+        ,
+        {
+          backend: { method },
+          pricing,
+        },
+      ]) => {
+        const isFree = typeof pricing === 'string' ? pricing === 'free' : pricing.type === 'free';
+        return !isFree && isRepeatable({ method, idempotent: false });
+      },
+    )
+    .map(([id]) => id);
+}
+
+/** The first of some ids, and how many more there are. */
+export function firstOf(ids: readonly string[]): string {
+  return `${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}`;
+}
