@@ -11,7 +11,7 @@ import { type ThreeServers, threeServers } from './three.ts';
  * Redis gets them in one pipeline.
  */
 const SIDE_BY_SIDE = 200;
-const ROUNDS = 6;
+const ROUNDS = 14;
 /** How long a failure is made smaller, milliseconds. */
 const LONGEST_MS = 90_000;
 /** Also on a machine that is too busy for all rounds in that time. */
