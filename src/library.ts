@@ -7,9 +7,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { drainLengthOf } from './app/drain-length.ts';
 import { stepsOfDrain } from './app/open-pod-hooks.ts';
+import { warningsOf } from './app/route-warnings.ts';
 import { closed, listenAt, type Opened } from './cli/closing.ts';
 import { openAgents } from './cli/open-agents.ts';
-import { warningsOf } from './cli/serving.ts';
 import { loadConfig, parseConfig } from './config/load.ts';
 import { secretsOf } from './config/secrets.ts';
 import { createRail, type X402Rail } from './payments/x402/create-rail.ts';
@@ -63,8 +63,7 @@ export interface OpenGateway {
 }
 
 /**
- * Opens a gateway in this process, and in no other, whatever `server.workers` is. It does not
- * listen yet and handles no signal.
+ * Opens a gateway in this process. It does not listen yet and handles no signal.
  * @throws ConfigError for a configuration that is refused; Error when the store cannot be opened
  */
 export async function createGateway(options: GatewayOptions): Promise<OpenGateway> {

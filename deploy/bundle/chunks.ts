@@ -6,15 +6,12 @@ type NameOfChunk = Extract<CodeSplittingGroup['name'], (...args: never) => unkno
 type Graph = Parameters<NameOfChunk>[1];
 
 /**
- * Chunks, and the modules that begin them: what every command reads, what each process of a gateway
- * loads, what the primary of several has beside it, and what serves agents. A file more costs a
- * start 0.3 ms, and by default there would be sixty of them.
+ * Chunks, and the modules that begin them: what every command reads, and what a gateway loads. A
+ * file more costs a start 0.3 ms, and by default there would be sixty of them.
  */
 const BEGINNINGS = [
   ['configuration', /[\\/]src[\\/]config[\\/]load\.ts$/],
   ['serve', /[\\/]src[\\/]cli[\\/]serve\.ts$/],
-  ['pod', /[\\/]src[\\/]cli[\\/]open-workers\.ts$/],
-  ['start', /[\\/]src[\\/]cli[\\/]serve-alone\.ts$/],
 ] as const;
 
 /** Puts what one of the beginnings imports into its chunk, as far as no earlier one has it. */

@@ -25,7 +25,7 @@ const KEY = Buffer.alloc(32, 1).toString('base64');
 /** Every section with a list in it, and what the rules of several sections read together. */
 const RICH = changed({
   ...structuredClone(MAINNET),
-  server: { adminToken: 'operator-token-1', allowedOrigins: ['https://a.example'], allowedHosts: ['a'], workers: 2 },
+  server: { adminToken: 'operator-token-1', allowedOrigins: ['https://a.example'], allowedHosts: ['a'] },
   management: { port: 9 },
   'backend.headers': { a: 'b' },
   'backend.probe': { path: '/up' },
@@ -107,7 +107,6 @@ describe('a document of which something is refused', () => {
   };
   /** Mistakes that a rule behind the schema finds in these sections, by their paths. */
   const RULES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-    'server.workers': { 'server.workers': 2, storage: { sqlite: { path: ':memory:' } } },
     'backend.headers.Host': { 'backend.headers': { Host: 'a' } },
     'backend.passthrough.include[0]': { 'backend.passthrough': { enabled: true, include: ['a'] } },
     'storage.redis.password': { 'storage.redis': { url: 'redis://a', username: 'a' } },

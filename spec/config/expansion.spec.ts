@@ -49,16 +49,14 @@ describe('a placeholder that is the whole value', () => {
         'server.trustProxy': at('PROXIES:-2'),
         'protocols.mcp': { enabled: at('MCP') },
         'resources.report.backend.timeoutMs': at('TIMEOUT'),
-        storage: { redis: { url: 'redis://x' } },
-        'server.workers': at('WORKERS'),
       },
-      { PORT: '8402', MCP: 'true', TIMEOUT: '5', WORKERS: '3' },
+      { PORT: '8402', MCP: 'true', TIMEOUT: '5' },
     );
     assert.deepEqual(
       [config.server.port, config.management.port, config.server.trustProxy, config.protocols.mcp.enabled],
       [8402, 8500, 2, true],
     );
-    assert.deepEqual([config.resources[0]?.backend.timeoutMs, config.server.workers], [5, 3]);
+    assert.equal(config.resources[0]?.backend.timeoutMs, 5);
   });
 
   it('is the number of the version, which is a constant', () =>
@@ -77,8 +75,6 @@ describe('a placeholder that is the whole value', () => {
     const { x402 } = load({ 'payments.x402.assetVersion': at('TWO') }, { TWO: '2' });
     assert.equal(x402?.assetVersion, '2');
     assert.equal(load({ 'merchant.name': at('NAME') }, { NAME: 'true' }).merchant.name, 'true');
-    const redis = { storage: { redis: { url: 'redis://x' } } };
-    assert.equal(load({ ...redis, 'server.workers': at('WORKERS') }, { WORKERS: 'auto' }).server.workers, 'auto');
   });
 
   it('stays a text where the operator writes a schema of his own', () => {

@@ -91,7 +91,6 @@ describe('what a document leaves out', () => {
       allowedHosts: undefined,
       trustProxy: 0,
       maxHeadBytes: 4_096,
-      workers: 1,
     });
     assert.deepEqual(config.management, { host: '0.0.0.0', port: 8403 });
     assert.deepEqual(config.limits, {

@@ -1,4 +1,7 @@
-import { describe } from 'node:test';
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { REMOVED_KEYS } from '../../src/config/removed-keys.ts';
+import { problems } from './document/document.ts';
 import { type Row, refuses } from './refusals.ts';
 
 const X = 'payments.x402';
@@ -126,3 +129,14 @@ const HOSTS: readonly Row[] = [
 
 for (const [title, rows] of Object.entries({ SHAPE, HOSTS }))
   describe(`start-up refuses (${title.toLowerCase()})`, () => refuses(rows));
+
+describe('a key that is gone', () => {
+  for (const [path, instead] of REMOVED_KEYS)
+    it(`${path} is refused with what takes its place`, () => {
+      const found = problems({ [path]: 2 });
+      assert.deepEqual(
+        found.filter((problem) => problem.path === path),
+        [{ path, message: `is gone: ${instead}` }],
+      );
+    });
+});

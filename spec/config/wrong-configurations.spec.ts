@@ -106,7 +106,7 @@ const MISTAKES: readonly Mistake[] = [
     'a key in the wrong section',
     '  port: 8402',
     '  port: 8402\n  maxInFlight: 64',
-    '8:3 server.maxInFlight: is not a known key; known here: host, port, adminToken, adminTokenNext, allowedOrigins, allowedHosts, trustProxy, maxHeadBytes, workers',
+    '8:3 server.maxInFlight: is not a known key; known here: host, port, adminToken, adminTokenNext, allowedOrigins, allowedHosts, trustProxy, maxHeadBytes',
   ],
   [
     'a key of another release or product',

@@ -69,7 +69,7 @@ describe('alerts and dashboard', () => {
     ends.defer(() => redis.stop());
     const shared = {
       storage: { redis: { url: redis.url } },
-      overrides: { server: { workers: 2 }, signing: { key: pem() } },
+      overrides: { signing: { key: pem() } },
     };
     const gateways = [
       testbed.gateway,
@@ -231,7 +231,7 @@ describe('the monitoring of a cluster', () => {
 
 const LISTENS_WITHIN_MS = 20_000;
 
-/** A gateway as `acg serve` opens it, which shows what only a process has, or several. */
+/** A gateway as `acg serve` opens it, which shows what only a process has. */
 async function serve(
   ends: AsyncDisposableStack,
   { chain, backend }: Testbed,
@@ -242,7 +242,7 @@ async function serve(
   const prepared = await prepareGateway(directory, { ...parts, ...more });
   const gateway = await prepared.start();
   ends.defer(async () => void (await gateway.stop()));
-  // The process of several workers listens for operators after its workers listen for agents.
+  // The management listener opens last.
   const deadline = performance.now() + LISTENS_WITHIN_MS;
   const listens = async (): Promise<boolean> =>
     fetch(`${prepared.managementUrl}/metrics`).then(

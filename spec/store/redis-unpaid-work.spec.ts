@@ -20,8 +20,7 @@ const ROW: UnpaidRow = {
 const bed = redisBed();
 
 describe('the budget of unpaid work, shared by the gateways of one store', () => {
-  const gateway = () =>
-    createUnpaidWork(() => LIMITS, undefined, { work: bed.store.work ?? assert.fail('shared'), processes: 1 });
+  const gateway = () => createUnpaidWork(() => LIMITS, undefined, bed.store.work ?? assert.fail('shared'));
   let calls = 0;
   const callOf = (resourceId: string, payer = `0x${calls}`) => {
     calls += 1;

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What gateways of the tests load, and no process that ends in order loads. */
-const SOURCES = ['src/cli/serve-alone.ts', 'verification/chaos/steps/halt.ts'].map(
+const SOURCES = ['src/cli/serve.ts', 'verification/chaos/steps/halt.ts'].map(
   (file) => pathToFileURL(join(ROOT, file)).href,
 );
 

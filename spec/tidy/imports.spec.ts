@@ -13,7 +13,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   'linked-list': [],
   'mandates/register': [],
-  'part-of': [],
   problems: [],
   'resources/patterns': [],
   time: ['linked-list'],
@@ -67,7 +66,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'payments/x402/evm': ['crypto', 'payments/pricing', 'payments/x402/wire'],
   'payments/x402/chain': [
     'json',
-    'part-of',
     'payments',
     'payments/ledger',
     'payments/pricing',
@@ -97,7 +95,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'linked-list',
     'mandates',
     'mandates/register',
-    'part-of',
     'payments',
     'payments/ledger',
     'payments/pricing',
@@ -190,7 +187,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   passthrough: ['errors', 'linked-list', 'resources', 'server/http', 'server/rate-limit'],
   sidecar: ['problems', 'server/http'],
   'operator/console': ['errors', 'resources', 'server/http'],
-  'server/load-shedding': ['errors', 'linked-list', 'part-of', 'server/http', 'server/rate-limit', 'time'],
+  'server/load-shedding': ['errors', 'linked-list', 'server/http', 'server/rate-limit', 'time'],
   'server/listener': ['errors', 'linked-list', 'server/http', 'server/load-shedding', 'server/rate-limit', 'time'],
   'adapters/acp': [
     'adapters/acp/validation',
@@ -343,7 +340,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config/document',
     'config/sections',
     'crypto',
-    'part-of',
     'payments/x402/wire',
     'problems',
     'resources',
@@ -374,7 +370,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'store/port',
     'time',
   ],
-  workers: ['config/document', 'part-of', 'sidecar', 'telemetry/health'],
   'telemetry/traces': ['backend', 'payments', 'pipeline', 'pipeline/middleware', 'problems', 'server/http'],
   'telemetry/log': [
     'errors',

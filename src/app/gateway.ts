@@ -79,8 +79,6 @@ export interface Gateway {
   readonly exchanges: Exchanges;
   /** Where the parts of a process that are not the gateway's show their numbers. */
   readonly metrics: Pick<Metrics, 'counter' | 'gauge' | 'text'>;
-  /** What its probes answer. */
-  readonly monitor: Pick<Monitor, 'readiness' | 'routing'>;
   /** The present configuration. */
   config(): GatewayConfig;
   /**
@@ -89,21 +87,8 @@ export interface Gateway {
    * @throws what making a generation throws; the present configuration stays then
    */
   reload(config: GatewayConfig): void;
-  /**
-   * Makes everything of a configuration and leaves the present one in use, as several processes do
-   * that change it together. No other may be prepared until it is used or discarded.
-   * @throws what making a generation throws
-   */
-  prepare(config: GatewayConfig): PreparedConfig;
   /** Flushes what waits for the store and stops the background work. */
   close(): Promise<void>;
-}
-
-/** A configuration of which everything is made. */
-export interface PreparedConfig {
-  /** Puts it in the place of the present one, at once and as a whole; cannot fail. */
-  use(): void;
-  discard(): void;
 }
 
 /** Wires a gateway. `hooks`: what the pod's hooks start. */
@@ -120,25 +105,20 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
   const agents = replaceableRoutes(agentsRoutes(present, process, monitor));
   const { loadShedding, lifecycle, metrics, onFailure } = process;
   const merchantProbes = appProbes(parts.appProbes ?? {}, (target) => presentNow().isSold(target));
-  const prepare = (config: GatewayConfig): PreparedConfig => {
+  const reload = (config: GatewayConfig): void => {
     const before = presentNow();
     const next = openGeneration(config, process, before);
     const routes = closingOnFailure(next, before, () => agentsRoutes(next, process, monitor));
-    return {
-      discard: () => next.close(before),
-      // Nothing here can fail: one configuration is in use, or the other.
-      use() {
-        parts.store.renew?.(config.storage);
-        renewRail(parts, next);
-        process.payments?.replaceOffers(before.offers, next.offers);
-        agents.replace(routes);
-        present = next;
-        before.close(next);
-        // A token that was taken back also ends the streams that it opened; the others resume.
-        if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
-          process.stream.close();
-      },
-    };
+    // Nothing from here on can fail: one configuration is in use, or the other.
+    parts.store.renew?.(config.storage);
+    renewRail(parts, next);
+    process.payments?.replaceOffers(before.offers, next.offers);
+    agents.replace(routes);
+    present = next;
+    before.close(next);
+    // A token that was taken back also ends the streams that it opened; the others resume.
+    if (before.config.server.adminTokens.some((token) => !config.server.adminTokens.includes(token)))
+      process.stream.close();
   };
   return {
     agents: plainExpress().use(agents.handler),
@@ -149,10 +129,8 @@ export async function createGateway(parts: GatewayParts, hooks: PodHooks): Promi
     fence: process.fence,
     exchanges: process.exchanges,
     metrics,
-    monitor,
     config: () => presentNow().config,
-    reload: (config) => prepare(config).use(),
-    prepare,
+    reload,
     close: () => closeProcess(process, monitor, () => presentNow().close()),
   };
 }

@@ -3,10 +3,9 @@
 import type { RequestHandler } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { isLoopbackUrl } from '../config/document/endpoints.ts';
-import { partOf } from '../part-of.ts';
 import { countUnlessPaid, rateLimit } from '../pipeline/middleware/rate-limit.ts';
 import { type ClientOf, clientNetwork } from '../server/rate-limit/client-address.ts';
-import { countFailedAttempts, type Guesses, MAX_FAILED_ATTEMPTS } from '../server/rate-limit/failed-attempts.ts';
+import { countFailedAttempts, type Guesses } from '../server/rate-limit/failed-attempts.ts';
 import { createTokenBuckets } from '../server/rate-limit/token-buckets.ts';
 import { type Exposure, watchExposure } from '../sidecar/exposure.ts';
 import type { Log } from '../telemetry/log/log.ts';
@@ -36,14 +35,13 @@ const UNLIMITED = { perSecond: Number.POSITIVE_INFINITY, burst: Number.POSITIVE_
  * configuration. A changed limit holds for what was counted before.
  */
 export function openIngressCounts(
-  now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'server' | 'processes'>,
+  now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'server'>,
   log: Log,
   metrics: Metrics,
 ) {
   const limited = { call: 0, operator_token: 0, acp_token: 0 };
   const buckets = createTokenBuckets(() => now().limits.rate ?? UNLIMITED);
-  const atMost = partOf(MAX_FAILED_ATTEMPTS, now().processes);
-  const wrongTries = { operators: countFailedAttempts({ atMost }), checkouts: countFailedAttempts({ atMost }) };
+  const wrongTries = { operators: countFailedAttempts(), checkouts: countFailedAttempts() };
   const count = (what: keyof typeof limited) => (): void => {
     limited[what] += 1;
   };

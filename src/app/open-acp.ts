@@ -7,13 +7,12 @@ import { createBackendService } from '../adapters/acp/backend-service.ts';
 import { acpDiscovery } from '../adapters/acp/discovery.ts';
 import { JUDGED_FIELDS } from '../adapters/acp/request.ts';
 import { withoutIds } from '../adapters/acp/routes.ts';
-import { type BackendConnection, createExchange, MAX_BACKEND_SOCKETS } from '../backend/backend-connection.ts';
+import { type BackendConnection, createExchange } from '../backend/backend-connection.ts';
 import { BackendError, type Exchange } from '../backend/exchange.ts';
 import { createIdempotency } from '../checkouts/machine.ts';
 import { createSessions } from '../checkouts/sessions.ts';
 import { type AcpSettings, longestTimeoutMs } from '../checkouts/settings.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { partOf } from '../part-of.ts';
 import type { FailureListener } from '../pipeline/middleware/error-handler.ts';
 import type { StaticDocument } from '../resources/static-document.ts';
 import type { FieldJudge } from '../server/http/framing.ts';
@@ -56,7 +55,7 @@ export interface AcpService extends FieldJudge {
   readonly shownPath: (path: string) => string;
 }
 
-type CheckoutSettings = Pick<GatewayConfig, 'merchant' | 'protocols' | 'processes'>;
+type CheckoutSettings = Pick<GatewayConfig, 'merchant' | 'protocols'>;
 
 /** What outlives a configuration: the way to the backend, slots in flight, counts. */
 interface OpenedAcp {
@@ -70,8 +69,7 @@ type Guards = Pick<IngressGuards, 'entrance' | 'checkoutGuesses'>;
 
 /** ACP is enabled. `now`: the present configuration. */
 export function openAcp(now: () => CheckoutSettings, parts: AcpParts): OpenedAcp {
-  const maxSockets = partOf(MAX_BACKEND_SOCKETS, now().processes);
-  const connection = createExchange({ origin: enabledOf(now()).backend.origin, reuse: false, maxSockets });
+  const connection = createExchange({ origin: enabledOf(now()).backend.origin, reuse: false });
   const shared = {
     ...parts,
     exchange: held(connection.exchange, parts.fence),

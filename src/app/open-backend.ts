@@ -1,10 +1,9 @@
 /** Opens the backend behind its circuit breaker; shows its state in the log and at `/metrics`. */
 
-import { MAX_BACKEND_SOCKETS, type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
+import { type WatchedBackend, watchBackend } from '../backend/backend-connection.ts';
 import type { ReachListener } from '../backend/circuit-breaker.ts';
 import type { ReserveBackend } from '../backend/exchange.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { partOf } from '../part-of.ts';
 import type { Fence } from '../sidecar/fence.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -19,16 +18,14 @@ const BREAKER = { closed: 0, probation: 1, open: 2 } as const;
 
 /** `now`: the present configuration, whose headers a probe carries. */
 export function openBackend(
-  now: () => Pick<GatewayConfig, 'backend' | 'processes'>,
+  now: () => Pick<GatewayConfig, 'backend'>,
   fence: Pick<Fence, 'pass'>,
   log: Log,
   metrics: Metrics,
 ): Backend {
-  const { processes } = now();
   const { origin, probePath: path } = now().backend;
   const backend = watchBackend({
     origin,
-    maxSockets: partOf(MAX_BACKEND_SOCKETS, processes),
     probe: path === undefined ? undefined : { path, headers: () => now().backend.headers },
     onChange: reachLog(log),
   });

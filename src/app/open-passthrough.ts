@@ -5,8 +5,7 @@ import type { Socket } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
-import { partOf } from '../part-of.ts';
-import { type Admission, createAdmission, MAX_WAITING } from '../passthrough/admission.ts';
+import { type Admission, createAdmission } from '../passthrough/admission.ts';
 import { busy, ENDS, type End, passRequests } from '../passthrough/exchange.ts';
 import { failurePage, PAGE_HEADERS } from '../passthrough/failure-page.ts';
 import { createIdleWatch, createRateWatch } from '../passthrough/idle-timer.ts';
@@ -32,10 +31,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 interface PassthroughParts {
   /** The present configuration. */
-  readonly now: () => Pick<
-    GatewayConfig,
-    'backend' | 'limits' | 'merchant' | 'server' | 'processes' | 'protocols' | 'resources'
-  >;
+  readonly now: () => Pick<GatewayConfig, 'backend' | 'limits' | 'merchant' | 'server' | 'protocols' | 'resources'>;
   /** Of the start: what of them may change is read where it is used. */
   readonly settings: PassthroughSettings;
   /** Whose a request is now. */
@@ -55,11 +51,7 @@ export function openPassthrough(parts: PassthroughParts) {
   const { idleTimeoutMs } = settings;
   const proxy = createProxy(origin);
   const watchIdle = createIdleWatch(idleTimeoutMs);
-  const admission = createAdmission(
-    () => now().limits.maxPassthrough,
-    watchLoopLoad(),
-    partOf(MAX_WAITING, now().processes),
-  );
+  const admission = createAdmission(() => now().limits.maxPassthrough, watchLoopLoad());
   const watchRate = createRateWatch(admission.crowded);
   const lasting = new Shares(() => now().limits.maxUpgrades);
   const clientOf = (req: IncomingMessage): string => clientNetwork(now().server.trustProxy)(req);

@@ -63,7 +63,7 @@ import { isOfService } from './service-identity.ts';
 /** Most open payments that a start looks at. */
 const LISTED = 1_000;
 
-type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits' | 'processes'>;
+type PaymentSettings = Pick<GatewayConfig, 'x402' | 'resources' | 'merchant' | 'backend' | 'limits'>;
 
 /** What payments share with the rest of the gateway, over all configurations. */
 interface PaymentParts {
@@ -113,16 +113,15 @@ export type OpenedPayments = NonNullable<ReturnType<typeof openPayments>>;
 /** Opens attempts, leases, and what waits for them. Undefined when nothing has a price. */
 export function openPayments(parts: PaymentParts) {
   const { now, ledger, backend, lifecycle, log, metrics } = parts;
-  const { x402, processes } = now();
+  const { x402 } = now();
   if (parts.rail === undefined || x402 === undefined) return undefined;
   const rail = metrics.payments.rail(parts.rail);
   showRail(metrics, rail);
   const leases = createLeases(ledger);
   const onUnclaimed = countUnclaimed(log, metrics);
-  const shared = parts.work && { work: parts.work, processes };
-  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork, undefined, shared);
+  const unpaidWork = createUnpaidWork(() => now().limits.unpaidWork, undefined, parts.work);
   const settler = createSettler({
-    ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics), processes },
+    ...{ ledger, rail, leases, unpaidWork, onUnclaimed, onUnpaid: countUnpaid(log, metrics) },
     get payToExclusive() {
       return (now().x402 ?? x402).payToExclusive;
     },
@@ -131,7 +130,7 @@ export function openPayments(parts: PaymentParts) {
     },
   });
   const joined = joining(settler, ledger);
-  const unproven = createUnprovenSignatures(undefined, processes);
+  const unproven = createUnprovenSignatures();
   metrics.counter({
     name: 'acg_contract_signatures_total',
     help:

@@ -5,14 +5,8 @@ import type { Listener } from '../server/listener/listen.ts';
 import { type BackendPreStop, runBackendPreStop } from '../sidecar/backend-pre-stop.ts';
 import { type ConnectionEnd, tryConnection } from '../sidecar/backend-restart.ts';
 import type { DrainLength } from '../sidecar/drain-length.ts';
-import type { DrainSteps, Lifecycle } from '../sidecar/lifecycle.ts';
-import {
-  type HandshakeNote,
-  type OpenedPodHooks,
-  openPodHooks,
-  type PodFence,
-  type RunningExchanges,
-} from '../sidecar/pod-hooks.ts';
+import type { DrainSteps } from '../sidecar/lifecycle.ts';
+import { type HandshakeNote, type OpenedPodHooks, openPodHooks } from '../sidecar/pod-hooks.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -27,20 +21,9 @@ const NOTES: Readonly<Record<HandshakeNote, string>> = {
   'backend not replaced in time': 'the backend did not come back in its time: calls wait for it no more',
 };
 
-/** What the hooks need of a gateway, be it one process or several. */
-export interface PodGateway {
-  readonly lifecycle: Pick<Lifecycle, 'draining' | 'drain' | 'reopen'>;
-  readonly fence: PodFence;
-  readonly exchanges: {
-    running(): RunningExchanges | Promise<RunningExchanges>;
-    resume(): void;
-    tryBackend(): Promise<void>;
-  };
-}
-
 interface HookParts {
   readonly config: Pick<GatewayConfig, 'backend'>;
-  readonly gateway: PodGateway;
+  readonly gateway: Pick<Gateway, 'lifecycle' | 'fence' | 'exchanges'>;
   /** Listens where the listener of agents listened before. */
   readonly listenAgain: () => Promise<unknown>;
   /** How the process drains; asked at each drain. */
@@ -81,7 +64,7 @@ export function openHooks(parts: HookParts): OpenedPodHooks {
   });
 }
 
-/** How one process drains. */
+/** How a process drains. */
 export function stepsOfDrain(
   length: DrainLength,
   { exchanges }: Pick<Gateway, 'exchanges'>,

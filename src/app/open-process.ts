@@ -5,7 +5,6 @@
 
 import type { GatewayConfig } from '../config/document/config.ts';
 import { openEventStream } from '../operator/api/stream.ts';
-import { partOf } from '../part-of.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import type { X402Rail } from '../payments/x402/create-rail.ts';
 import type { Offers } from '../payments/x402/wire/offers.ts';
@@ -18,7 +17,7 @@ import { openLoadShedder } from '../server/load-shedding/open-load-shedder.ts';
 import { ProofStanding } from '../server/load-shedding/proof-standing.ts';
 import { clientNetwork, wideNetwork } from '../server/rate-limit/client-address.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
-import { createFence, MOST_HELD } from '../sidecar/fence.ts';
+import { createFence } from '../sidecar/fence.ts';
 import { createLifecycle } from '../sidecar/lifecycle.ts';
 import type { Store } from '../store/port/store.ts';
 import { type Monitor, startMonitor } from '../telemetry/health/monitor.ts';
@@ -96,15 +95,14 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const { checkouts, passing, loadedAdapters, mandateOpener } = await loadEnabled(now(), store);
   await requireService(store, now().merchant, log);
   const lifecycle = createLifecycle();
-  const { processes } = now();
-  const fence = createFence(partOf(MOST_HELD, processes));
+  const fence = createFence();
   const metrics = createMetrics({
     sold: (id) => present()?.catalogue.byId.has(id) === true,
     offers: () => present()?.offers ?? NO_OFFERS,
     census: () => store.census(),
   });
   const ledger = metrics.payments.ledger(store.ledger);
-  const writeQueues = openWriteQueues(store, log, metrics, processes);
+  const writeQueues = openWriteQueues(store, log, metrics);
   const { events, receipts } = writeQueues;
   const housekeeping = startHousekeeping(store, log, metrics);
   const receiptLog = startReceiptLog(store, now(), log, metrics);
@@ -133,7 +131,6 @@ export async function openProcess(parts: GatewayParts, present: () => Present | 
   const routeOf = (req: RequestLine): Route => present()?.routeOf?.(req) ?? OWN;
   const loadShedding = openLoadShedder({
     maxInFlight: () => now().limits.maxInFlight,
-    processes,
     mounts,
     lifecycle,
     carriesProof: ({ headers }) => headers[PAYMENT_SIGNATURE] !== undefined,

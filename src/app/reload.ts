@@ -11,6 +11,7 @@ import { watchDirectories } from '../config/watch.ts';
 import { ConfigError, type ConfigProblem } from '../problems/problem.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { warningsOf } from './route-warnings.ts';
 
 /** Changed keys that a log line names at most. */
 const NAMED = 20;
@@ -19,10 +20,10 @@ const NEEDS_RESTART = 'needs a restart of the gateway; until then the configurat
 /** How an attempt to load ended. `unchanged`: the files say what is in use. */
 type Reloaded = 'reloaded' | 'rejected' | 'unchanged';
 
-/** Loads the configuration again, one time after another. */
+/** Loads the configuration again. */
 interface Reloader {
-  /** Looks at the files now, whether they seem changed or not. Never rejects. */
-  reload(): Promise<Reloaded>;
+  /** Looks at the files now, whether they seem changed or not. Never throws. */
+  reload(): Reloaded;
   close(): void;
 }
 
@@ -35,9 +36,7 @@ export interface ReloaderParts {
   /** Checks what only a running process knows. @throws ConfigError */
   readonly check: (config: GatewayConfig) => void;
   /** Puts it into use. @throws Error; then what was in use stays */
-  readonly use: (loaded: LoadedConfig) => void | Promise<void>;
-  /** What an operator should know about a configuration that is in use now. */
-  readonly warningsOf: (config: GatewayConfig) => readonly string[];
+  readonly use: (config: GatewayConfig) => void;
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
   readonly metrics: Pick<Metrics, 'counter' | 'gauge'>;
   readonly pollMs?: number;
@@ -63,7 +62,7 @@ export function openReloader(parts: ReloaderParts): Reloader {
     read: () => (outdated ? 1 : 0),
   });
 
-  const attempt = async (): Promise<Reloaded> => {
+  const attempt = (): Reloaded => {
     const next = loadDocument(source);
     parts.mask(next.config);
     const { changed, restart } = changesBetween(document, next.document);
@@ -72,24 +71,24 @@ export function openReloader(parts: ReloaderParts): Reloader {
       if (restart.length > 0) throw new ConfigError(restart.map((path) => ({ path, message: NEEDS_RESTART })));
       parts.check(next.config);
     });
-    await parts.use(next);
+    parts.use(next.config);
     document = next.document;
     const named = changed.slice(0, NAMED);
     log.info(
       { changed: named, ...(changed.length > NAMED ? { more: changed.length - NAMED } : {}) },
       'config reloaded',
     );
-    for (const warning of parts.warningsOf(next.config)) log.warn(warning);
+    for (const warning of warningsOf(next.config)) log.warn(warning);
     return 'reloaded';
   };
-  const look = async (): Promise<Reloaded> => {
+  const reload = (): Reloaded => {
     const sources = readSources(source);
     // Before it is loaded: what changes meanwhile is seen by the next look.
     seen = sources.digest;
     watch.follow(sources.files);
     let result: Reloaded;
     try {
-      result = await attempt();
+      result = attempt();
     } catch (error) {
       log.error(causeOf(error), 'config rejected');
       result = 'rejected';
@@ -99,14 +98,8 @@ export function openReloader(parts: ReloaderParts): Reloader {
     if (result !== 'unchanged') counts[result] += 1;
     return result;
   };
-  let looking: Promise<unknown> = Promise.resolve();
-  const reload = (): Promise<Reloaded> => {
-    const looked = looking.then(look);
-    looking = looked;
-    return looked;
-  };
   const watch = watchDirectories(() => {
-    if (readSources(source).digest !== seen) void reload();
+    if (readSources(source).digest !== seen) reload();
   }, parts.pollMs);
   watch.follow(readSources(source).files);
   return { reload, close: () => watch.close() };

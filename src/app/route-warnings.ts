@@ -1,6 +1,7 @@
 /** What an operator should know about passthrough and sale in place, for log and `acg validate`. */
 
 import type { GatewayConfig } from '../config/document/config.ts';
+import { configWarnings } from '../config/warnings.ts';
 import { hasLiteral } from '../passthrough/path-guard.ts';
 import type { RequestLine, Route } from '../passthrough/route.ts';
 import { type PassthroughSettings, USUALLY_INTERNAL } from '../passthrough/settings.ts';
@@ -19,6 +20,11 @@ const MOST_NAMED = 20;
 /** An operation that a caller can name, at the path that callers have. */
 interface Addressed extends ConfiguredOperation {
   readonly path: string;
+}
+
+/** What an operator should know about a configuration that is in use. */
+export function warningsOf(config: GatewayConfig): readonly string[] {
+  return [...configWarnings(config), ...routeWarnings(config)];
 }
 
 /** Each names its setting and never holds a configured value. */

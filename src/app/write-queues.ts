@@ -1,10 +1,9 @@
 /** Opens the queues of entries that are written to the store off the request path. */
 
 import type { EventDraft } from '../events/event.ts';
-import { partOf } from '../part-of.ts';
 import type { Receipt } from '../receipts/receipt.ts';
 import type { Store } from '../store/port/store.ts';
-import { createWriteBehind, MAX_WAITING, type WriteBehind } from '../store/port/write-behind.ts';
+import { createWriteBehind, type WriteBehind } from '../store/port/write-behind.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
@@ -25,26 +24,19 @@ export interface WriteQueues {
  */
 const EVENTS_AT_ONCE = 500;
 
-/**
- * Both queues send in one turn of the event loop, so that an embedded store commits once for both.
- * `processes`: those that share what may wait.
- */
+/** Both queues send in one turn of the event loop: an embedded store commits once for both. */
 export function openWriteQueues(
   { feed, receipts: book }: Pick<Store, 'feed' | 'receipts'>,
   log: Log,
   metrics: Metrics,
-  processes: number,
 ): WriteQueues {
-  const maxWaiting = partOf(MAX_WAITING, processes);
   const events: WriteBehind<EventDraft> = createWriteBehind((batch, id) => feed.append(batch, id), {
     ...lossReports(log, metrics, 'event'),
-    maxWaiting,
     batchSize: EVENTS_AT_ONCE,
     onSending: () => receipts.join(),
   });
   const receipts: WriteBehind<Receipt> = createWriteBehind((batch) => book.write(batch), {
     ...lossReports(log, metrics, 'receipt'),
-    maxWaiting,
     onSending: () => events.join(),
   });
   return {

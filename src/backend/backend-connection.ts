@@ -23,7 +23,7 @@ import { createReservations, type ReserveRefusal } from './reservations.ts';
 import { SlowReaders } from './slow-readers.ts';
 
 /** Most sockets to one backend origin (contract 3). */
-export const MAX_BACKEND_SOCKETS = 256;
+const MAX_BACKEND_SOCKETS = 256;
 
 export interface BackendConnection {
   readonly exchange: Exchange;

@@ -3,10 +3,8 @@
 import { openAppProbes } from '../app/app-probe-guard.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
 import { type ConfigSource, checkLoaded, loadDocument } from '../config/load.ts';
-import { processesOf } from '../config/share-of.ts';
 import { checkAll, ProblemList } from '../problems/problem.ts';
 import { readAppProbes } from '../sidecar/app-probe-settings.ts';
-import { wholeCpus } from '../workers/cpu-quota.ts';
 import { checkedDrain, processSettings } from './process-settings.ts';
 
 /**
@@ -22,15 +20,14 @@ export function checkedStart<Also>(source: ConfigSource, also: (config: GatewayC
     () => readProbes(env),
   );
   const { config } = loaded;
-  const [drain, processes, appProbes, found] = checkLoaded(source, () =>
+  const [drain, appProbes, found] = checkLoaded(source, () =>
     checkAll(
       () => checkedDrain(config, settings),
-      () => processesOf(config, wholeCpus),
       () => openAppProbes(env, config),
       () => also(config),
     ),
   );
-  return { loaded, settings, drain, processes, appProbes, also: found };
+  return { loaded, settings, drain, appProbes, also: found };
 }
 
 /** What is wrong with the merchant's probes whatever is sold. @throws ConfigError */

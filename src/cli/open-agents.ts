@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { createGateway } from '../app/gateway.ts';
 import { openTracing } from '../app/open-tracing.ts';
 import type { GatewayConfig } from '../config/document/config.ts';
-import { partOf } from '../part-of.ts';
 import { createRail } from '../payments/x402/create-rail.ts';
 import { connectionsFor, createListener } from '../server/listener/listen.ts';
 import type { AppProbeSettings } from '../sidecar/app-probe-settings.ts';
@@ -22,7 +21,7 @@ export interface Openers {
 
 /**
  * Opens a gateway and the listener of its agents, which does not listen yet.
- * `config`: the share of this process. Closers are noted in `opened` as soon as there are some.
+ * Closers are noted in `opened` as soon as there are some.
  */
 export async function openAgents(
   { config, appProbes }: { readonly config: GatewayConfig; readonly appProbes?: AppProbeSettings },
@@ -51,7 +50,7 @@ export async function openAgents(
     onRefused: refusalLog(log),
     loadShedder: gateway.loadShedder,
     relay: gateway.relay,
-    maxConnections: () => partOf(connectionsFor(followed.limits.maxInFlight * followed.processes), followed.processes),
+    maxConnections: () => connectionsFor(followed.limits.maxInFlight),
     sharesClients: () => followed.server.trustProxy === 0,
   });
   opened.push(() => agents.destroy());
@@ -60,9 +59,9 @@ export async function openAgents(
     gateway,
     agents,
     storeName: store.name,
-    /** Listens at the configured address, or at the port that is given. */
-    async listen(port = address.port): Promise<AddressInfo> {
-      const at = await listenAt(agents, 'server', { ...address, port });
+    /** Listens at the configured address. */
+    async listen(): Promise<AddressInfo> {
+      const at = await listenAt(agents, 'server', address);
       // The same one again after a drain, also where any free one was taken.
       address.port = at.port;
       return at;

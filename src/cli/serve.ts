@@ -1,19 +1,39 @@
 /**
- * `acg serve`: reads the configuration, opens the gateway in this process or in several, runs until
- * a signal, drains and closes. What only one of these ways needs is loaded for it alone.
+ * `acg serve`: reads the configuration, opens the gateway, runs until a signal, drains and closes.
  */
 
 import type { Command } from 'commander';
+import { openAppProbes } from '../app/app-probe-guard.ts';
+import { drainLengthOf } from '../app/drain-length.ts';
+import { openHooks, stepsOfDrain } from '../app/open-pod-hooks.ts';
+import { openReloader, type ReloaderParts } from '../app/reload.ts';
+import { warningsOf } from '../app/route-warnings.ts';
+import type { GatewayConfig } from '../config/document/config.ts';
 import type { ConfigSource } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
-import { createLog, type Log, MaskedSecrets } from '../telemetry/log/log.ts';
+import { adaptersSummary, storeLossSummary } from '../config/summary.ts';
+import { createListener } from '../server/listener/listen.ts';
+import { type DrainLength, drainSeconds } from '../sidecar/drain-length.ts';
+import type { OpenedPodHooks } from '../sidecar/pod-hooks.ts';
+import { createLog, type Log, MaskedSecrets, refusalLog } from '../telemetry/log/log.ts';
 import { collectorFrom } from '../telemetry/traces/collector.ts';
-import { isWorker } from '../workers/cluster.ts';
 import { checkedStart } from './checked-start.ts';
-import { closed, type Opened } from './closing.ts';
-import type { Openers } from './open-agents.ts';
+import { closed, listenAt, type Opened } from './closing.ts';
+import { collectStart } from './collect-start.ts';
+import { type Openers, openAgents } from './open-agents.ts';
+import { checkedDrain, type ProcessSettings } from './process-settings.ts';
 import { CONFIG_OPTION, defineCommand } from './program.ts';
-import { type HangUp, type Serving, type Start, warningsOf } from './serving.ts';
+
+/** What a gateway is opened with. */
+interface Start extends ReturnType<typeof configured> {
+  readonly secrets: MaskedSecrets;
+  readonly hangUp: HangUp;
+}
+
+/** What SIGHUP asks for, once there is something that can do it. */
+interface HangUp {
+  reloads(reload: () => void): void;
+}
 
 export function serveCommand(): Command {
   const about = 'Runs the gateway until SIGTERM or SIGINT; its log goes to stdout.';
@@ -27,39 +47,27 @@ export function serveCommand(): Command {
  * @param openers Open store and rail; a test build that must fail visibly brings its own.
  */
 export async function serve(args: { readonly config?: string }, openers?: Openers): Promise<void> {
-  if (isWorker()) return (await import('./serve-worker.ts')).serveAsWorker(openers);
   const found = configured(args);
   const { config } = found.loaded;
   const secrets = new MaskedSecrets([...secretsOf(config), ...(collectorFrom(process.env)?.secrets ?? [])]);
-  const log = createLog(found.settings.logLevel, secrets, undefined, found.processes > 1);
+  const log = createLog(found.settings.logLevel, secrets);
   for (const warning of warningsOf(config)) log.warn(warning);
   const opened: Opened = [];
-  const start: Start = { ...found, secrets, hangUp: stayOnHangUp(log) };
-  let serving: Serving;
+  let hooks: OpenedPodHooks;
   try {
-    serving =
-      start.processes === 1
-        ? await (await import('./serve-alone.ts')).openAlone(start, log, opened, openers)
-        : await (await import('./open-workers.ts')).openWorkers(start, log, opened);
+    hooks = await open({ ...found, secrets, hangUp: stayOnHangUp(log) }, log, opened, openers);
   } catch (error) {
     await closed(opened, log);
     notStarted(log, error);
     throw error;
   }
   try {
-    await Promise.race([signalled(), serving.failed]);
-    serving.stop();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const)
-      process.once(signal, () => {
-        serving.force?.();
-        process.exit(1);
-      });
-    await serving.drain();
+    await Promise.race([signalled(), hooks.failed]);
+    hooks.stop();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
+    await hooks.drain();
   } catch (error) {
     log.fatal({ err: error }, 'the gateway cannot go on');
-    // Workers that are left finish their calls; where a drain is what failed, there is no other.
-    serving.stop();
-    await serving.drain().catch(() => undefined);
     throw error;
   } finally {
     await closed(opened, log);
@@ -86,6 +94,77 @@ function notStarted(log: Log, error: unknown): void {
   log.flush();
 }
 
+/** Opens everything, notes the closers, and resolves once both listeners listen. */
+async function open(start: Start, log: Log, opened: Opened, openers?: Openers): Promise<OpenedPodHooks> {
+  const { loaded, settings, appProbes } = start;
+  const { config } = loaded;
+  // Hooks and signals start the same drain; both need the gateway, and the gateway shows the hooks.
+  const podHooks = { key: settings.hookKey, drain: () => hooks.drain(), release: () => hooks.release() };
+  const { gateway, agents, storeName, ...at } = await openAgents({ config, appProbes }, podHooks, log, opened, openers);
+  const management = createListener({ app: gateway.management, onRefused: refusalLog(log) });
+  const { drainSeconds: propagation } = settings;
+  const length = drainLengthOf(config, propagation);
+  const hooks = openHooks({
+    ...{ config, gateway, log, ...graceOf(settings, length) },
+    drainSteps: () => stepsOfDrain(drainLengthOf(gateway.config(), propagation), gateway, agents, log),
+    listenAgain: at.listenAgain,
+  });
+  opened.push(
+    () => management.destroy(),
+    () => hooks.stop(),
+  );
+  const agentsAt = await at.listen();
+  const managementAt = await listenAt(management, 'management', config.management);
+  const facts = {
+    agents: agentsAt.port,
+    management: managementAt.port,
+    mode: config.x402?.mode,
+    fronts: adaptersSummary(config),
+    lostPayments: storeLossSummary(config),
+    drainSeconds: drainSeconds(length),
+    store: storeName,
+  };
+  log.info(facts, 'listening');
+  watchConfig(start, log, opened, {
+    metrics: gateway.metrics,
+    check(next) {
+      checkedDrain(next, settings);
+      openAppProbes(process.env, next);
+    },
+    use(next) {
+      gateway.reload(next);
+      at.follow(next);
+    },
+  });
+  collectStart();
+  return hooks;
+}
+
+/** What the pod leaves to the hooks, and how the backend's container ends. */
+function graceOf({ merchantGraceSeconds, drainBudgetSeconds, backendPreStop }: ProcessSettings, length: DrainLength) {
+  return {
+    backendPreStop,
+    merchantGraceMs: merchantGraceSeconds * 1_000,
+    podGraceMs: (merchantGraceSeconds + (drainBudgetSeconds ?? drainSeconds(length))) * 1_000,
+    endsWithinMs: drainBudgetSeconds === undefined ? undefined : (merchantGraceSeconds + drainBudgetSeconds) * 1_000,
+  };
+}
+
+/** Loads the configuration again when its files change, and on SIGHUP. */
+function watchConfig(
+  { source, loaded, secrets, hangUp }: Start,
+  log: Log,
+  opened: Opened,
+  parts: Pick<ReloaderParts, 'metrics' | 'check' | 'use'>,
+): void {
+  const mask = (next: GatewayConfig): void => secrets.add(secretsOf(next));
+  const reloader = openReloader({ source, loaded, log, mask, ...parts });
+  opened.push(() => reloader.close());
+  hangUp.reloads(() => {
+    if (reloader.reload() === 'unchanged') log.info('config unchanged');
+  });
+}
+
 /**
  * SIGHUP asks for the configuration to be read again; the system's default would end running calls
  * without a drain. From a terminal SIGHUP means that the terminal is gone, and the gateway ends
@@ -93,17 +172,20 @@ function notStarted(log: Log, error: unknown): void {
  */
 function stayOnHangUp(log: Log): HangUp {
   let early = false;
-  let asked = async (): Promise<void> => {
+  let asked = (): void => {
     early = true;
     log.info('SIGHUP: the configuration is read again once the gateway has started');
   };
   if ([process.stdin, process.stdout, process.stderr].every(({ isTTY }) => !isTTY))
-    process.on('SIGHUP', () => void asked().finally(() => log.flush()));
+    process.on('SIGHUP', () => {
+      asked();
+      log.flush();
+    });
   return {
     reloads(reload) {
       asked = reload;
       // The files may have changed after this start has read them.
-      if (early) void reload();
+      if (early) reload();
     },
   };
 }

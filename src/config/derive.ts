@@ -45,7 +45,7 @@ export function deriveConfig(
   checkFields(document, problems);
   const engine = engineOf(document, problems);
   const merchant = deriveMerchant(document, problems);
-  const server = deriveServer(document, engine, problems);
+  const server = deriveServer(document, problems);
   const management = deriveManagement(document, problems);
   const backend = deriveBackend(document, problems);
   if (merchant && server && management && backend)
@@ -85,7 +85,6 @@ export function deriveConfig(
     resources,
     publish: new Set(document.publish ?? (backend.passthrough === undefined ? PUBLISHED_NAMES : [])),
     limits: deriveLimits(document),
-    processes: 1,
   };
 }
 

@@ -23,8 +23,6 @@ export interface ConfigSource {
 export interface LoadedConfig {
   readonly config: GatewayConfig;
   readonly document: ConfigDocument;
-  /** Paths of the document whose value came out of a mounted file. */
-  readonly fromFile: ReadonlySet<string>;
 }
 
 /**
@@ -39,11 +37,6 @@ export function loadConfig(source: ConfigSource): GatewayConfig {
 export function loadDocument({ path, env }: ConfigSource): LoadedConfig {
   const file = configPath(path, env);
   return read(readConfigText(readConfigFile(file), file), env);
-}
-
-/** What was loaded elsewhere from the same document. @throws ConfigError */
-export function configOf({ document, fromFile }: Pick<LoadedConfig, 'document' | 'fromFile'>): GatewayConfig {
-  return deriveConfig(document, fromFile, new ProblemList());
 }
 
 /** @throws ConfigError with every problem */
@@ -81,7 +74,7 @@ function read(source: ReadDocument, env: Environment): LoadedConfig {
       validateDocument(document, problems);
       if (!problems.sound('')) problems.throwIfAny();
       const config = deriveConfig(document as ConfigDocument, expansion.fromFile, problems);
-      return { config, document: document as ConfigDocument, fromFile: expansion.fromFile };
+      return { config, document: document as ConfigDocument };
     },
     (error) => placed(withOrigins(error, origins), source, offsetsOf(source.faults)),
   );

@@ -26,8 +26,6 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'server.allowedHosts': 'reload',
   'server.trustProxy': 'reload',
   'server.maxHeadBytes': 'reload',
-  // Each worker has its share of every limit from its start.
-  'server.workers': 'restart',
   management: 'restart',
   'backend.baseUrl': 'restart',
   'backend.allowNonLoopback': 'reload',

@@ -11,8 +11,8 @@ type TypedText =
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 
 /**
- * Digits and `true` or `false` become a number and a boolean where the schema wants one and no
- * text. Every other text stays as it is.
+ * Digits and `true` or `false` become a number and a boolean where the schema wants one. Every
+ * other text stays as it is.
  */
 export function typedText(text: string, steps: readonly Member['key'][]): TypedText {
   const node = schemaAt(steps);
@@ -23,7 +23,7 @@ export function typedText(text: string, steps: readonly Member['key'][]): TypedT
     ({ ok: false, wanted: ['', form].includes(description) ? form : `${description}: ${form}` }) as const;
   if (takes('integer') || takes('number')) {
     if (INTEGER.test(text) && Number.isSafeInteger(Number(text))) return { ok: true, value: Number(text) };
-    if (!takes('string')) return wanted(`a whole number${exampleOf(node?.default)}`);
+    return wanted(`a whole number${exampleOf(node?.default)}`);
   }
   if (!takes('boolean')) return { ok: true, value: text };
   return text === 'true' || text === 'false' ? { ok: true, value: text === 'true' } : wanted('true or false');

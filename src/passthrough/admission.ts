@@ -75,11 +75,7 @@ interface Entry {
  * of them, because the bound may change while they run. `loopBusy`: whether the
  * event loop has little time left.
  */
-export function createAdmission(
-  maxRunning: number | (() => number),
-  loopBusy: () => boolean,
-  maxWaiting: number = MAX_WAITING,
-): Admission {
+export function createAdmission(maxRunning: number | (() => number), loopBusy: () => boolean): Admission {
   const bound = typeof maxRunning === 'number' ? () => maxRunning : maxRunning;
   const waiting = new LinkedList<Entry>();
   /** The same by client, the client that had no turn for the longest time first. */
@@ -87,7 +83,7 @@ export function createAdmission(
   /** In the order of their start. */
   const starting = new LinkedList<Entry>();
   const running = new Shares(bound);
-  const places = new Shares(() => maxWaiting);
+  const places = new Shares(() => MAX_WAITING);
   let pumping = false;
   let timer: NodeJS.Timeout | undefined;
   /** When the timer looks, milliseconds of the monotonic clock. */

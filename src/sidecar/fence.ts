@@ -16,8 +16,7 @@ type FenceState = 'down' | 'raised' | 'released';
 
 export type Fence = ReturnType<typeof createFence>;
 
-/** `mostHeld`: calls that are held at the same time. */
-export function createFence(mostHeld: number = MOST_HELD) {
+export function createFence() {
   let state: FenceState = 'down';
   const held = new Set<(passes: boolean) => void>();
   const count = { wentOn: 0, refused: 0 };
@@ -42,7 +41,7 @@ export function createFence(mostHeld: number = MOST_HELD) {
     /** Resolves to true when the fence is down, to false when the call was held for too long. */
     async pass(): Promise<boolean> {
       if (state === 'down') return true;
-      if (held.size < mostHeld) return hold();
+      if (held.size < MOST_HELD) return hold();
       count.refused += 1;
       return false;
     },

@@ -5,6 +5,7 @@
  */
 
 import { backendReplaced, type ConnectionEnd } from './backend-restart.ts';
+import type { Fence } from './fence.ts';
 import type { DrainSteps, Lifecycle } from './lifecycle.ts';
 
 /** How long `/release` waits for `/drain`, milliseconds: both start together, in either order. */
@@ -43,24 +44,18 @@ export type HandshakeNote =
   | 'backend replaced'
   | 'backend not replaced in time';
 
-/** At once, or from other processes. */
-type Awaitable<T> = T | Promise<T>;
-
-/** The fence of the process, or of all workers: its changes hold once they resolve. */
-export type PodFence = Readonly<Record<'raise' | 'release' | 'lower', () => Awaitable<void>>>;
-
 /** Exchanges with the backend that are paid for, or may be at any moment, and all others. */
-export interface RunningExchanges {
+interface RunningExchanges {
   readonly paid: number;
   readonly free: number;
 }
 
 interface PodHookParts {
   readonly lifecycle: Pick<Lifecycle, 'draining' | 'drain' | 'reopen'>;
-  readonly fence: PodFence;
+  readonly fence: Pick<Fence, 'raise' | 'release' | 'lower'>;
   /** How the process drains; asked when it begins. */
   readonly drainSteps: () => DrainSteps;
-  readonly running: () => Awaitable<RunningExchanges>;
+  readonly running: () => RunningExchanges;
   /** What the backend's container had as a hook of its own. Must not reject. */
   readonly preStop: () => Promise<void>;
   /** Connects to the backend. */
@@ -144,13 +139,13 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
   const releaseAlone = async (began: number): Promise<void> => {
     note('fenced');
     watching.abort();
-    await fence.raise();
+    fence.raise();
     if (await isFirst(drainBegan.promise, untilIdle())) {
       // The pod ends after all: the backend stays until the drain is over.
-      await fence.lower();
+      fence.lower();
       return releaseWithPod();
     }
-    await fence.release();
+    fence.release();
     await parts.preStop();
     note('backend released');
     void untilReplaced(began);
@@ -166,11 +161,11 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
         waits.paid = false;
       }, finishMs),
     ];
-    const busy = async (): Promise<boolean> => {
-      const { paid, free } = await parts.running();
+    const busy = (): boolean => {
+      const { paid, free } = parts.running();
       return (waits.paid && paid > 0) || (waits.free && free > 0);
     };
-    while ((await busy()) && !lifecycle.draining()) await sleep(LOOK_EVERY_MS);
+    while (busy() && !lifecycle.draining()) await sleep(LOOK_EVERY_MS);
     for (const timer of timers) clearTimeout(timer);
   };
   const untilReplaced = async (began: number): Promise<void> => {
@@ -181,7 +176,7 @@ export function openPodHooks(parts: PodHookParts): OpenedPodHooks {
     if (replaced) await parts.backendIsBack();
     // The backend that came back may have been released as well meanwhile.
     if (signal.aborted) return;
-    await fence.lower();
+    fence.lower();
     note(replaced ? 'backend replaced' : 'backend not replaced in time');
   };
   return {

@@ -132,7 +132,7 @@ function* saidPaths(
 export function localized(document: unknown, parts: LocalParts): unknown {
   if (!isMapping(document)) return document;
   const { ports, adminToken, databasePath, sealingKey } = parts;
-  const { adminTokenNext: _rotation, allowedHosts: _hosts, workers: _workers, ...server } = section(document['server']);
+  const { adminTokenNext: _rotation, allowedHosts: _hosts, ...server } = section(document['server']);
   const payments = localPayments(document, parts);
   return {
     ...document,

@@ -37,7 +37,7 @@ export interface Goal {
 }
 
 /** Suites with rows: those of turns, and those that measure in other ways. */
-export const MEASURED_SUITES = ['settlement', 'overload', 'workers', 'resources', 'memory', START_SUITE] as const;
+export const MEASURED_SUITES = ['settlement', 'overload', 'resources', 'memory', START_SUITE] as const;
 export type RowSuite = Suite | (typeof MEASURED_SUITES)[number];
 
 function cpu(id: string, suite: Suite, what: string, of: string, against: string, rest: Partial<Goal> = {}): Goal {
@@ -196,17 +196,6 @@ const CROWDS: readonly Goal[] = [
   measured('goodput-30x-peer', 'overload', '1,000 connections: share that the recipe keeps'),
 ];
 
-const WORKERS: readonly Goal[] = [
-  measured('workers', 'workers', 'what a second worker gains', {
-    peer: `the gain of ${RECIPE} under node:cluster`,
-    goal: 0.95,
-    stretch: 1,
-    atLeast: true,
-  }),
-  measured('workers-own', 'workers', 'answers/s with two workers through one'),
-  measured('workers-peer', 'workers', 'the same of the recipe under node:cluster'),
-];
-
 const RESOURCES: readonly Goal[] = [
   ...[2, 200, 1_000].flatMap((count) => [
     measured(`resources-start-${count}`, 'resources', `start with ${count} resources, s`),
@@ -232,7 +221,6 @@ export const GOALS: readonly Goal[] = [
   ...PROTOCOLS,
   ...SETTLEMENT,
   ...CROWDS,
-  ...WORKERS,
   ...RESOURCES,
   ...MEMORY,
   ...STARTS,

@@ -10,10 +10,7 @@ export class CannotMeasure extends Error {
   }
 }
 
-/**
- * Nanoseconds that a process and all processes below it have been on a core so far: a contestant
- * may have workers.
- */
+/** Nanoseconds on a core so far of a process and all processes below it, as nginx has. */
 export function treeCpuNs(pid: number): number {
   return processesBelow(pid).reduce((total, one) => total + cpuNs(one), 0);
 }

@@ -21,7 +21,6 @@ import { measureSettlement } from './settlement.ts';
 import type { Entries } from './stage.ts';
 import { measureStarts } from './start.ts';
 import { judge, missed, type Row } from './verdict.ts';
-import { measureWorkers } from './workers.ts';
 
 /**
  * Below this share of a core other processes ran, or the generator was slower: ranges are wide
@@ -45,7 +44,6 @@ interface Measuring {
 const MEASURING: Readonly<Record<MeasuredSuite, Measuring>> = {
   settlement: { seconds: 150, run: measureSettlement },
   overload: { seconds: 130, run: measureOverload },
-  workers: { seconds: 100, run: measureWorkers },
   resources: { seconds: 80, run: measureResources },
   memory: { seconds: 140, run: measureMemory },
   [START_SUITE]: { seconds: 100, run: measureStarts },

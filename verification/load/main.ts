@@ -1,7 +1,7 @@
 /**
- * Paid calls through two gateways on one Redis, beside one gateway, one of two workers, and one on
- * SQLite: CPU and memory a call, and what the store keeps. `--seconds N`, `--only NAME`. The bundle
- * that GATEWAY_ENTRY names, else the sources.
+ * Paid calls through two gateways on one Redis, beside one gateway and one on SQLite: CPU and
+ * memory a call, and what the store keeps. `--seconds N`, `--only NAME`. The bundle that
+ * GATEWAY_ENTRY names, else the sources.
  */
 
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
@@ -15,10 +15,9 @@ import { startRedis } from '../../spec/support/redis.ts';
 import { FROM_BACKEND, plainQuestion, type Question } from '../bench/contestant.ts';
 import { deployed } from '../bench/deployed.ts';
 import { CONNECTIONS, type Load, startLoad } from '../bench/load.ts';
-import { cpuNs, requireMeter, treeCpuNs } from '../bench/meter.ts';
+import { cpuNs, requireMeter, residentBytes } from '../bench/meter.ts';
 import { ASSET, invocationOf, PAID_RESOURCE, PAYEE, SOLD_OVER_HTTP } from '../bench/peers/gateway.ts';
 import { type Running, startProgram } from '../bench/program.ts';
-import { treeMemoryBytes } from './memory.ts';
 import { type Measured, reportOf, TOPOLOGIES, type Topology } from './topologies.ts';
 
 const HOST = '127.0.0.1';
@@ -80,7 +79,7 @@ async function measure(topology: Topology, shared: Shared): Promise<Measured> {
   const gateways: Gateway[] = [];
   for (let nth = 0; nth < topology.gateways; nth += 1)
     gateways.push(await startGateway(join(folder, `${nth}.json`), { topology, shared, store }, ends));
-  const idleBytes = sum(gateways, ({ program }) => treeMemoryBytes(program.pid));
+  const idleBytes = sum(gateways, ({ program }) => residentBytes(program.pid));
   const loads = gateways.map(() => ends.adopt(startLoad(undefined), ({ stop }) => stop()));
   await fire(gateways, loads, WARM_UP_SECONDS, shared.signal);
 
@@ -101,7 +100,7 @@ async function measure(topology: Topology, shared: Shared): Promise<Measured> {
     storeUs: (cpuOf(store) - before.store) / 1_000 / calls,
     storedBytes: ((await store.bytes()) - before.bytes) / calls,
     idleBytes,
-    loadedBytes: sum(gateways, ({ program }) => treeMemoryBytes(program.pid)),
+    loadedBytes: sum(gateways, ({ program }) => residentBytes(program.pid)),
   };
 }
 
@@ -153,7 +152,7 @@ async function startGateway(
     JSON.stringify({
       version: 1,
       merchant: { id: 'load', name: 'Load', publicBaseUrl: 'http://load.example' },
-      server: { host: HOST, port, workers: topology.workers },
+      server: { host: HOST, port },
       management: { host: HOST, port: managementPort },
       backend: { baseUrl: shared.backendUrl },
       storage: { ...store.settings, ...(topology.gateways > 1 ? { replicas: topology.gateways } : {}) },
@@ -187,7 +186,7 @@ async function startGateway(
 
 function cpuOf(of: readonly Gateway[] | MeasuredStore): number {
   if ('pid' in of) return of.pid === undefined ? 0 : cpuNs(of.pid);
-  return sum(of, ({ program }) => treeCpuNs(program.pid));
+  return sum(of, ({ program }) => cpuNs(program.pid));
 }
 
 function sum(gateways: readonly Gateway[], of: (gateway: Gateway) => number): number {

@@ -1,20 +1,17 @@
-/** The gateways that a load run compares: how many pods, how many workers in each, which store. */
+/** The gateways that a load run compares: how many pods, which store. */
 
 /** What is started over one store. */
 export interface Topology {
   readonly name: string;
   /** Gateways with listeners of their own, as pods have. */
   readonly gateways: number;
-  /** `server.workers` of each. */
-  readonly workers: number;
   readonly store: 'redis' | 'sqlite';
 }
 
 export const TOPOLOGIES: readonly Topology[] = [
-  { name: 'one gateway', gateways: 1, workers: 1, store: 'redis' },
-  { name: 'two gateways', gateways: 2, workers: 1, store: 'redis' },
-  { name: 'one gateway of two workers', gateways: 1, workers: 2, store: 'redis' },
-  { name: 'one gateway, SQLite file', gateways: 1, workers: 1, store: 'sqlite' },
+  { name: 'one gateway', gateways: 1, store: 'redis' },
+  { name: 'two gateways', gateways: 2, store: 'redis' },
+  { name: 'one gateway, SQLite file', gateways: 1, store: 'sqlite' },
 ];
 
 /** What one topology needed for a number of paid calls. */

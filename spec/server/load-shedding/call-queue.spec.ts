@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type CallKind, CallQueue, MAX_WAIT_MS, waitingBounds } from '../../../src/server/load-shedding/call-queue.ts';
+import { type CallKind, CallQueue, MAX_WAIT_MS, MOST_WAITING } from '../../../src/server/load-shedding/call-queue.ts';
 import type { Standing } from '../../../src/server/load-shedding/waiting-lines.ts';
-
-const MOST = { calls: 1_000, large: 3 };
 
 /** A queue whose process has room in flight and in its turns as it is told. */
 class Stage {
@@ -15,7 +13,6 @@ class Stage {
   readonly log: string[] = [];
   #atEnd: (() => void)[] = [];
   readonly queue = new CallQueue({
-    most: MOST,
     turns: { came: () => undefined, hasRoom: () => this.room, hasRoomForWaiting: () => this.room },
     allowed: () => this.allowed,
     work: () => {
@@ -208,23 +205,16 @@ describe('calls that wait', () => {
   it('are so many of one kind at most; another kind has its own room', () => {
     const stage = new Stage();
     stage.allowed = false;
-    for (let call = 0; call < MOST.calls; call += 1) assert.equal(stage.enter(`${call}`), true);
+    for (let call = 0; call < MOST_WAITING.calls; call += 1) assert.equal(stage.enter(`${call}`), true);
     assert.equal(stage.enter('one more'), false);
     assert.equal(stage.enter('p', 'proof'), true);
   });
-
-  it('are as many in all processes of a gateway as in a single one', () =>
-    assert.deepEqual([1, 4, 128].map(waitingBounds), [
-      { calls: 4_096, large: 64 },
-      { calls: 1_024, large: 16 },
-      { calls: 32, large: 1 },
-    ]));
 
   it('are few where they are large; another kind has its own room', () => {
     const stage = new Stage();
     stage.allowed = false;
     const large = { large: true };
-    for (let call = 0; call < MOST.large; call += 1) assert.equal(stage.enter(`${call}`, 'plain', large), true);
+    for (let call = 0; call < MOST_WAITING.large; call += 1) assert.equal(stage.enter(`${call}`, 'plain', large), true);
     assert.equal(stage.enter('one more', 'plain', large), false);
     assert.equal(stage.enter('p', 'proof', large), true);
     assert.equal(stage.enter('small'), true);

@@ -1,4 +1,4 @@
-import { type CallKind, CallQueue, waitingBounds } from '../../../src/server/load-shedding/call-queue.ts';
+import { type CallKind, CallQueue } from '../../../src/server/load-shedding/call-queue.ts';
 import { Turns } from '../../../src/server/load-shedding/event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS } from '../../../src/server/load-shedding/in-flight-limit.ts';
 import { createSlots } from '../../../src/server/load-shedding/slots.ts';
@@ -66,8 +66,7 @@ export class ModelledProcess {
     });
     const allowed = (): boolean => this.#slots.free() && this.#limit.allows(this.#slots.inFlight());
     this.#queue = new CallQueue({
-      ...{ most: waitingBounds(1), turns: this.#turns, allowed },
-      ...{ work: () => () => undefined, now, atEnd },
+      ...{ turns: this.#turns, allowed, work: () => () => undefined, now, atEnd },
     });
   }
 

@@ -7,7 +7,6 @@ import { createSlots } from '../../../src/server/load-shedding/slots.ts';
 
 const parts = {
   maxInFlight: 512,
-  processes: 1,
   mounts: new Map<string, string>(),
   lifecycle: { draining: () => false, begin: () => () => undefined },
   carriesProof: () => false,

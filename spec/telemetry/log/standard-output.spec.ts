@@ -56,30 +56,7 @@ const FLUSHED = `
   process.stdin.resume();
 `;
 
-/** Lines of each of two processes that write to one pipe: together many times what it holds. */
-const SHARED_LINES = 4_000;
-const SHARED = `
-  import { createLog } from ${JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href)};
-  const log = createLog('info', [], undefined, true);
-  for (let at = 0; at < ${SHARED_LINES}; at += 1) log.info({ at }, 'x'.repeat(at % 900));
-`;
-
 describe('the log on stdout', { timeout: 60_000 }, () => {
-  it('cuts no line of another process that writes to the same pipe', async (t) => {
-    const run = `"$0" --input-type=module --eval "$1" & "$0" --input-type=module --eval "$1" & wait`;
-    const child = spawn('/bin/sh', ['-c', run, process.execPath, SHARED], { stdio: ['ignore', 'pipe', 'inherit'] });
-    t.after(() => child.kill());
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    await once(child, 'close');
-    const lines = output.trimEnd().split('\n');
-    const numbers = lines.map((line) => (JSON.parse(line) as { readonly at: number }).at);
-    assert.equal(numbers.length, 2 * SHARED_LINES);
-    assert.equal(new Set(numbers).size, SHARED_LINES);
-  });
-
   it('waits for a full pipe instead of trying again later, and is complete when the process ends', async (t) => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM], {
       stdio: ['pipe', 'pipe', 'inherit'],

@@ -59,7 +59,6 @@ export interface GatewayConfig {
     /** Largest head of an answer. */
     readonly maxHeadBytes: number;
     /** Processes that serve agents; `auto`: as many as there are CPUs for them. */
-    readonly workers: number | 'auto';
   };
   readonly management: { readonly host: string; readonly port: number };
   readonly backend: {
@@ -103,6 +102,4 @@ export interface GatewayConfig {
     /** Of each client; undefined: no rate limit. */
     readonly rate: Rate | undefined;
   };
-  /** Processes that the bounds above are divided among; 1 unless `shareOf` divided them. */
-  readonly processes: number;
 }

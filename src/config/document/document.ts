@@ -29,7 +29,6 @@ export interface ConfigDocument {
     readonly allowedHosts?: readonly string[];
     readonly trustProxy?: number;
     readonly maxHeadBytes?: number;
-    readonly workers?: number | 'auto';
   };
   readonly management?: { readonly host?: string; readonly port?: number };
   readonly backend: {

@@ -7,7 +7,6 @@ import type { GatewayConfig } from '../document/config.ts';
 import type { ConfigDocument } from '../document/document.ts';
 import { deriveA2a } from './a2a.ts';
 import { type AcpSurroundings, deriveAcp } from './acp.ts';
-import type { Engine } from './storage.ts';
 
 const LIMITS = schema.properties.limits.properties;
 const UNPAID_WORK = LIMITS.unpaidWork.properties;
@@ -34,12 +33,7 @@ export function deriveMerchant(
 }
 
 /** `server`: tokens in order of use, origins and hosts in lower case, as they are compared. */
-export function deriveServer(
-  document: ConfigDocument,
-  engine: Engine | undefined,
-  problems: ProblemList,
-): GatewayConfig['server'] | undefined {
-  if (problems.sound('server.workers')) checkWorkers(document, engine, problems);
+export function deriveServer(document: ConfigDocument, problems: ProblemList): GatewayConfig['server'] | undefined {
   if (!problems.sound('server')) return undefined;
   const server = document.server ?? {};
   const origins = (server.allowedOrigins ?? []).map((origin) => origin.toLowerCase());
@@ -53,15 +47,7 @@ export function deriveServer(
     allowedHosts: server.allowedHosts?.map((host) => host.toLowerCase()),
     trustProxy: server.trustProxy ?? SERVER.trustProxy.default,
     maxHeadBytes: server.maxHeadBytes ?? SERVER.maxHeadBytes.default,
-    workers: engine === 'sqlite' ? 1 : (server.workers ?? SERVER.workers.default),
   };
-}
-
-/** An embedded database belongs to one process. */
-function checkWorkers({ server }: ConfigDocument, engine: Engine | undefined, problems: ProblemList): void {
-  const { workers = SERVER.workers.default } = server ?? {};
-  if (engine === 'sqlite' && workers !== 'auto' && workers > 1)
-    problems.add('server.workers', 'must be 1 with storage.sqlite; several processes need storage.redis');
 }
 
 function rotationOf(now: string, next: string): GatewayConfig['server']['rotation'] {

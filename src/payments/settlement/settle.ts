@@ -87,8 +87,6 @@ export interface SettlementParts extends PayeeParts {
   readonly time?: Time;
   /** Gets each answer of the backend that is certainly not paid for. */
   readonly onUnpaid?: (facts: UnpaidAnswer) => void;
-  /** Processes that share the slots; 1 unless given. */
-  readonly processes?: number;
 }
 
 /** Settles payments. */
@@ -103,7 +101,7 @@ export interface Settler {
 
 export function createSettler(parts: SettlementParts): Settler {
   const shared: Shared = {
-    slots: createSettlementSlots(parts.time, parts.processes),
+    slots: createSettlementSlots(parts.time),
     reservations: createReservations(parts.ledger, parts.time),
   };
   return { settle: (request, joined = false) => new SettlementAttempt(parts, shared, request).run(joined) };

@@ -4,7 +4,6 @@
  */
 
 import { Counts } from '../../counts.ts';
-import { partOf } from '../../part-of.ts';
 import { REAL_TIME, type Time } from '../../time/time.ts';
 import { createTurns } from './turns.ts';
 
@@ -80,13 +79,13 @@ export type SettlementSlots = ReturnType<typeof createSlots>;
 
 /**
  * Slots by payer. Only verified proofs take one: otherwise a caller could use up the slots of every
- * payer. `processes`: those that share the slots.
+ * payer.
  */
-export function createSettlementSlots(time?: Time, processes = 1): SettlementSlots {
+export function createSettlementSlots(time?: Time): SettlementSlots {
   const bounds = {
-    each: partOf(PAYER_SETTLEMENTS, processes),
+    each: PAYER_SETTLEMENTS,
     eachWaiting: PAYER_WAITERS,
-    all: partOf(ALL_SETTLEMENTS, processes),
+    all: ALL_SETTLEMENTS,
     waitMs: SLOT_WAIT_MS,
   };
   return createSlots(bounds, time);

@@ -75,13 +75,6 @@ export interface Place {
 
 export type UnpaidWork = ReturnType<typeof createUnpaidWork>;
 
-/** The budget that this process shares with others. */
-interface SharedParts {
-  readonly work: SharedWork;
-  /** Processes that divide the limits of one gateway. */
-  readonly processes: number;
-}
-
 interface Spent {
   readonly holders: readonly string[];
   readonly until: number;
@@ -92,9 +85,9 @@ interface Spent {
  * Bounds unpaid work. A payer has one such call of a process at a time: with one purse it cannot
  * show the same money to several. The store does not share this bound, because the place of a
  * process that died would stop its payer.
- * `limits`: of this process, asked for each call, because a reload changes them.
+ * `limits`: asked for each call, because a reload changes them.
  */
-export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME, shared?: SharedParts) {
+export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = REAL_TIME, shared?: SharedWork) {
   const running = new Counts();
   /** By payment, or by call where there is nothing to pay for. */
   const unpaid = new Map<string, Spent>();
@@ -147,8 +140,8 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     };
   };
   /** The same place in the store, which calls of other processes may have. */
-  const takeShared = async (call: WorkFor, own: Place, { work, processes }: SharedParts) => {
-    const bounds = limitsOf(call).map(([holder, limit]) => [holder, limit * processes] as const);
+  const takeShared = async (call: WorkFor, own: Place, work: SharedWork) => {
+    const bounds = limitsOf(call);
     const holders = bounds.map(([holder]) => holder);
     // The place of an attempt that died is that of the next one.
     const name = call.payId;
@@ -194,14 +187,14 @@ export function createUnpaidWork(limits: () => UnpaidWorkLimits, time: Time = RE
     exhausted: (resourceId: string, network: string): boolean => isSpent({ resourceId, network }),
     /** The buyer paid after all, by another attempt. */
     paid(payId: string): void {
-      void shared?.work.free(payId).catch(() => undefined);
+      void shared?.free(payId).catch(() => undefined);
       if (forget(payId)) turns.wake();
     },
     /** Work of the window for which there was nothing to pay, the latest first. */
     async failed(limit: number): Promise<readonly UnpaidRow[]> {
       if (shared !== undefined) {
         // A call that may still be paid has the name of its payment there.
-        const names = (await shared.work.listed(ALL, limit)).filter((name) => name.startsWith('{'));
+        const names = (await shared.listed(ALL, limit)).filter((name) => name.startsWith('{'));
         return names.map((name) => JSON.parse(name) as UnpaidRow);
       }
       forgetOld();

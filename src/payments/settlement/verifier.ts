@@ -4,7 +4,6 @@
  */
 
 import { createHash } from 'node:crypto';
-import { partOf } from '../../part-of.ts';
 import { RecentMap } from '../../time/recent-map.ts';
 import type { Time } from '../../time/time.ts';
 import type { PaymentLedger } from '../ledger/ledger.ts';
@@ -206,8 +205,8 @@ export interface UnprovenSignatures {
   verdictOn(network: string, unproven: Unproven): Promise<ProvenVerdict | { readonly kind: 'crowded' }>;
 }
 
-export function createUnprovenSignatures(time?: Time, processes = 1): UnprovenSignatures {
-  const slots = createSlots({ ...BOUNDS, all: partOf(BOUNDS.all, processes) }, time);
+export function createUnprovenSignatures(time?: Time): UnprovenSignatures {
+  const slots = createSlots(BOUNDS, time);
   const proven = new RecentMap<Extract<ProvenVerdict, { readonly kind: 'genuine' }>>(REMEMBERED);
   const asking = new Map<string, Promise<ProvenVerdict | { readonly kind: 'crowded' }>>();
   const count: UnprovenCount = { proven: 0, refused: 0, unavailable: 0, crowded: 0 };

@@ -102,7 +102,7 @@ async function railOf(
   log: RailLog,
   leases: RelayerLeases | undefined,
 ): Promise<{ readonly rail: PaymentRail; readonly close: () => Promise<void> }> {
-  const { facilitator, network, confirm, confirmations, processes } = config;
+  const { facilitator, network, confirm, confirmations } = config;
   if (facilitator.mode === 'remote') {
     const { createRemoteRail } = await import('./facilitator/remote-rail.ts');
     const rail = createRemoteRail({
@@ -111,7 +111,6 @@ async function railOf(
       chain: node?.health.chain,
       confirm,
       confirmations,
-      processes,
       entryOf,
     });
     return { rail, close: () => rail.close() };

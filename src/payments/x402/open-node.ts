@@ -26,7 +26,7 @@ export interface OpenNode {
 
 /** The configured nodes as one, and each. At least one is configured. */
 export function openNodes(config: X402Config): { readonly rpc: Rpc; readonly nodes: readonly Rpc[] } {
-  const nodes = config.rpcUrls.map((url) => createRpc(url, config.processes));
+  const nodes = config.rpcUrls.map((url) => createRpc(url));
   return { rpc: inOrder(nodes, { compare: (node) => requireAsset(node, config) }), nodes };
 }
 

@@ -1,7 +1,6 @@
 /** Lets requests begin while the process has room for them; others wait for their turn. */
 
 import { performance } from 'node:perf_hooks';
-import { partOf } from '../../part-of.ts';
 import type { Turns } from './event-loop-lag.ts';
 import { type Lined, WaitingLines } from './waiting-lines.ts';
 
@@ -17,12 +16,11 @@ export const CALL_KINDS = ['proof', 'message', 'plain', 'other', 'probe'] as con
 export type CallKind = (typeof CALL_KINDS)[number];
 
 /**
- * Calls of one kind that wait at most in all processes of a gateway: as many as a listener has
- * connections. One takes 3.4 KB and its own bytes.
+ * Calls of one kind that wait at most: as many as a listener has connections. One takes 3.4 KB and
+ * its own bytes. `large`: large calls of them.
  */
-const MAX_WAITING = 4_096;
-/** Large calls of them at most, and what a call takes that is not large, bytes. */
-const MAX_LARGE_WAITING = 64;
+export const MOST_WAITING = { calls: 4_096, large: 64 };
+/** What a call takes at most that is not large, bytes. */
 export const SMALL_BYTES = 10_240;
 /** How long a call waits at most, milliseconds: then its caller may as well ask again. */
 export const MAX_WAIT_MS = 1_000;
@@ -55,19 +53,7 @@ interface Waiting {
   readonly lines: WaitingLines<WaitingCall>;
 }
 
-/** Most calls of one kind that wait in a process. */
-interface WaitingBounds {
-  readonly calls: number;
-  readonly large: number;
-}
-
-/** What waits is memory, so the processes of a gateway divide it. */
-export function waitingBounds(processes: number): WaitingBounds {
-  return { calls: partOf(MAX_WAITING, processes), large: partOf(MAX_LARGE_WAITING, processes) };
-}
-
 interface CallQueueParts {
-  readonly most: WaitingBounds;
   readonly turns: Pick<Turns, 'came' | 'hasRoom' | 'hasRoomForWaiting'>;
   /** Whether one more call may be in flight. */
   readonly allowed: () => boolean;
@@ -105,7 +91,7 @@ export class CallQueue {
 
   constructor(parts: CallQueueParts) {
     this.#parts = { now: () => performance.now(), atEnd: setImmediate, ...parts };
-    this.#kinds = CALL_KINDS.map((kind) => ({ takesSlot: !SLOTLESS.has(kind), lines: new WaitingLines(parts.most) }));
+    this.#kinds = CALL_KINDS.map((kind) => ({ takesSlot: !SLOTLESS.has(kind), lines: new WaitingLines(MOST_WAITING) }));
   }
 
   /** Calls that wait. */

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { IdPrefixes } from '../http/request-id.ts';
-import { CallQueue, waitingBounds } from './call-queue.ts';
+import { CallQueue } from './call-queue.ts';
 import { type EventLoopLag, readEventLoopLag, Turns } from './event-loop-lag.ts';
 import { InFlightLimit, JUDGE_MS, LEAST_IN_FLIGHT } from './in-flight-limit.ts';
 import { createLoadShedder, type Shedding, type ShedReason } from './load-shedder.ts';
@@ -23,8 +23,6 @@ type ShedCount = Readonly<Record<ShedReason, number>>;
 interface OpenLoadShedderParts {
   /** As in `createSlots`. */
   readonly maxInFlight: number | (() => number);
-  /** Processes of the gateway, among which the calls that may wait are divided. */
-  readonly processes: number;
   /** The mounts of the adapters that take messages, and what their request ids begin with. */
   readonly mounts: IdPrefixes;
   readonly lifecycle: {
@@ -52,7 +50,7 @@ export type OpenedLoadShedder = ReturnType<typeof openLoadShedder>;
  * calls that it admitted.
  */
 export function openLoadShedder(parts: OpenLoadShedderParts) {
-  const { maxInFlight, processes, mounts, lifecycle, carriesProof, proofs, routeOf, onShed, onLost } = parts;
+  const { maxInFlight, mounts, lifecycle, carriesProof, proofs, routeOf, onShed, onLost } = parts;
   const turns = new Turns();
   const limit = new InFlightLimit();
   const slots = createSlots(maxInFlight, () => {
@@ -60,7 +58,6 @@ export function openLoadShedder(parts: OpenLoadShedderParts) {
     queue.freed();
   });
   const queue = new CallQueue({
-    most: waitingBounds(processes),
     turns,
     allowed: () => slots.free() && limit.allows(slots.inFlight()),
     work: () => lifecycle.begin(),

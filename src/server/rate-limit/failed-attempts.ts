@@ -23,14 +23,12 @@ export interface Guesses {
   readonly onLimited?: () => void;
 }
 
-/** `atMost`: wrong tokens of a client in any minute. `now`: milliseconds of a monotonic clock. */
+/** `now`: milliseconds of a monotonic clock. */
 export function countFailedAttempts({
   maxClients = MAX_CLIENTS,
-  atMost = MAX_FAILED_ATTEMPTS,
   now = () => performance.now(),
 }: {
   maxClients?: number;
-  atMost?: number;
   now?: () => number;
 } = {}): FailedAttempts {
   /** The times of counted attempts, oldest first. Refused ones do not count, so waiting helps. */
@@ -43,10 +41,10 @@ export function countFailedAttempts({
         counted.add(client, [at]);
         return undefined;
       }
-      const oldest = tries[tries.length - atMost];
+      const oldest = tries[tries.length - MAX_FAILED_ATTEMPTS];
       if (oldest !== undefined && at - oldest < WINDOW_MS)
         return Math.max(1, Math.ceil((oldest + WINDOW_MS - at) / 1_000));
-      if (tries.push(at) > atMost) tries.shift();
+      if (tries.push(at) > MAX_FAILED_ATTEMPTS) tries.shift();
       return undefined;
     },
   };

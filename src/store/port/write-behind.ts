@@ -10,7 +10,7 @@ const BATCH_SIZE = 100;
 /** Entries that a transition carries in its own write at most. */
 const WITHDRAWN_AT_ONCE = 100;
 /** Entries that wait while the store is away; above it the oldest are dropped. */
-export const MAX_WAITING = 10_000;
+const MAX_WAITING = 10_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -50,7 +50,6 @@ export interface WriteBehindOptions {
   readonly onSending?: () => void;
   readonly delayMs?: number;
   readonly batchSize?: number;
-  readonly maxWaiting?: number;
   readonly firstPauseMs?: number;
 }
 
@@ -69,7 +68,6 @@ class Queue<T extends Entry> implements WriteBehind<T> {
   readonly #onSending: () => void;
   readonly #delayMs: number;
   readonly #batchSize: number;
-  readonly #maxWaiting: number;
   readonly #firstPauseMs: number;
   readonly #name = randomUUID();
   #waiting: T[] = [];
@@ -89,7 +87,6 @@ class Queue<T extends Entry> implements WriteBehind<T> {
     this.#onSending = options.onSending ?? (() => undefined);
     this.#delayMs = options.delayMs ?? BATCH_DELAY_MS;
     this.#batchSize = options.batchSize ?? BATCH_SIZE;
-    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING;
     this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
   }
 
@@ -99,7 +96,7 @@ class Queue<T extends Entry> implements WriteBehind<T> {
       return;
     }
     this.#waiting.push(entry);
-    if (this.#waiting.length + this.#batch.length > this.#maxWaiting) {
+    if (this.#waiting.length + this.#batch.length > MAX_WAITING) {
       this.#waiting.shift();
       this.#drop(1);
     }

@@ -21,24 +21,17 @@ export function callLog(log: Log, tracing: Pick<Tracing, 'traceId'>): (req: Requ
   const { info, warn } = log.levels.values;
   // The logger's own destination, which masks secrets.
   const out = (log as unknown as Readonly<Record<symbol, DestinationStream>>)[pino.symbols.streamSym];
-  // What the logger says in each line, as the number of a worker: `,"worker":2`.
-  const bound = (log as unknown as Readonly<Record<symbol, string>>)[pino.symbols.chindingsSym] ?? '';
   return function writeCallLine(req, res) {
     const level = (isTrouble(res) ? warn : info) ?? 0;
-    if (level >= log.levelVal) out?.write(callLine(req, res, { level, bound }, tracing.traceId(req, res)));
+    if (level >= log.levelVal) out?.write(callLine(req, res, level, tracing.traceId(req, res)));
   };
 }
 
-function callLine(
-  req: Request,
-  res: Response,
-  { level, bound }: { readonly level: number; readonly bound: string },
-  traceId: string | undefined,
-): string {
+function callLine(req: Request, res: Response, level: number, traceId: string | undefined): string {
   const record = accessRecordOf(res);
   const ms = Math.round(performance.now() - (record?.openedAt ?? 0));
   return (
-    `{"level":${level},"time":"${isoTime()}"${bound},"requestId":${text(requestIdOf(res))},"callId":${text(callIdOf(res))}` +
+    `{"level":${level},"time":"${isoTime()}","requestId":${text(requestIdOf(res))},"callId":${text(callIdOf(res))}` +
     `,"method":${text(req.method)},"path":${text(rawPath(req.originalUrl).slice(0, MAX_PATH))},"status":${res.statusCode},"ms":${ms}` +
     member('channel', record?.channel) +
     member('resource', resourceIn(res)) +

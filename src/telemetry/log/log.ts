@@ -24,16 +24,14 @@ export const MAX_PATH = 512;
  * Secrets are kept out by type: a serialiser names the few fields that may be written, so an
  * unexpected header cannot appear. `secrets`: the configured ones, which are masked as well,
  * because a peer may quote them in an error message. The list is read for each line: it may grow.
- * `shared`: other processes write to the same standard output.
  */
 export function createLog(
   level: string,
   secrets: readonly string[] | MaskedSecrets,
   destination?: DestinationStream,
-  shared = false,
 ): Log {
   const lost = (lines: number): void => log.error({ lost: lines }, 'log lines were lost: nothing read them');
-  const out = destination ?? standardOutput(lost, shared);
+  const out = destination ?? standardOutput(lost);
   const log = pino(
     { level, base: null, timestamp: () => `,"time":"${isoTime()}"`, serializers: { err: errorFields } },
     masked(out, secrets),

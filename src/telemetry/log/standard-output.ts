@@ -7,12 +7,6 @@ import { type DestinationStream, pino } from 'pino';
 
 /** Characters collected before a write, so that a line costs no system call of its own. */
 const BUFFER_CHARACTERS = 16_384;
-/**
- * The same where several processes write to one output: so many bytes go into a pipe at once, and
- * never between those of another process. Characters are bytes but for a few messages.
- */
-const PIPE_BUF = 4_096;
-const SHARED_CHARACTERS = 3_840;
 /** Longest time a line waits in that buffer, milliseconds. */
 const FLUSH_EVERY_MS = 500;
 /** Bytes that wait for a reader which stopped reading; what comes then is dropped and counted. */
@@ -34,13 +28,13 @@ interface LineOutput extends DestinationStream {
 
 /**
  * `onLost` is called once after each loss, when the reader reads again: how many lines were lost in
- * all. `shared`: other processes write to the same output, and no line may be cut by another.
+ * all.
  *
  * The pipe blocks, which holds up the thread alone. Node makes it non-blocking as soon as anything
  * asks for `process.stdout`, as each `stream.pipe()` does; pino would then wait 100 ms for a pipe
  * that is free after one, and a busy log end seconds late.
  */
-export function standardOutput(onLost: (inAll: number) => void, shared = false): LineOutput {
+export function standardOutput(onLost: (inAll: number) => void): LineOutput {
   const { _handle } = process.stdout as { readonly _handle?: { setBlocking?(on: boolean): void } };
   _handle?.setBlocking?.(true);
   let collected = '';
@@ -71,8 +65,11 @@ export function standardOutput(onLost: (inAll: number) => void, shared = false):
     handOver();
   });
   // The library measures all of its last buffer with each write: it gets whole buffers, not lines.
-  const most = shared ? SHARED_CHARACTERS : BUFFER_CHARACTERS;
-  const size = { minLength: most, maxWrite: shared ? PIPE_BUF : 4 * most, maxLength: MAX_WAITING_BYTES };
+  const size = {
+    minLength: BUFFER_CHARACTERS,
+    maxWrite: 4 * BUFFER_CHARACTERS,
+    maxLength: MAX_WAITING_BYTES,
+  };
   const out = pino.destination({ dest: 1, sync: false, ...size });
   out.on('drop', (lines: string) => {
     lost += lines.split('\n').length - 1;
@@ -86,9 +83,8 @@ export function standardOutput(onLost: (inAll: number) => void, shared = false):
   });
   return {
     write(line) {
-      if (shared && collected.length + line.length > most) handOver();
       collected += line;
-      if (collected.length >= most) handOver();
+      if (collected.length >= BUFFER_CHARACTERS) handOver();
       else timer ??= setTimeout(flush, FLUSH_EVERY_MS).unref();
     },
     flush,

@@ -102,16 +102,6 @@ export function createMetrics({ sold, offers, census }: MetricsParts): Metrics {
   };
 }
 
-/** The metrics of a process that serves no agents: of itself, and the facts that it is given. */
-export function createOwnMetrics(): Pick<Metrics, 'gauge' | 'counter' | 'contentType' | 'text'> {
-  const registry = new Registry();
-  return {
-    ...factsIn(registry),
-    contentType: registry.contentType,
-    text: async () => [await registry.metrics(), await (await processMetrics()).metrics()].join('\n'),
-  };
-}
-
 function factsIn(registry: Registry): Pick<Metrics, 'gauge' | 'counter'> {
   const registers = [registry];
   return {

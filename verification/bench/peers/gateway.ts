@@ -311,13 +311,6 @@ function free(id: string, title: string, program: Contestant['program']): Contes
 /** The gateway that more connections ask than it can serve. */
 export const gatewayOverloaded = free('gateway', 'gateway, free call, Redis', gatewayProgram('redis', SOLD_OVER_HTTP));
 
-/** The gateway in several processes behind one port. */
-export function gatewayWorkers(workers: number): Contestant {
-  const server = workers === 1 ? {} : { server: { workers } };
-  const program = gatewayProgram('redis', { ...SOLD_OVER_HTTP, ...server });
-  return free(`gateway-${workers}`, `gateway, free call, Redis, ${workers} workers`, program);
-}
-
 /** The gateway with its inspector on a port, and event streams for the holder of a token. */
 export function gatewayInspected(inspectorPort: number, adminToken: string): Contestant {
   const sold: Sold = { ...SOLD_OVER_HTTP, server: { adminToken }, limits: { maxStreams: 1_024 } };

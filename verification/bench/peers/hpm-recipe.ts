@@ -43,12 +43,11 @@ export const recipeBodies: readonly Contestant[] = BODY_SIZES.map((size) => ({
   process: 'recipe-bodies',
 }));
 
-/** The app of the recipe, for servers of one or several processes. */
-export function recipeApp(target: string): express.Express {
-  return express()
-    .use(pinoHttp())
-    .use(express.json({ limit: BODY_LIMIT }))
-    .use(createProxyMiddleware({ target, changeOrigin: true, on: { proxyReq: fixRequestBody } }));
+if (import.meta.main) {
+  servePeer((target) =>
+    express()
+      .use(pinoHttp())
+      .use(express.json({ limit: BODY_LIMIT }))
+      .use(createProxyMiddleware({ target, changeOrigin: true, on: { proxyReq: fixRequestBody } })),
+  );
 }
-
-if (import.meta.main) servePeer(recipeApp);

@@ -4,7 +4,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
 import { readStrictJson } from '../../../json/strict.ts';
 import type { Json } from '../../../json/types.ts';
-import { partOf } from '../../../part-of.ts';
 import { type RunningDeadline, startDeadline } from '../../../time/deadlines.ts';
 
 /** Most connections to a peer: one per running settlement (112), and some for readings. */
@@ -52,15 +51,12 @@ export class OversizedAnswer extends Error {
   }
 }
 
-/**
- * Opens no connection before the first request. Keeps credentials and query of the URL.
- * `processes`: those that share the connections.
- */
-export function createJsonPeer(baseUrl: string, maxAnswerBytes: number, processes = 1): JsonPeer {
+/** Opens no connection before the first request. Keeps credentials and query of the URL. */
+export function createJsonPeer(baseUrl: string, maxAnswerBytes: number): JsonPeer {
   const { origin, pathname, search } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const pool = new Pool(origin, {
-    connections: partOf(PEER_CONNECTIONS, processes),
+    connections: PEER_CONNECTIONS,
     connect: { timeout: CONNECT_TIMEOUT_MS },
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,

@@ -54,9 +54,9 @@ export interface Rpc {
   close(): Promise<void>;
 }
 
-/** Opens no connection before the first call. `processes`: those that share the connections. */
-export function createRpc(url: string, processes = 1): Rpc {
-  const peer = createJsonPeer(url, MAX_ANSWER_BYTES, processes);
+/** Opens no connection before the first call. */
+export function createRpc(url: string): Rpc {
+  const peer = createJsonPeer(url, MAX_ANSWER_BYTES);
   let lastId = 0;
   return {
     async call(method, params, deadlineMs = RPC_DEADLINE_MS) {

@@ -69,11 +69,11 @@ export interface Facilitator {
  * Opens no connection before the first call. The login is read for each call: it may change.
  * Follows redirects within the site. `entryOf`: what the facilitator may catalogue of a payment.
  */
-export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: EntryOf, processes = 1): Facilitator {
+export function connectFacilitator(endpoint: FacilitatorEndpoint, entryOf: EntryOf): Facilitator {
   const { url } = endpoint;
   const peers = new Map<string, JsonPeer>();
   const peerOf = (base: string): JsonPeer => {
-    const known = peers.get(base) ?? createJsonPeer(base, MAX_VERDICT_BYTES, processes);
+    const known = peers.get(base) ?? createJsonPeer(base, MAX_VERDICT_BYTES);
     peers.set(base, known);
     return known;
   };

@@ -33,8 +33,6 @@ export interface RemoteRailDeps {
   readonly confirm?: Confirmation;
   /** As the chain was opened with; 1 unless given. */
   readonly confirmations?: number;
-  /** Processes that share the connections to each facilitator; 1 unless given. */
-  readonly processes?: number | undefined;
   /** What facilitators may catalogue of a payment; nothing unless given. */
   readonly entryOf?: EntryOf;
   readonly now?: () => number;
@@ -50,13 +48,12 @@ export function createRemoteRail(deps: RemoteRailDeps): PaymentRail & { close():
     chain,
     confirm = 'receipt',
     confirmations = 1,
-    processes,
     entryOf = () => undefined,
     now = Date.now,
     deadlines = DEADLINES,
   } = deps;
   const failover = createFailover(
-    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, entryOf, processes)),
+    [facilitator, ...facilitator.fallbacks].map((endpoint) => connectFacilitator(endpoint, entryOf)),
   );
 
   return {

@@ -32,8 +32,6 @@ export interface X402Config {
   readonly mode: DeploymentMode;
   /** EIP-712 domain separator of the asset, 32 bytes as 0x-hex. */
   readonly domainSeparator: string;
-  /** Processes that share what one gateway may ask of its peers at a time; 1 unless given. */
-  readonly processes?: number;
 }
 
 /**
