@@ -64,9 +64,7 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'protocols.mcp.mountPath': 'restart',
   'protocols.a2a.enabled': 'restart',
   'protocols.a2a.mountPath': 'restart',
-  // A task that waits for its payment is one of the dialect that it began in.
   'protocols.a2a.errorProfile': 'restart',
-  'protocols.a2a.continuation': 'restart',
   'protocols.a2a.description': 'reload',
   'protocols.a2a.provider': 'reload',
   'protocols.a2a.documentationUrl': 'reload',

@@ -3,6 +3,10 @@
 /** Path of the key -> what takes its place, as the end of the sentence "is gone: …". */
 export const REMOVED_KEYS: ReadonlyMap<string, string> = new Map([
   [
+    'protocols.a2a.continuation',
+    'payment required ends a task; a buyer sends the whole message again with its payment (docs/protocols/a2a.md)',
+  ],
+  [
     'server.workers',
     'a gateway is one process; for more than one core run more replicas over one Redis (docs/sizing.md says how many)',
   ],

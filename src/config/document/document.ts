@@ -116,7 +116,6 @@ interface MountDocument {
 }
 
 interface A2aDocument extends MountDocument {
-  readonly continuation?: boolean;
   readonly errorProfile?: 'gateway' | 'spec';
   readonly description?: string;
   readonly provider?: { readonly organization: string; readonly url: string };

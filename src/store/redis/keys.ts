@@ -46,10 +46,6 @@ export interface RedisKeys {
   readonly receiptsSealed: string;
   /** Sorted set: ids that an earlier release wrote and that stand on no list yet. */
   readonly receiptsUnlisted: string;
-  /** Hash: the claimant of one task, and its attempts, with an expiry of its own. */
-  readonly task: (name: string) => string;
-  /** Sorted set: names of declined tasks by the time until which they count, milliseconds. */
-  readonly tasksDeclined: string;
   /** Sorted set: used closed mandates and checkouts by their end, milliseconds. */
   readonly mandatesOnce: string;
   /** Hash: open mandate to its state as JSON, numbers in it as text. */
@@ -118,8 +114,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     receiptLines: `${tag}:rcpt:lines`,
     receiptsSealed: `${tag}:rcpt:sealed`,
     receiptsUnlisted: `${tag}:rcpt:ids`,
-    task: (name) => `${tag}:task:${name}`,
-    tasksDeclined: `${tag}:tasks:declined`,
     mandatesOnce: `${tag}:ap2:once`,
     mandatesOpen: `${tag}:ap2:open`,
     mandatesOpenEnds: `${tag}:ap2:open:ends`,
