@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402/facilitator': ['json', 'payments', 'payments/x402/chain', 'payments/x402/wire'],
-  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire', 'time'],
+  'payments/x402/local': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/x402/verify': ['payments', 'payments/x402/chain', 'payments/x402/evm', 'payments/x402/wire'],
   'payments/x402/refund': [
     'payments/ledger',
@@ -106,7 +106,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'time',
   ],
   'payments/x402': [
-    'payments',
     'payments/x402/chain',
     'payments/x402/evm',
     'payments/x402/facilitator',
@@ -132,7 +131,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'events',
     'mandates',
     'mandates/register',
-    'payments',
     'payments/ledger',
     'payments/pricing',
     'payments/settlement',
@@ -143,7 +141,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'checkouts',
     'events',
     'mandates/register',
-    'payments',
     'payments/ledger',
     'payments/pricing',
     'payments/settlement',

@@ -112,7 +112,6 @@ export const KEYS: Readonly<Record<string, Change>> = {
   'payments.x402.facilitator.auth': 'reload',
   'payments.x402.facilitator.fallbacks': 'restart',
   'payments.x402.facilitator.privateKey': 'restart',
-  'payments.x402.facilitator.relayers': 'restart',
   'authorization.ap2.enabled': 'restart',
   // Checkouts that are out name it.
   'authorization.ap2.audience': 'restart',

@@ -186,7 +186,7 @@ export interface EndpointDocument {
 
 export type FacilitatorDocument =
   | (EndpointDocument & { readonly mode: 'remote'; readonly fallbacks?: readonly EndpointDocument[] })
-  | { readonly mode: 'local'; readonly privateKey: string; readonly relayers?: number };
+  | { readonly mode: 'local'; readonly privateKey: string };
 
 export interface ResourceDocument {
   readonly name: string;

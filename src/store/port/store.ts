@@ -6,7 +6,6 @@ import type { MandateRegister } from '../../mandates/register/register.ts';
 import type { PaymentCensus } from '../../payments/ledger/census.ts';
 import type { PaymentLedger } from '../../payments/ledger/ledger.ts';
 import type { SharedSecrets } from '../../payments/pricing/buyer-token.ts';
-import type { RelayerLeases } from '../../payments/relayer-leases.ts';
 import type { SharedWork } from '../../payments/settlement/unpaid-work.ts';
 import type { ReceiptLogStore } from '../../receipts/log/log-store.ts';
 import type { ReceiptBook } from '../../receipts/receipt.ts';
@@ -31,8 +30,6 @@ export interface Store {
   readonly checkouts: CheckoutClaims;
   /** Values that all processes of the merchant share. */
   readonly secrets: SharedSecrets;
-  /** Which process sends from which relayer account; absent where one process has the store. */
-  readonly relayers?: RelayerLeases;
   /** The budget of unpaid work of all processes; absent where one process has the store. */
   readonly work?: SharedWork;
   /** Counts the payments that stand open. @throws StoreError */

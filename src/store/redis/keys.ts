@@ -64,8 +64,6 @@ export interface RedisKeys {
   readonly checkoutLock: (name: string) => string;
   /** Hash: `owner` of one checkout session, and `ends`, milliseconds, with an expiry. */
   readonly checkoutOwner: (session: string) => string;
-  /** String: the process that sends from one relayer account, with an expiry of its own. */
-  readonly relayer: (account: string) => string;
   /** Sorted set: calls under way of one holder of unpaid work, by the end of their place. */
   readonly working: (holder: string) => string;
   /** Sorted set: the same of work that ended unpaid, milliseconds. */
@@ -123,7 +121,6 @@ export function redisKeys(merchantId: string): RedisKeys {
     checkout: (name) => `${tag}:acp:idem:1:${name}`,
     checkoutLock: (name) => `${tag}:acp:lock:${name}`,
     checkoutOwner: (session) => `${tag}:acp:own:${session}`,
-    relayer: (account) => `${tag}:relayer:${account}`,
     working: (holder) => `${tag}:work:run:${holder}`,
     workedUnpaid: (holder) => `${tag}:work:unpaid:${holder}`,
     workHolders: (name) => `${tag}:work:of:${name}`,

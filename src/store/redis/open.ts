@@ -19,7 +19,6 @@ import { redisLedger } from './ledger.ts';
 import { redisMandates } from './mandates.ts';
 import { redisReceiptLog } from './receipt-log.ts';
 import { type RedisReceipts, redisReceipts } from './receipts.ts';
-import { redisRelayerLeases } from './relayer-leases.ts';
 import { REPLICAS_TO_WAIT } from './replication.ts';
 import { reportWeaknesses } from './setup.ts';
 import { redisSharedWork } from './shared-work.ts';
@@ -77,7 +76,6 @@ export async function openRedisStore(
     mandates: redisMandates({ redis, replicated }, keys),
     checkouts: redisCheckouts({ redis, replicated }, keys),
     secrets: redisSecrets(redis, keys),
-    relayers: redisRelayerLeases(redis, keys),
     work: redisSharedWork(redis, keys),
     census: redisCensus(redis, keys),
     check: redisHealth(redis, keys, replicas, epoch),
